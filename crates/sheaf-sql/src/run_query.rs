@@ -339,6 +339,7 @@ impl Session {
         text: &str,
         view: ReadView,
     ) -> Result<PlannedQuery> {
+        self.watch_divisions_of_conditions();
         self.plan(query, text, None, Purpose::Change, Some(view))
     }
 

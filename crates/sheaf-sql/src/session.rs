@@ -557,6 +557,14 @@ impl Session {
         }
     }
 
+    /// As [`watch_divisions`](Self::watch_divisions), for a statement that looks itself at the values that it assigns.
+    pub(crate) fn watch_divisions_of_conditions(&self) {
+        let mode = self.variables.sql_mode();
+        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            self.truncated_texts.watch_constant_divisors();
+        }
+    }
+
     /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that
     /// were too long.
     pub(crate) fn warn_of_truncated_texts(&mut self) {

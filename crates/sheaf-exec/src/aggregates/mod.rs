@@ -12,6 +12,7 @@ mod any_value;
 mod extreme;
 mod group_concat;
 mod moving;
+mod ranged_sum;
 mod sum;
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! SUM: exact numbers add up to a DECIMAL, doubles to a double. The sum of no values is NULL.
+//! SUM: exact numbers add up to a DECIMAL, doubles to a double. The sum of no values is NULL. One that its type does not hold is
+//! error 1690.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::Result;
@@ -9,6 +10,7 @@ use datafusion_expr::{
 };
 
 use super::moving::{MovingStatistic, Statistic};
+use super::ranged_sum::{FiniteSum, FiniteSums, SAFE_PRECISION, WideSum, WideSums};
 use super::result_field;
 use crate::functions::SqlType;
 use crate::functions::types::{DECIMALS_KEY, MAX_PRECISION};
@@ -48,6 +50,19 @@ fn sum_type(argument: &DataType) -> DataType {
         integer if integer.is_integer() => DataType::Decimal128(MAX_PRECISION, 0),
         _ => DataType::Float64,
     }
+}
+
+fn is_double(args: &AccumulatorArgs<'_>) -> bool {
+    args.return_field.data_type() == &DataType::Float64
+}
+
+/// Whether so many digits are added up that the sum may leave an `i128`. Those of DISTINCT values are DataFusion's.
+fn is_wide(args: &AccumulatorArgs<'_>) -> bool {
+    let is_wide = |field: &FieldRef| {
+        let ty = field.data_type();
+        matches!(ty, DataType::Decimal128(precision, _) if *precision > SAFE_PRECISION)
+    };
+    !args.is_distinct && args.expr_fields.iter().any(is_wide)
 }
 
 impl AggregateUDFImpl for Sum {
@@ -92,7 +107,15 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.accumulators.accumulator(args)
+        let is_double = is_double(&args);
+        if is_wide(&args) {
+            return Ok(Box::new(WideSum::new(args.return_field.data_type())));
+        }
+        let sum = self.accumulators.accumulator(args)?;
+        Ok(match is_double {
+            true => Box::new(FiniteSum(sum)),
+            false => sum,
+        })
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -107,15 +130,27 @@ impl AggregateUDFImpl for Sum {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        self.accumulators.create_groups_accumulator(args)
+        let is_double = is_double(&args);
+        if is_wide(&args) {
+            return Ok(Box::new(WideSums::new(args.return_field.data_type())));
+        }
+        let sums = self.accumulators.create_groups_accumulator(args)?;
+        Ok(match is_double {
+            true => Box::new(FiniteSums(sums)),
+            false => sums,
+        })
     }
 
     fn create_sliding_accumulator(
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        if args.return_field.data_type() == &DataType::Float64 && !args.is_distinct {
-            return Ok(Box::new(MovingStatistic::new(Statistic::Sum)));
+        if is_wide(&args) {
+            return Ok(Box::new(WideSum::new(args.return_field.data_type())));
+        }
+        if is_double(&args) && !args.is_distinct {
+            let moving = MovingStatistic::new(Statistic::Sum);
+            return Ok(Box::new(FiniteSum(Box::new(moving))));
         }
         self.accumulators.create_sliding_accumulator(args)
     }

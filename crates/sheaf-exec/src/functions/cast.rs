@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryBuilder, DurationMicrosecondArray, Float32Array, Int64Array, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array,
+    ArrayRef, BinaryBuilder, Decimal128Array, DurationMicrosecondArray, Float32Array, Int64Array,
+    StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_table::{Collation, temporal_text};
 
 use super::calendar::{MICROS_PER_DAY, round_fraction};
-use super::number::{power_of_ten, text_to_decimal, text_to_unsigned};
-use super::types::{Coercibility, SqlType, field};
+use super::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
+use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -43,6 +43,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Ok(Arc::new(values))
         },
     ),
+    // A text, and the decimals of the numbers that it is compared with.
+    Function::strict("$text_place", (2, 2), place_type, place_of_text),
     // Value, and optionally a length in characters.
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
@@ -158,6 +160,24 @@ fn decimal_type(operands: &Operands<'_>) -> Result<Field> {
         scale,
         scale,
     ))
+}
+
+/// A digit more than the numbers have.
+fn place_type(operands: &Operands<'_>) -> Result<Field> {
+    let decimals = operands.int(1).unwrap_or(0).clamp(0, 37) as i8;
+    let data_type = DataType::Decimal128(MAX_PRECISION, decimals + 1);
+    Ok(Field::new("", data_type, true))
+}
+
+fn place_of_text(call: &Call<'_>) -> Result<ArrayRef> {
+    let DataType::Decimal128(_, scale) = *call.result_type() else {
+        return datafusion_common::internal_err!("a place is {}", call.result_type());
+    };
+    let decimals = scale.max(1) as u8 - 1;
+    let texts = call.text(0)?.array;
+    let places = texts.iter().map(|text| Some(text_place(text?, decimals)));
+    let places: Decimal128Array = places.collect();
+    Ok(Arc::new(places.with_data_type(call.result_type().clone())))
 }
 
 /// A text that is computed from no column, unless the value is text already.

@@ -229,6 +229,22 @@ pub fn text_floor(text: &str, to: u8) -> Floor {
     }
 }
 
+/// Where the number that a text begins with stands among the multiples of 10^-`to`, in tenths of these: a multiple itself, or
+/// half way to the next one. What is out of reach is the largest DECIMAL, or the smallest.
+pub fn text_place(text: &str, to: u8) -> i128 {
+    let limit = power_of_ten(MAX_FLOOR_DIGITS as u8) - 1;
+    let in_tenths = |multiples: i128, rest: i128| {
+        let tenths = multiples.saturating_mul(10).saturating_add(rest);
+        tenths.clamp(-limit, limit)
+    };
+    match text_floor(text, to) {
+        Floor::At(multiples) => in_tenths(multiples, 0),
+        Floor::Above(multiples) => in_tenths(multiples, 5),
+        Floor::BelowAll => -limit,
+        Floor::AboveAll => limit,
+    }
+}
+
 /// Digits with a sign. Beyond what any text needs to be brought back to a number that fits, they are cut.
 fn clamped_exponent(digits: &str) -> i64 {
     const LIMIT: i64 = 1 << 40;
@@ -298,6 +314,23 @@ mod tests {
         assert_eq!(text_to_decimal("-12.50x"), Some((-1250, 2)));
         assert_eq!(text_to_decimal("1.5e2"), Some((150, 0)));
         assert_eq!(text_to_decimal("15e-1"), Some((15, 1)));
+    }
+
+    #[test]
+    fn texts_stand_at_numbers_or_between_them() {
+        for (text, to, tenths) in [
+            ("97716021308405775", 0, 977_160_213_084_057_750),
+            ("1.0", 0, 10),
+            ("1.2x", 0, 15),
+            ("-1.2", 0, -15),
+            ("-1.25", 1, -125),
+            ("1e3", 0, 10_000),
+            ("abc", 2, 0),
+            ("1e39", 0, power_of_ten(38) - 1),
+            ("-1e37", 1, 1 - power_of_ten(38)),
+        ] {
+            assert_eq!(text_place(text, to), tenths, "{text}");
+        }
     }
 
     #[test]

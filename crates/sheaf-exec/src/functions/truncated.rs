@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{ArrayRef, AsArray, Float64Array, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array, UInt64Array};
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
@@ -23,7 +23,10 @@ use datafusion_expr::{
 
 use super::EvaluationError;
 use super::argument::to_text;
-use super::number::{is_double_text, is_integer_text, text_to_double, text_to_unsigned};
+use super::number::{
+    is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
+};
+use super::types::MAX_PRECISION;
 
 /// The number that is made of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,13 +36,15 @@ pub enum NumberKind {
     Decimal,
     /// A whole number of 64 bits, negative ones modulo 2^64.
     Integer,
+    /// The [place](super::number::text_place) among numbers of so many decimals.
+    Place(u8),
 }
 
 impl NumberKind {
     /// As MySQL calls it.
     fn name(self) -> &'static str {
         match self {
-            NumberKind::Double => "DOUBLE",
+            NumberKind::Double | NumberKind::Place(_) => "DOUBLE",
             NumberKind::Decimal => "DECIMAL",
             NumberKind::Integer => "INTEGER",
         }
@@ -51,13 +56,14 @@ impl NumberKind {
             NumberKind::Double => "$double_of_text",
             NumberKind::Decimal => "$decimal_of_text",
             NumberKind::Integer => "$integer_of_text",
+            NumberKind::Place(_) => "$place_of_text",
         }
     }
 
     /// Whether the whole text is such a number.
     pub fn is_whole(self, text: &str) -> bool {
         match self {
-            NumberKind::Double | NumberKind::Decimal => is_double_text(text),
+            NumberKind::Double | NumberKind::Decimal | NumberKind::Place(_) => is_double_text(text),
             NumberKind::Integer => is_integer_text(text),
         }
     }
@@ -75,6 +81,7 @@ struct Cell {
     /// There is something to look at in `noted`.
     is_used: AtomicBool,
     watches_divisions: AtomicBool,
+    watches_constants: AtomicBool,
     noted: Mutex<Noted>,
 }
 
@@ -97,6 +104,7 @@ impl TruncatedTexts {
     /// Begins a statement.
     pub fn begin(&self) {
         self.0.watches_divisions.store(false, Ordering::Relaxed);
+        self.0.watches_constants.store(false, Ordering::Relaxed);
         if self.0.is_used.load(Ordering::Acquire) {
             *self.write() = Noted::default();
             self.0.is_used.store(false, Ordering::Release);
@@ -186,6 +194,16 @@ impl TruncatedTexts {
     /// In queries that are planned from now on, divisions by zero are noted.
     pub fn watch_divisions(&self) {
         self.0.watches_divisions.store(true, Ordering::Relaxed);
+        self.watch_constant_divisors();
+    }
+
+    /// In queries that are planned from now on, conditions note divisions by a constant that is zero.
+    pub fn watch_constant_divisors(&self) {
+        self.0.watches_constants.store(true, Ordering::Relaxed);
+    }
+
+    pub fn watches_constant_divisors(&self) -> bool {
+        self.0.watches_constants.load(Ordering::Relaxed)
     }
 
     pub fn watches_divisions(&self) -> bool {
@@ -283,6 +301,7 @@ impl ScalarUDFImpl for NumberOfText {
         Ok(match self.kind {
             NumberKind::Double | NumberKind::Decimal => DataType::Float64,
             NumberKind::Integer => DataType::UInt64,
+            NumberKind::Place(decimals) => DataType::Decimal128(MAX_PRECISION, decimals as i8 + 1),
         })
     }
 
@@ -307,6 +326,11 @@ impl ScalarUDFImpl for NumberOfText {
             NumberKind::Integer => {
                 let numbers = texts.iter().map(|text| text.map(text_to_unsigned));
                 Arc::new(numbers.collect::<UInt64Array>())
+            }
+            NumberKind::Place(decimals) => {
+                let places = texts.iter().map(|text| Some(text_place(text?, decimals)));
+                let places: Decimal128Array = places.collect();
+                Arc::new(places.with_data_type(args.return_field.data_type().clone()))
             }
         };
         Ok(match args.args.first() {

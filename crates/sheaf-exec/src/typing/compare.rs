@@ -9,8 +9,11 @@
 //!   bigint = '97716021308405775'      as integers: as doubles, which have 53 bits, its neighbours were equal to it
 //!   bigint < '97716021308405774.5'    bigint <= 97716021308405774
 //!   bigint = '1bad'                   bigint = 1, and a warning, or an error where a strict mode changes rows by it
-//!   bigint = varchar                  two columns: as doubles
+//!   bigint = varchar                  two columns: digit by digit, too
 //! ```
+//!
+//! MySQL compares two columns of the last kind as doubles, except where it looks the text up in an index of the numbers. We
+//! have one answer for all plans, and it changes nobody's neighbours.
 //!
 //! A quotient has more decimals than it shows (`functions/arithmetic.rs`). It is compared as what it shows.
 
@@ -21,7 +24,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
-use sheaf_table::Collation;
+use sheaf_table::{Collation, temporal_text};
 
 use super::choose::as_shown;
 use super::{Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of};
@@ -44,6 +47,8 @@ enum Domain {
     Bytes,
     /// Values of one Arrow type for which arrow's comparison is MySQL's.
     Values(DataType),
+    /// Exact numbers of so many decimals, and the [places](Place) of texts among them.
+    Places(u8),
     Double,
     Date,
     DateTime,
@@ -75,8 +80,19 @@ fn domain(
             Domain::Values(common_number(left, right, left_type, right_type))
         }
         (Bytes, _) | (_, Bytes) => Domain::Double,
+        (number, SqlType::Text { .. }) | (SqlType::Text { .. }, number)
+            if number.is_exact_number() && has_places(number) =>
+        {
+            Domain::Places(number.decimal_digits().1)
+        }
         _ => Domain::Double,
     })
+}
+
+/// Whether there is a DECIMAL with a digit more, for what lies between two numbers.
+fn has_places(number: &SqlType) -> bool {
+    let (whole, decimals) = number.decimal_digits();
+    whole + decimals < MAX_PRECISION
 }
 
 /// The narrowest Arrow type that holds the values of two exact types.
@@ -122,6 +138,13 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
         Domain::Bytes => call("$cast_binary", vec![expr]),
         Domain::Values(data_type) if from.data_type() == data_type => expr,
         Domain::Values(data_type) => cast(expr, data_type.clone()),
+        Domain::Places(decimals) if SqlType::of(&from).is_text() => {
+            call("$text_place", vec![expr, lit(i64::from(*decimals))])
+        }
+        Domain::Places(decimals) => cast(
+            expr,
+            DataType::Decimal128(MAX_PRECISION, *decimals as i8 + 1),
+        ),
         Domain::Double if from.data_type() == &DataType::Float64 => expr,
         Domain::Double => call("$cast_double", vec![expr]),
         Domain::Date if from.data_type() == &DataType::Date32 => expr,
@@ -405,11 +428,18 @@ fn with_literal(
         }
         SqlType::Date | SqlType::DateTime { .. } => {
             let is_date = left.ty == SqlType::Date;
+            let name = if is_date { "DATE" } else { "DATETIME" };
             match point_in_time(value, value_type) {
-                Moment::At(micros) => Some(place_of_moment(micros, is_date)),
+                Moment::At(micros) => {
+                    if let Some(text) = text_of(value, value_type)
+                        && temporal_text::read_datetime(&text).is_ok_and(|read| read.trailing)
+                    {
+                        note_temporal_text(name, &text, &left.expr, texts)?;
+                    }
+                    Some(place_of_moment(micros, is_date))
+                }
                 Moment::Unknown => None,
                 Moment::None(text) => {
-                    let name = if is_date { "DATE" } else { "DATETIME" };
                     let begins = calendar::parse_datetime(temporal_prefix(text));
                     let is_refused = no_date == NoDate::Refused && begins.is_none();
                     if is_refused && !texts.truncated.is_refused() {
@@ -697,6 +727,11 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Exp
         }
         if let ScalarValue::Boolean(_) = constant {
             return Ok(value);
+        }
+        if let Some(text) = text_of(constant, &ty) {
+            texts
+                .truncated
+                .note_constant_text(NumberKind::Double, &text)?;
         }
         return Ok(fold(call("$is_not_zero", vec![value]), schema));
     }

@@ -160,11 +160,18 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                         Some(kind) if purpose == Purpose::Shown => {
                             numbers_of(args, kind, schema, texts)?
                         }
-                        _ => args,
+                        _ => {
+                            note_constants(name, &args, schema, texts)?;
+                            args
+                        }
                     };
                     let args = times_of_today(name, args, schema, texts)?;
-                    let args = match purpose == Purpose::Shown && is_division(name) {
-                        true => watched_divisor(args, texts),
+                    let args = match is_division(name) {
+                        true if purpose == Purpose::Shown => watched_divisor(args, texts),
+                        true => {
+                            note_constant_divisor(&args, texts)?;
+                            args
+                        }
                         false => args,
                     };
                     Ok(fold(
@@ -254,13 +261,55 @@ fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
 
+/// Notes constant texts that are no numbers, where numbers are wanted. Conditions note no texts of rows: which rows a part of
+/// one is asked for depends on the plan.
+fn note_constants(
+    function: &str,
+    operands: &[Expr],
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<()> {
+    let (kind, operands) = match function {
+        "$cast_decimal" => (NumberKind::Decimal, &operands[..1]),
+        name => match wanted_number(name) {
+            Some(kind) => (kind, operands),
+            None if mathematics::takes_numbers(name) => (NumberKind::Double, operands),
+            None => return Ok(()),
+        },
+    };
+    for operand in operands {
+        if let Some(text) = literal(operand).and_then(|value| value.try_as_str().flatten())
+            && matches!(type_of(operand, schema)?, SqlType::Text { .. })
+        {
+            texts.truncated.note_constant_text(kind, text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes a constant divisor that is zero, where the session wants to hear of it.
+fn note_constant_divisor(operands: &[Expr], texts: &Texts) -> Result<()> {
+    match operands {
+        [_, divisor]
+            if texts.truncated.watches_constant_divisors()
+                && literal(divisor).is_some_and(is_zero) =>
+        {
+            texts
+                .truncated
+                .note_constant(EvaluationError::division_by_zero())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_zero(value: &ScalarValue) -> bool {
+    let number = value.cast_to(&DataType::Float64);
+    matches!(number, Ok(ScalarValue::Float64(Some(0.0))))
+}
+
 /// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
 /// number other than zero.
 fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
-    let is_zero = |value: &ScalarValue| {
-        let number = value.cast_to(&DataType::Float64);
-        matches!(number, Ok(ScalarValue::Float64(Some(0.0))))
-    };
     if let [_, divisor] = operands.as_mut_slice()
         && texts.truncated.watches_divisions()
         && literal(divisor).is_none_or(is_zero)

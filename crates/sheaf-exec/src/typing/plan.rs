@@ -27,7 +27,7 @@ use super::subquery::{
     above_inner_join, has_subquery, in_filter, outer_columns_of, with_nulls, with_outer_fields,
     with_values_of_subqueries,
 };
-use super::{Purpose, ROW_SUBQUERY, Texts, key_of, resolve, type_of, typed_literal};
+use super::{Purpose, ROW_SUBQUERY, Texts, key_of, literal, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::EvaluationError;
@@ -368,8 +368,8 @@ fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Resul
         return Ok(filter);
     }
     let noted = |operand: Box<Expr>| -> Result<Box<Expr>> {
-        Ok(match double_of_text(&operand, schema)? {
-            Some(text) => Box::new(texts.truncated.number_of(NumberKind::Double, text)),
+        Ok(match number_of_text(&operand, schema)? {
+            Some((kind, text)) => Box::new(texts.truncated.number_of(kind, text)),
             None => operand,
         })
     };
@@ -397,22 +397,22 @@ fn is_table(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The text that a comparison as doubles has converted.
-fn double_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+/// The text that a comparison with a number has converted, and to what.
+fn number_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<(NumberKind, Expr)>> {
     let Expr::ScalarFunction(call) = operand else {
         return Ok(None);
     };
-    let is_double = as_function(&call.func).is_some_and(|called| called.name == "$cast_double");
-    match call.args.as_slice() {
-        [text]
-            if is_double
-                && !text.contains_outer()
-                && matches!(type_of(text, schema)?, SqlType::Text { .. }) =>
-        {
-            Ok(Some(text.clone()))
-        }
-        _ => Ok(None),
-    }
+    let name = as_function(&call.func).map(|called| called.name);
+    let (kind, text) = match (name, call.args.as_slice()) {
+        (Some("$cast_double"), [text]) => (NumberKind::Double, text),
+        (Some("$text_place"), [text, decimals]) => match literal(decimals) {
+            Some(ScalarValue::Int64(Some(decimals))) => (NumberKind::Place(*decimals as u8), text),
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let is_text = matches!(type_of(text, schema)?, SqlType::Text { .. });
+    Ok((is_text && !text.contains_outer()).then(|| (kind, text.clone())))
 }
 
 /// The columns that a row is compared with, under the alias but without a node for it: DataFusion does not pull what a
