@@ -339,3 +339,420 @@ fn a_dump_of_bytes_is_what_it_was_loaded_from() {
     assert!(client.wait().expect("it ends").success());
     assert!(dump(server.port(), "second") == first, "the dumps differ");
 }
+
+/// Dumps a database of one server into another one, and compares the rows.
+#[test]
+fn a_dump_brings_every_value_to_another_server() {
+    let has_dump = installed("mariadb-dump", &["mariadb-dump", "--version"]);
+    if !has_dump || !installed("the mariadb client", &["mariadb", "--version"]) {
+        return;
+    }
+    let (from, into) = (TestServer::start(), TestServer::start());
+    let mut source = from.connect_to_new("shop");
+    for sql in [
+        "CREATE TABLE parent (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL DEFAULT 'it''s', UNIQUE KEY (name))",
+        "INSERT INTO parent (name) VALUES ('a'), ('b\\'c'), ('Ωß€😀')",
+        "DELETE FROM parent WHERE id = 2",
+        "CREATE TABLE everything (id BIGINT UNSIGNED PRIMARY KEY, p INT, d DECIMAL(30,10), f FLOAT, g DOUBLE, \
+         y YEAR, da DATE, dt DATETIME(6), ti TIME(3), ts TIMESTAMP NULL, e ENUM('x','y''z'), c CHAR(5), \
+         bi BINARY(4), vb VARBINARY(300), lb LONGBLOB, t TEXT, KEY (dt, e), CHECK (id > 0), \
+         FOREIGN KEY (p) REFERENCES parent (id))",
+        "INSERT INTO everything VALUES (18446744073709551615, 1, -12345678901234567890.0123456789, 1.5e-10, 0.1, \
+         2024, '2024-02-29', '2024-02-29 12:30:45.123456', '-838:59:59.000', '2024-02-29 12:30:45', 'y''z', 'x ', \
+         0x00FF, 0x00271A225C, NULL, 'a\\0\\Z\\\\\\'\"\\n\\r\\t'), (1, NULL, 0, 0, 1.7976931348623157e308, 1901, \
+         '1000-01-01', '9999-12-31 23:59:59.999999', '00:00:00.001', NULL, 'x', '', '', '', '', '')",
+        "CREATE TABLE blobs (id INT PRIMARY KEY, b LONGBLOB)",
+    ] {
+        source.query_drop(sql).expect(sql);
+    }
+    let mut state = 11_u64;
+    for id in 0..40_usize {
+        let length = if id == 39 { 1 << 20 } else { id * id * 7 };
+        let byte = |_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        };
+        let bytes: Vec<u8> = (0..length).map(byte).collect();
+        source
+            .exec_drop("INSERT INTO blobs VALUES (?, ?)", (id, bytes))
+            .expect("it fits");
+    }
+    let mut target = into.connect();
+    for options in [
+        &[][..],
+        &["--hex-blob"],
+        &[
+            "--single-transaction",
+            "--complete-insert",
+            "--skip-extended-insert",
+        ],
+        &["--compact", "--no-autocommit", "--order-by-primary"],
+    ] {
+        target
+            .query_drop("DROP DATABASE IF EXISTS shop")
+            .expect("it goes");
+        let mut dumping = Command::new("mariadb-dump")
+            .args(["--no-defaults", "-h", "127.0.0.1", "-u", "root"])
+            .arg(format!("-P{}", from.port()))
+            .args(options)
+            .args(["--databases", "shop"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("mariadb-dump runs");
+        let text = dumping.stdout.take().expect("it is piped");
+        // A dump that is compact does not say that parents may come after their children.
+        let loading = Command::new("mariadb")
+            .args([
+                "--no-defaults",
+                "-h",
+                "127.0.0.1",
+                "-u",
+                "root",
+                "--binary-mode",
+            ])
+            .args(["--init-command=SET foreign_key_checks=0"])
+            .arg(format!("-P{}", into.port()))
+            .stdin(text)
+            .output()
+            .expect("mariadb runs");
+        stdout_of(&loading);
+        assert!(dumping.wait().expect("it ends").success(), "{options:?}");
+        for table in ["parent", "everything", "blobs"] {
+            for sql in [
+                format!("SELECT * FROM shop.{table} ORDER BY id"),
+                format!("SHOW CREATE TABLE shop.{table}"),
+            ] {
+                let rows = |connection: &mut mysql::Conn| -> Vec<Vec<mysql::Value>> {
+                    let rows: Vec<mysql::Row> = connection.exec(&sql, ()).expect("rows");
+                    rows.into_iter().map(mysql::Row::unwrap).collect()
+                };
+                assert!(
+                    rows(&mut source) == rows(&mut target),
+                    "{sql} of {options:?}"
+                );
+            }
+        }
+    }
+}
+
+/// The extension module over the C library: statements with bytes between quotes, and the client's own conversions.
+const MYSQLCLIENT_SCRIPT: &str = r#"
+import sys, datetime, decimal, MySQLdb
+connection = MySQLdb.connect(host="127.0.0.1", port=int(sys.argv[1]), user="root", charset="utf8mb4")
+cursor = connection.cursor()
+cursor.execute("create database c")
+connection.select_db("c")
+cursor.execute("create table t (a bigint unsigned primary key, b varchar(20), c decimal(8,2), d datetime(6), e time, f double, g blob)")
+all_bytes = bytes(range(256))
+first = (18446744073709551615, "na\u00efve 'quoted' \u20ac", decimal.Decimal("1.50"), datetime.datetime(2024, 2, 29, 12, 0, 0, 5),
+         datetime.timedelta(hours=30, minutes=5), 0.1, all_bytes)
+rows = [first, (2, None, None, None, None, None, None), (3, "", decimal.Decimal("0.00"), datetime.datetime(1000, 1, 1), datetime.timedelta(0), -1e300, b"")]
+count = cursor.executemany("insert into t values (%s, %s, %s, %s, %s, %s, %s)", rows)
+assert count == 3, count
+connection.commit()
+cursor.execute("select * from t order by a desc")
+found = cursor.fetchall()
+assert found == (first, rows[2], rows[1]), found
+cursor.execute("select a from t where g = %s and a = %s and d = %s", (all_bytes, first[0], first[3]))
+assert cursor.fetchall() == ((first[0],),)
+# As drivers do that quote every parameter.
+cursor.execute("delete from t where a = %s", ("18446744073709551614",))
+assert cursor.rowcount == 0, cursor.rowcount
+cursor.execute("update t set b = %s where a = %s", ("x", "18446744073709551615"))
+assert cursor.rowcount == 1, cursor.rowcount
+try:
+    cursor.execute("insert into t (a) values (2)")
+    raise AssertionError("a duplicate was accepted")
+except MySQLdb.IntegrityError as error:
+    assert error.args[0] == 1062, error
+streamed = connection.cursor(MySQLdb.cursors.SSCursor)
+streamed.execute("select x.a from t x, t y, t z order by 1")
+assert len(list(streamed)) == 27
+streamed.close()
+connection.rollback()
+connection.ping()
+print("ok")
+"#;
+
+#[test]
+fn mysqlclient_works() {
+    // A distribution's package is for its own Python, which need not be the first one in the path.
+    let of_distribution = "/usr/bin/python3";
+    let imports = ["-c", "import MySQLdb.cursors"];
+    let has_it = Command::new(of_distribution).args(imports).output();
+    let python = match has_it.is_ok_and(|output| output.status.success()) {
+        true => of_distribution,
+        false => "python3",
+    };
+    if !installed("mysqlclient", &[python, imports[0], imports[1]]) {
+        return;
+    }
+    let server = TestServer::start();
+    let script = format!("import MySQLdb.cursors\n{MYSQLCLIENT_SCRIPT}");
+    let output = Command::new(python)
+        .args(["-c", &script, &server.port().to_string()])
+        .output()
+        .expect("python3 runs");
+    assert_eq!(stdout_of(&output), "ok\n");
+}
+
+/// With emulated prepares the text of a statement has all parameters between quotes; then the same with real ones.
+const PDO_SCRIPT: &str = r#"
+function same($expected, $found) {
+    if ($expected !== $found) {
+        throw new Exception(var_export($expected, true) . " is not " . var_export($found, true));
+    }
+}
+$bytes = '';
+for ($i = 0; $i < 256; $i++) $bytes .= chr($i);
+foreach ([true, false] as $emulates) {
+    $pdo = new PDO("mysql:host=127.0.0.1;port={$argv[1]};charset=utf8mb4", "root", "",
+        [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION, PDO::ATTR_EMULATE_PREPARES => $emulates]);
+    $pdo->exec("drop database if exists p");
+    $pdo->exec("create database p");
+    $pdo->exec("use p");
+    $pdo->exec("create table t (a bigint primary key, b varchar(20), c decimal(8,2), d datetime, g blob, n int)");
+    $insert = $pdo->prepare("insert into t values (:a, :b, :c, :d, :g, :n)");
+    $insert->execute(['a' => '97716021308405775', 'b' => "it's \u{20ac}", 'c' => '1.50', 'd' => '2024-02-29 12:00:00', 'g' => $bytes, 'n' => null]);
+    $insert->bindValue('a', 97716021308405776, PDO::PARAM_INT);
+    $insert->bindValue('b', null, PDO::PARAM_NULL);
+    $insert->bindValue('c', '2.25');
+    $insert->bindValue('d', null);
+    $insert->bindValue('g', "\xff\\'\0", PDO::PARAM_LOB);
+    $insert->bindValue('n', true, PDO::PARAM_BOOL);
+    $insert->execute();
+    $select = $pdo->prepare("select * from t where a = ? and g = ?");
+    $select->execute(['97716021308405775', $bytes]);
+    $row = $select->fetch(PDO::FETCH_ASSOC);
+    same("it's \u{20ac}", $row['b']);
+    same('1.50', $row['c']);
+    same('2024-02-29 12:00:00', $row['d']);
+    same($bytes, $row['g']);
+    same(null, $row['n']);
+    same(false, $select->fetch());
+    $limited = $pdo->prepare("select a from t where a in (?, ?, ?) order by a limit ? offset ?");
+    foreach (['97716021308405776', '97716021308405775', '1'] as $at => $value) $limited->bindValue($at + 1, $value);
+    $limited->bindValue(4, 1, PDO::PARAM_INT);
+    $limited->bindValue(5, 1, PDO::PARAM_INT);
+    $limited->execute();
+    same([97716021308405776], array_map('intval', $limited->fetchAll(PDO::FETCH_COLUMN)));
+    $update = $pdo->prepare("update t set n = ? where a = ?");
+    $update->execute(['7', '97716021308405776']);
+    same(1, $update->rowCount());
+    $delete = $pdo->prepare("delete from t where a = ?");
+    $delete->execute(['97716021308405777']);
+    same(0, $delete->rowCount());
+    try {
+        $insert->execute(['a' => '97716021308405775', 'b' => '', 'c' => 0, 'd' => null, 'g' => '', 'n' => 0]);
+        throw new Exception("a duplicate was accepted");
+    } catch (PDOException $error) {
+        same(1062, $error->errorInfo[1]);
+    }
+    $pdo->beginTransaction();
+    $pdo->exec("delete from t");
+    $pdo->rollBack();
+    same(2, (int) $pdo->query("select count(*) from t")->fetchColumn());
+    $pdo->exec("create table counted (id int primary key auto_increment)");
+    $pdo->exec("insert into counted values ()");
+    same('1', $pdo->lastInsertId());
+}
+echo "ok\n";
+"#;
+
+const MYSQLI_SCRIPT: &str = r#"
+function same($expected, $found) {
+    if ($expected !== $found) {
+        throw new Exception(var_export($expected, true) . " is not " . var_export($found, true));
+    }
+}
+mysqli_report(MYSQLI_REPORT_ERROR | MYSQLI_REPORT_STRICT);
+$db = new mysqli("127.0.0.1", "root", "", "", (int) $argv[1]);
+$db->set_charset("utf8mb4");
+$db->query("create database m");
+$db->select_db("m");
+$db->query("create table t (a bigint primary key auto_increment, b varchar(20), g longblob, f double, d date)");
+$bytes = '';
+for ($i = 0; $i < 256; $i++) $bytes .= chr($i);
+$db->query("insert into t values (97716021308405775, '" . $db->real_escape_string("it's \u{20ac}") . "', '" . $db->real_escape_string($bytes) . "', 0.1, '2024-02-29')");
+$insert = $db->prepare("insert into t (b, g, f, d) values (?, ?, ?, ?)");
+[$b, $g, $f, $d] = [null, null, 1.5, '2001-01-01'];
+$insert->bind_param("sbds", $b, $g, $f, $d);
+$insert->send_long_data(1, str_repeat($bytes, 1000));
+$insert->send_long_data(1, "end");
+$insert->execute();
+same(97716021308405776, $insert->insert_id);
+$rows = $db->query("select * from t order by a")->fetch_all(MYSQLI_ASSOC);
+same(2, count($rows));
+same("it's \u{20ac}", $rows[0]['b']);
+same($bytes, $rows[0]['g']);
+same(str_repeat($bytes, 1000) . "end", $rows[1]['g']);
+$select = $db->prepare("select a, f, d from t where a = ? and d > ?");
+[$a, $d] = ['97716021308405775', '2024-01-01'];
+$select->bind_param("ss", $a, $d);
+$select->execute();
+same([[97716021308405775, 0.1, '2024-02-29']], $select->get_result()->fetch_all());
+same([['1', '2']], $db->query("select '1', '2'")->fetch_all());
+$db->multi_query("select 1; insert into t (b) values ('x'); select 2");
+$found = [];
+do {
+    if ($result = $db->store_result()) $found[] = $result->fetch_row()[0];
+} while ($db->more_results() && $db->next_result());
+same(['1', '2'], $found);
+try {
+    $db->query("insert into t (a) values ('97716021308405775')");
+    throw new Exception("a duplicate was accepted");
+} catch (mysqli_sql_exception $error) {
+    same(1062, $error->getCode());
+}
+$db->query("delete from t where a = '97716021308405770'");
+same(0, $db->affected_rows);
+echo "ok\n";
+"#;
+
+fn php(script: &str, extension: &str) {
+    let probe = format!("exit(extension_loaded('{extension}') ? 0 : 1);");
+    if !installed(&format!("PHP with {extension}"), &["php", "-r", &probe]) {
+        return;
+    }
+    let server = TestServer::start();
+    let output = Command::new("php")
+        .args([
+            "-d",
+            "display_errors=stderr",
+            "-r",
+            script,
+            "--",
+            &server.port().to_string(),
+        ])
+        .output()
+        .expect("php runs");
+    assert_eq!(stdout_of(&output), "ok\n");
+}
+
+#[test]
+fn php_pdo_works() {
+    php(PDO_SCRIPT, "pdo_mysql");
+}
+
+#[test]
+fn php_mysqli_works() {
+    php(MYSQLI_SCRIPT, "mysqli");
+}
+
+/// MariaDB's Connector/J, with parameters in the text and with prepared statements of the server.
+const JAVA_PROGRAM: &str = r#"
+import java.sql.*;
+import java.util.*;
+
+public class Client {
+    static void same(Object expected, Object found) {
+        if (!Objects.equals(expected, found)) throw new RuntimeException(expected + " is not " + found);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        byte[] bytes = new byte[256];
+        for (int i = 0; i < 256; i++) bytes[i] = (byte) i;
+        for (String options : List.of("", "useServerPrepStmts=true", "rewriteBatchedStatements=true", "useCompression=true")) {
+            String url = "jdbc:mariadb://127.0.0.1:" + arguments[0] + "/?user=root&" + options;
+            try (Connection c = DriverManager.getConnection(url); Statement s = c.createStatement()) {
+                s.execute("drop database if exists j");
+                s.execute("create database j");
+                c.setCatalog("j");
+                s.execute("create table p (id int primary key, name varchar(20), unique key (name))");
+                s.execute("create table t (a bigint primary key auto_increment, b varchar(20), c decimal(8,2), d datetime(3), g longblob, "
+                    + "n int, f boolean, p int, foreign key (p) references p (id))");
+                PreparedStatement insert = c.prepareStatement("insert into t (a, b, c, d, g, n, f) values (?, ?, ?, ?, ?, ?, ?)",
+                    Statement.RETURN_GENERATED_KEYS);
+                Timestamp time = Timestamp.valueOf("2024-02-29 12:30:45.123");
+                insert.setString(1, "97716021308405775");
+                insert.setString(2, "it's \u20ac\\");
+                insert.setBigDecimal(3, new java.math.BigDecimal("1.50"));
+                insert.setTimestamp(4, time);
+                insert.setBytes(5, bytes);
+                insert.setNull(6, Types.INTEGER);
+                insert.setBoolean(7, true);
+                same(1, insert.executeUpdate());
+                for (int i = 0; i < 3; i++) {
+                    insert.setNull(1, Types.BIGINT);
+                    insert.setString(2, "row " + i);
+                    insert.setInt(6, i);
+                    insert.addBatch();
+                }
+                same(3, insert.executeBatch().length);
+                PreparedStatement select = c.prepareStatement("select * from t where a = ? and g = ?");
+                select.setString(1, "97716021308405775");
+                select.setBytes(2, bytes);
+                ResultSet row = select.executeQuery();
+                same(true, row.next());
+                same("it's \u20ac\\", row.getString("b"));
+                same(Types.VARCHAR, row.getMetaData().getColumnType(2));
+                same("1.50", row.getBigDecimal("c").toString());
+                same(time, row.getTimestamp("d"));
+                same(true, Arrays.equals(bytes, row.getBytes("g")));
+                same(0, row.getInt("n"));
+                same(true, row.wasNull());
+                same(true, row.getBoolean("f"));
+                same(false, row.next());
+                PreparedStatement delete = c.prepareStatement("delete from t where a = ?");
+                delete.setString(1, "97716021308405774");
+                same(0, delete.executeUpdate());
+                c.setAutoCommit(false);
+                same(4, s.executeUpdate("delete from t"));
+                c.rollback();
+                c.setAutoCommit(true);
+                ResultSet count = s.executeQuery("select count(*), concat(min(b), '') from t");
+                count.next();
+                same(4, count.getInt(1));
+                same(Types.VARCHAR, count.getMetaData().getColumnType(2));
+                try {
+                    s.execute("insert into t (a) values (97716021308405775)");
+                    throw new RuntimeException("a duplicate was accepted");
+                } catch (SQLException error) {
+                    same(1062, error.getErrorCode());
+                }
+                DatabaseMetaData about = c.getMetaData();
+                List<String> columns = new ArrayList<>();
+                ResultSet found = about.getColumns("j", null, "t", null);
+                while (found.next()) columns.add(found.getString("COLUMN_NAME"));
+                same(List.of("a", "b", "c", "d", "g", "n", "f", "p"), columns);
+                ResultSet keys = about.getPrimaryKeys("j", null, "t");
+                same(true, keys.next());
+                same("a", keys.getString("COLUMN_NAME"));
+                int exported = 0;
+                ResultSet children = about.getExportedKeys("j", null, "p");
+                while (children.next()) exported++;
+                same(1, exported);
+                Statement streamed = c.createStatement();
+                streamed.setFetchSize(2);
+                ResultSet many = streamed.executeQuery("select x.a from t x, t y, t z");
+                int rows = 0;
+                while (many.next()) rows++;
+                same(64, rows);
+            }
+        }
+        System.out.println("ok");
+    }
+}
+"#;
+
+#[test]
+fn mariadb_connector_j_works() {
+    let driver = "/usr/share/java/mariadb-java-client.jar";
+    // A file of source is run by the compiler, which a runtime alone lacks.
+    let has_compiler = installed("a Java compiler", &["javac", "-version"]);
+    if !has_compiler || !installed("MariaDB Connector/J", &["test", "-e", driver]) {
+        return;
+    }
+    let server = TestServer::start();
+    let file = server.directory().path().join("Client.java");
+    std::fs::write(&file, JAVA_PROGRAM).expect("the directory is ours");
+    let output = Command::new("java")
+        .args(["-Dfile.encoding=UTF-8", "-cp", driver])
+        .arg(&file)
+        .arg(server.port().to_string())
+        .output()
+        .expect("java runs");
+    assert_eq!(stdout_of(&output), "ok\n");
+}
