@@ -246,6 +246,7 @@ const INFIX: &[(&str, &str)] = &[
     ("$subtract", "-"),
     ("$multiply", "*"),
     ("$divide", "/"),
+    ("$average", "/"),
     ("$integer_divide", "DIV"),
     ("mod", "%"),
     ("$bit_and", "&"),

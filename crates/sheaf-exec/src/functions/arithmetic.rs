@@ -39,6 +39,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         arithmetic(call, Operation::Multiply)
     }),
     Function::new("$divide", (2, 2), quotient_type, divide),
+    // AVG: a sum and a count, which is 0 where there is no sum.
+    Function::new("$average", (2, 2), quotient_type, divide),
     Function::new(
         "$integer_divide",
         (2, 2),

@@ -273,7 +273,10 @@ fn note_constants(
         "$cast_decimal" => (NumberKind::Decimal, &operands[..1]),
         name => match wanted_number(name) {
             Some(kind) => (kind, operands),
-            None if mathematics::takes_numbers(name) => (NumberKind::Double, operands),
+            // The text beside the number of `$finite` is what was computed.
+            None if mathematics::takes_numbers(name) && !name.starts_with('$') => {
+                (NumberKind::Double, operands)
+            }
             None => return Ok(()),
         },
     };

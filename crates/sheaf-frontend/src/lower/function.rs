@@ -459,7 +459,7 @@ impl Lowering<'_> {
         let argument_of = |name: &str| build(name, args.iter().cloned().map(argument).collect());
         Ok(match name {
             // The type and the rounding of a quotient are those of AVG.
-            "avg" => call("$divide", vec![argument_of("$sum"), argument_of("count")]),
+            "avg" => call("$average", vec![argument_of("$sum"), argument_of("count")]),
             "bit_and" => call(
                 "$cast_unsigned",
                 vec![call("coalesce", vec![argument_of(name), number(u64::MAX)])],
