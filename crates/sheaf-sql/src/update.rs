@@ -18,7 +18,9 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{Mode, current_timestamp, default_in_row, to_column};
-use sheaf_table::{ChangeSet, Column, ColumnProblem, ColumnType, Privileges, Table, Value};
+use sheaf_table::{
+    ChangeSet, Column, ColumnProblem, ColumnType, Privileges, RowToChange, Table, Value,
+};
 use sqlparser::ast;
 
 use crate::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
@@ -272,7 +274,13 @@ impl Session {
                 let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
                     return Ok(None);
                 };
-                let Some(old) = target.table.read_row(key)? else {
+                let needs = |column: usize| target.checks.is_some() || target.changes(column);
+                let old = target.table.read_row_to_change(key, needs)?;
+                let Some(RowToChange {
+                    values: old,
+                    untouched,
+                }) = old
+                else {
                     continue;
                 };
                 updated.matched += 1;
@@ -290,7 +298,8 @@ impl Session {
                     warnings.warn(error.mysql_code(), error.to_string());
                     continue;
                 }
-                match locked.replace(transaction.changes(), table, key, &old, &row) {
+                let at = (key, untouched.as_slice());
+                match locked.replace_beside(transaction.changes(), table, at, &old, &row) {
                     Ok(()) => {
                         updated.changed += 1;
                         transaction.row_is_changed(&target.table, key, is_new);
@@ -310,8 +319,13 @@ impl Session {
 }
 
 impl Target {
-    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
-    /// so many `decimals`.
+    fn changes(&self, column: usize) -> bool {
+        let mut assigned = self.columns.iter().map(|(column, _)| column);
+        assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
+    }
+
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show so many
+    /// `decimals`.
     fn new_row(
         &self,
         old: &[Value],

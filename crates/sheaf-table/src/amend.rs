@@ -24,8 +24,9 @@ impl Table {
 
     /// Changes columns that are [in the row only](Self::is_in_row_only), in one visit of the row: `changes` tells their
     /// new values from the row, each of its column's type. False: nothing has happened, because the view does not show the
-    /// row's newest version, because others have locked it or are changing it, because it has long values elsewhere, or
-    /// because it stays what it is. `changes` computes and never waits.
+    /// row's newest version, because others have locked it or are changing it, because it has long values elsewhere and
+    /// columns change whose width may, or because it stays what it is. `changes` computes and never waits, and cannot ask
+    /// for long values.
     ///
     /// # Errors
     /// As [`Tree::amend`](sheaf_storage::Tree::amend).
@@ -39,10 +40,12 @@ impl Table {
         let limit = MAX_ENTRY_BYTES - primary_key.len().min(MAX_ENTRY_BYTES);
         let amended = |bytes: &[u8]| {
             let row = self.row_layout.view(bytes).ok()?;
-            if self.overflow.is_some() && row.has_overflow() {
+            let changes = changes(&row)?;
+            // References stay where they are beside columns of fixed width.
+            let moves = |(column, _): &(usize, Value)| !self.row_layout.is_fixed(*column);
+            if self.overflow.is_some() && row.has_overflow() && changes.iter().any(moves) {
                 return None;
             }
-            let changes = changes(&row)?;
             let is_as_before =
                 |(column, value): &(usize, Value)| row.value_ref(*column) == value.into();
             if changes.iter().all(is_as_before) {

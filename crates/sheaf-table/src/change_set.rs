@@ -258,9 +258,25 @@ impl ChangeSet {
         old: &[Value],
         row: &[Value],
     ) -> Result<()> {
+        self.replace_beside(transaction, table, (primary_key, &[]), old, row)
+    }
+
+    /// As [`replace`](Self::replace), where the long values of columns stay as they are that neither row has
+    /// ([`RowToChange::untouched`](crate::RowToChange::untouched)).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn replace_beside(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        at: (&[u8], &[usize]),
+        old: &[Value],
+        row: &[Value],
+    ) -> Result<()> {
         let savepoint = transaction.savepoint();
         self.or_undo(transaction, savepoint, |transaction| {
-            self.replace_below(transaction, table, primary_key, old, row, &mut vec![table])
+            self.replace_below(transaction, table, at, old, row, &mut vec![table])
         })
     }
 
@@ -435,7 +451,7 @@ impl ChangeSet {
         &self,
         transaction: &mut Transaction,
         table: usize,
-        primary_key: &[u8],
+        (primary_key, untouched): (&[u8], &[usize]),
         old: &[Value],
         row: &[Value],
         path: &mut Vec<usize>,
@@ -445,7 +461,9 @@ impl ChangeSet {
         let mut locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
         let outcome = lock_references(transaction, references.iter(), LockMode::Exclusive)
             .map(|exclusive| locked.extend(exclusive))
-            .and_then(|()| self.tables[table].replace(transaction, primary_key, old, row))
+            .and_then(|()| {
+                self.tables[table].replace_beside(transaction, primary_key, old, row, untouched)
+            })
             .and_then(|()| self.check_parents(transaction, table, &needed))
             .and_then(|()| self.replace_children(transaction, table, old, row, path));
         unlock_references(transaction, locked);
@@ -623,7 +641,14 @@ impl ChangeSet {
                 None => Value::Null,
             };
         }
-        self.replace_below(transaction, link.child, primary_key, &old, &row, path)
+        self.replace_below(
+            transaction,
+            link.child,
+            (primary_key, &[]),
+            &old,
+            &row,
+            path,
+        )
     }
 }
 

@@ -81,7 +81,7 @@ pub use schema::{
 };
 pub use search_lock::Search;
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
-pub use table::{InsertOutcome, Table};
+pub use table::{InsertOutcome, RowToChange, Table};
 pub use table_lock::{
     Announced, DefinitionChange, LockRequest, NO_SESSION, SessionLock, SessionLockMode,
 };

@@ -346,8 +346,13 @@ impl RowLayout {
         }
     }
 
+    /// Whether the column's values have one width.
+    pub fn is_fixed(&self, column: usize) -> bool {
+        self.fixed(column).is_some()
+    }
+
     /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of fixed
-    /// width it is the old row but for their bytes. The row has no overflow references.
+    /// width it is the old row but for their bytes; else the row has no overflow references.
     ///
     /// # Errors
     /// As there.

@@ -122,6 +122,17 @@ struct ClusteredEntry {
     row: Vec<u8>,
 }
 
+/// References to long values, with their columns.
+type References = Vec<(usize, [u8; OVERFLOW_REFERENCE_BYTES])>;
+
+/// A row that is about to be changed.
+pub struct RowToChange {
+    /// Empty where a long value is left untouched.
+    pub values: Vec<Value>,
+    /// The columns whose long values were not read, and stay.
+    pub untouched: Vec<usize>,
+}
+
 /// What a transaction's view shows under a primary key.
 struct Seen {
     view: ReadView,
@@ -376,7 +387,7 @@ impl Table {
         let outdated = self.outdated(seen, Some(&bytes))?;
         let view = self.view(&bytes)?;
         let old = self.decode_row(&view)?;
-        self.delete_overflow(transaction, &view)?;
+        self.delete_overflow(transaction, &view, &[])?;
         let row_id = self.row_id_of(primary_key);
         let (mut key, mut payload) = (Vec::new(), Vec::new());
         let indexes = self.secondary.iter().zip(&self.secondary_layouts);
@@ -427,8 +438,21 @@ impl Table {
         old: &[Value],
         row: &[Value],
     ) -> Result<()> {
+        self.replace_beside(transaction, primary_key, old, row, &[])
+    }
+
+    /// As [`replace`](Self::replace), where the long values of these columns stay as they are: neither row has them
+    /// ([`RowToChange::untouched`]).
+    pub(crate) fn replace_beside(
+        &self,
+        transaction: &mut Transaction,
+        primary_key: &[u8],
+        old: &[Value],
+        row: &[Value],
+        untouched: &[usize],
+    ) -> Result<()> {
         let savepoint = transaction.savepoint();
-        let result = self.replace_row(transaction, primary_key, old, row);
+        let result = self.replace_row(transaction, primary_key, old, row, untouched);
         match result {
             Ok(()) => self.state.note_change(),
             Err(_) => transaction.rollback_to(savepoint)?,
@@ -442,10 +466,12 @@ impl Table {
         primary_key: &[u8],
         old: &[Value],
         row: &[Value],
+        untouched: &[usize],
     ) -> Result<()> {
         let row_id = self.row_id_of(primary_key);
         let values = |column: usize| ValueRef::from(&row[column]);
-        let entry = self.encode_clustered(transaction, values, row_id)?;
+        let kept = self.references_at(primary_key, untouched)?;
+        let entry = self.encode_beside(transaction, values, row_id, kept)?;
         let keeps_its_key = entry.key == primary_key;
         let seen = self.seen(transaction, primary_key)?;
         let replaced = if keeps_its_key {
@@ -458,7 +484,7 @@ impl Table {
             TableError::corrupt(&self.definition.name, "a row that is being changed is gone")
         })?;
         let outdated = self.outdated(seen, Some(&replaced))?;
-        self.delete_overflow(transaction, &self.view(&replaced)?)?;
+        self.delete_overflow(transaction, &self.view(&replaced)?, untouched)?;
         let mut outdated_at_new_key = None;
         if !keeps_its_key {
             let seen = self.seen(transaction, &entry.key)?;
@@ -643,6 +669,32 @@ impl Table {
         self.read_row_at(&ReadView::newest(), primary_key)
     }
 
+    /// As [`read_row`](Self::read_row), for a change that needs the values of some columns only: long values of others are
+    /// not read, unless an index has them.
+    pub fn read_row_to_change(
+        &self,
+        primary_key: &[u8],
+        needs: impl Fn(usize) -> bool,
+    ) -> Result<Option<RowToChange>> {
+        let mut bytes = Vec::new();
+        let newest = ReadView::newest();
+        if !self.clustered.get_at(&newest, primary_key, &mut bytes)? {
+            return Ok(None);
+        }
+        let row = self.view(&bytes)?;
+        let is_untouched = |column: &usize| {
+            row.is_overflow(*column) && !needs(*column) && self.is_in_row_only(*column)
+        };
+        let untouched = match self.overflow {
+            Some(_) => (0..self.definition.columns.len())
+                .filter(is_untouched)
+                .collect(),
+            None => Vec::new(),
+        };
+        let values = self.decode_row_without(&newest, &row, &untouched)?;
+        Ok(Some(RowToChange { values, untouched }))
+    }
+
     /// As [`read_row`](Self::read_row), as the view sees it.
     pub fn read_row_at(&self, view: &ReadView, primary_key: &[u8]) -> Result<Option<Vec<Value>>> {
         let mut bytes = Vec::new();
@@ -699,10 +751,23 @@ impl Table {
 
     /// All values of a row that the view sees, long values included.
     pub fn decode_row_at(&self, view: &ReadView, row: &RowView<'_>) -> Result<Vec<Value>> {
+        self.decode_row_without(view, row, &[])
+    }
+
+    /// As [`decode_row_at`](Self::decode_row_at), with empty values in these columns.
+    fn decode_row_without(
+        &self,
+        view: &ReadView,
+        row: &RowView<'_>,
+        left_out: &[usize],
+    ) -> Result<Vec<Value>> {
         let mut long = Vec::new();
         let columns = self.definition.columns.iter().enumerate();
         columns
             .map(|(column, definition)| {
+                if left_out.contains(&column) {
+                    return Ok(ValueRef::Bytes(&[]).to_value(&definition.ty));
+                }
                 if row.is_overflow(column) {
                     self.read_overflow_at(view, row.get_bytes(column), &mut long)?;
                     return Ok(ValueRef::Bytes(&long).to_value(&definition.ty));
@@ -733,13 +798,18 @@ impl Table {
         overflow::read(tree, view, reference, value).map_err(|error| self.name_corruption(error))
     }
 
-    /// Removes the long values of a row that goes.
-    fn delete_overflow(&self, transaction: &mut Transaction, row: &RowView<'_>) -> Result<()> {
+    /// Removes the long values of a row that goes, except these, which another row has now.
+    fn delete_overflow(
+        &self,
+        transaction: &mut Transaction,
+        row: &RowView<'_>,
+        kept: &[usize],
+    ) -> Result<()> {
         let Some(tree) = &self.overflow else {
             return Ok(());
         };
         for column in 0..self.definition.columns.len() {
-            if row.is_overflow(column) {
+            if row.is_overflow(column) && !kept.contains(&column) {
                 overflow::delete(tree, transaction, row.get_bytes(column))?;
             }
         }
@@ -762,17 +832,29 @@ impl Table {
         values: impl Fn(usize) -> ValueRef<'v> + Copy,
         row_id: u64,
     ) -> Result<ClusteredEntry> {
+        self.encode_beside(transaction, values, row_id, References::new())
+    }
+
+    /// As [`encode_clustered`](Self::encode_clustered), with the long values of some columns where they are. The values of
+    /// these are empty.
+    fn encode_beside<'v>(
+        &self,
+        transaction: &mut Transaction,
+        values: impl Fn(usize) -> ValueRef<'v> + Copy,
+        row_id: u64,
+        mut references: References,
+    ) -> Result<ClusteredEntry> {
         let mut entry = ClusteredEntry::default();
         self.clustered_layout
             .encode_entry(values, row_id, &mut entry.key, &mut Vec::new());
         let limit = MAX_ENTRY_BYTES - entry.key.len().min(MAX_ENTRY_BYTES);
         if self
             .row_layout
-            .encode(values, &[], limit, &mut entry.row)
+            .encode(values, &references, limit, &mut entry.row)
             .is_err()
         {
-            let mut references = Vec::new();
-            for (column, number, value) in self.values_to_move(values, limit)? {
+            let room = limit.saturating_sub(references.len() * OVERFLOW_REFERENCE_BYTES);
+            for (column, number, value) in self.values_to_move(values, room)? {
                 let tree = self
                     .overflow
                     .as_ref()
@@ -783,6 +865,33 @@ impl Table {
             self.encode_with_references(values, &references, limit, &mut entry.row)?;
         }
         Ok(entry)
+    }
+
+    /// Where the row with this encoded primary key, which is there, has the long values of these columns.
+    fn references_at(&self, primary_key: &[u8], columns: &[usize]) -> Result<References> {
+        if columns.is_empty() {
+            return Ok(References::new());
+        }
+        let lost = || {
+            let detail = "a row that is being changed has lost a long value";
+            TableError::corrupt(&self.definition.name, detail)
+        };
+        let mut bytes = Vec::new();
+        if !self
+            .clustered
+            .get_at(&ReadView::newest(), primary_key, &mut bytes)?
+        {
+            return Err(lost());
+        }
+        let row = self.view(&bytes)?;
+        let reference = |column: &usize| match row.is_overflow(*column) {
+            true => Ok((
+                *column,
+                row.get_bytes(*column).try_into().map_err(|_| lost())?,
+            )),
+            false => Err(lost()),
+        };
+        columns.iter().map(reference).collect()
     }
 
     /// The values that must leave a row so that it fits `limit`: column, number to store it under, bytes.

@@ -9,13 +9,14 @@
 //! before.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
 use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
 use sheaf_table::number_text::power_of_ten;
 use sheaf_table::types::MAX_DECIMAL_PRECISION;
-use sheaf_table::{ChangeSet, Column, ColumnType, RowView, Table, Value};
+use sheaf_table::{ChangeSet, Column, ColumnType, RowToChange, RowView, Table, Value};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess};
@@ -212,6 +213,21 @@ impl Update {
             stamped,
         };
         Some((update, table))
+    }
+
+    /// Whether the old value of a column matters to the change.
+    fn needs(&self, column: usize) -> bool {
+        let matters = |assignment: &Assignment| {
+            assignment.column == column
+                || match assignment.value {
+                    NewValue::Column(read) | NewValue::Sum { column: read, .. } => read == column,
+                    _ => false,
+                }
+        };
+        let mut expressions = self.expressions.iter();
+        self.assignments.iter().any(matters)
+            || self.stamped.contains(&column)
+            || expressions.any(|expressions| expressions.read(column))
     }
 
     /// Whether a value is given that no row has room for: converting it takes longer than a latch is to be held.
@@ -612,9 +628,14 @@ impl Work<'_> {
         let Work::Update { update, inputs } = self else {
             return Ok(Some(locked.delete(statement.changes(), position, key)?));
         };
-        let Some(old) = table.read_row(key)? else {
+        let needs = |column: usize| update.needs(column);
+        let Some(old) = table.read_row_to_change(key, needs)? else {
             return Ok(Some(false));
         };
+        let RowToChange {
+            values: old,
+            untouched,
+        } = old;
         let old_value = |column: usize| old[column].clone();
         let values = update.new_values(table, old_value, inputs, number, warnings)?;
         let Some(values) = values else {
@@ -625,7 +646,8 @@ impl Work<'_> {
             row[column] = value;
         }
         if row != old {
-            locked.replace(statement.changes(), position, key, &old, &row)?;
+            let at = (key, untouched.as_slice());
+            locked.replace_beside(statement.changes(), position, at, &old, &row)?;
         }
         Ok(Some(row != old))
     }
@@ -652,10 +674,17 @@ impl Work<'_> {
         let before = warnings.mark();
         let changes = |row: &RowView<'_>| {
             let columns = &table.definition.columns;
-            let old = |column: usize| row.value(column, &columns[column].ty);
+            let asks_for_long = Cell::new(false);
+            let old = |column: usize| match row.is_overflow(column) {
+                true => {
+                    asks_for_long.set(true);
+                    Value::Null
+                }
+                false => row.value(column, &columns[column].ty),
+            };
             // Who has locked the row may be about to change it: an error is one if it is still found under the lock.
             let values = update.new_values(table, old, inputs, number, warnings);
-            values.ok().flatten()
+            values.ok().flatten().filter(|_| !asks_for_long.get())
         };
         let columns = update
             .assignments

@@ -75,6 +75,14 @@ pub(super) struct Expressions {
     are_shown: bool,
 }
 
+impl Expressions {
+    /// Whether they look at a column of a row.
+    pub(super) fn read(&self, column: usize) -> bool {
+        let mut columns = self.kinds.iter().flat_map(|kind| &kind.columns);
+        columns.any(|(known, _)| *known == column)
+    }
+}
+
 /// What the expressions of a plan are given.
 #[derive(Debug)]
 pub(super) struct Inputs {

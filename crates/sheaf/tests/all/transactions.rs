@@ -907,3 +907,88 @@ fn a_forgotten_transaction_is_ended() {
     assert_eq!(rows(&mut two), [(1, 11), (2, 20)]);
     assert!(one.query_drop("commit").is_err());
 }
+
+/// A row that changes beside a long value goes on to refer to it, and so do the versions that others still see.
+#[test]
+fn long_values_stay_where_they_are_beside_a_change() {
+    let server = TestServer::start();
+    let mut one = server.connect_to_new("long");
+    run(
+        &mut one,
+        "create table t (id int primary key, n int, s varchar(4000), b longblob, key (n))",
+    );
+    let blob = |byte: u8| -> Vec<u8> { (0..1 << 20).map(|at| (at % 251) as u8 ^ byte).collect() };
+    for id in 1..=4_u8 {
+        one.exec_drop("insert into t values (?, ?, 's', ?)", (id, id, blob(id)))
+            .expect("it fits");
+    }
+    let written = |connection: &mut Conn| -> u64 {
+        let status: Option<(String, u64)> = connection
+            .query_first("show global status like 'Innodb_os_log_written'")
+            .expect("a counter");
+        status.expect("a counter").1
+    };
+    let expect = |connection: &mut Conn, expected: &[(u8, i64, usize, Option<u8>)]| {
+        let rows: Vec<(u8, i64, usize, Option<Vec<u8>>)> = connection
+            .query("select id, n, length(s), b from t order by id")
+            .expect("rows");
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(id, n, length, byte)| (*id, *n, *length, byte.map(blob)))
+            .collect();
+        assert!(rows == expected, "the rows differ");
+    };
+    let before = [
+        (1, 1, 1, Some(1)),
+        (2, 2, 1, Some(2)),
+        (3, 3, 1, Some(3)),
+        (4, 4, 1, Some(4)),
+    ];
+    let mut two = server.connect();
+    run(&mut two, "use `long`");
+    run(&mut two, "start transaction with consistent snapshot");
+    let began = written(&mut one);
+    for sql in [
+        // In the row only, an index, a value of another width, and the key.
+        "update t set n = n + 10 where id = 1",
+        "update t set n = n + 10 where n = 2",
+        "update t set s = repeat('s', 4000) where id = 3",
+        "update t x join (select 4 as id) y on x.id = y.id set x.n = 40, x.s = 'long'",
+        "update t set id = 5 where id = 4",
+    ] {
+        run(&mut one, sql);
+    }
+    assert!(
+        written(&mut one) - began < 200_000,
+        "long values were written again"
+    );
+    let after = [
+        (1, 11, 1, Some(1)),
+        (2, 12, 1, Some(2)),
+        (3, 3, 4000, Some(3)),
+        (5, 40, 4, Some(4)),
+    ];
+    expect(&mut one, &after);
+    expect(&mut two, &before);
+    run(&mut one, "begin");
+    run(&mut one, "update t set n = 0, b = null where id = 1");
+    run(&mut one, "update t set n = 0");
+    run(&mut one, "delete from t where id = 2");
+    run(&mut one, "rollback");
+    expect(&mut one, &after);
+    run(
+        &mut one,
+        "update t set n = length(b), b = null where id = 1",
+    );
+    run(&mut one, "update t set n = 7 where b is null");
+    run(&mut one, "delete from t where id = 2");
+    expect(
+        &mut one,
+        &[(1, 7, 1, None), (3, 3, 4000, Some(3)), (5, 40, 4, Some(4))],
+    );
+    expect(&mut two, &before);
+    run(&mut two, "commit");
+    let checked: Option<(String, String, String, String)> =
+        one.query_first("check table t").expect("it runs");
+    assert_eq!(checked.expect("a row").3, "OK");
+}
