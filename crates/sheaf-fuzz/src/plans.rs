@@ -65,7 +65,7 @@ pub enum OtherPlan {
 impl OtherPlan {
     pub fn new(random: &mut Random) -> OtherPlan {
         match one_in(random, 2) {
-            true => OtherPlan::Switch(*pick(random, &SWITCHES)),
+            true => OtherPlan::Switch(pick::<&str>(random, &SWITCHES)),
             false => OtherPlan::Hints((0..4).map(|_| hints(random)).collect()),
         }
     }

@@ -301,9 +301,10 @@ impl<'a> Pass<'a> {
     fn string(&mut self, quote: u8) -> bool {
         let bytes = self.sql.as_bytes();
         let mut end = self.end_of(1, |byte| byte != quote && byte != b'\\');
-        // What follows a backslash is a part of the text, and so is a doubled quote.
-        while self.in_list {
+        // In a list, what follows a backslash is a part of the text, and so is a doubled quote.
+        loop {
             end = match (bytes.get(end), bytes.get(end + 1)) {
+                _ if !self.in_list => break,
                 (Some(b'\\'), Some(_)) => end + 2,
                 (Some(first), Some(second)) if *first == quote && *second == quote => end + 2,
                 _ => break,
