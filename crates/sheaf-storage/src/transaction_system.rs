@@ -71,7 +71,8 @@ impl TransactionSystem {
     pub(crate) fn view_ahead(&self, own: &Arc<StatusCell>, least: Lsn) -> Result<ReadView> {
         loop {
             let settled = Lsn(self.settled_commit.load(Ordering::SeqCst));
-            if settled < least {
+            // After a start the clock stands at the end of the log, and nothing has been committed yet.
+            if settled.max(self.snapshots.newest()) < least {
                 // Its status was seen in the moment before.
                 thread::yield_now();
                 continue;

@@ -800,6 +800,20 @@ fn a_commit_that_is_not_finished_is_not_seen() {
     assert_eq!(table.committed(), [(1, 12), (2, 22)]);
 }
 
+/// Nothing has been committed since the start, and there is nothing to wait for.
+#[test]
+fn statements_that_lock_go_on_after_a_start() {
+    let disk = disk(1);
+    open(&disk).close().unwrap();
+    let storage = open(&disk);
+    let mut transaction = storage.begin_transaction();
+    for _ in 0..2 {
+        let view = transaction.view_to_lock().unwrap();
+        assert!(!view.is_newest());
+    }
+    transaction.commit().unwrap();
+}
+
 /// A transaction that locks what it finds sees a commit that is not on the disk, and so do its later reads. When it has
 /// ended, however it did, what it has seen is durable.
 #[test]
