@@ -10,8 +10,8 @@
 //! ```
 //!
 //! All scans and keyed lookups of the part add to one sum, once for each leaf or batch. The scan that finds the sum
-//! beyond the limit fails with [`AccessError::BudgetSpent`], and whoever set the limit takes it from there. No clock is
-//! read: how far a plan gets does not depend on how busy the machine is.
+//! beyond the limit fails with [`AccessError::BudgetSpent`], and the caller that set the limit takes it from there. No
+//! clock is read: how far a plan gets does not depend on how busy the machine is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

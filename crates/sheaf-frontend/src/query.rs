@@ -185,8 +185,8 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
             any_rows => with_any_rows(plan, any_rows),
         })
         .and_then(mark_multisets)
-        // GROUPING() names group expressions, which typing changes. What it becomes hides the number of the group from all
-        // but the groups.
+        // GROUPING() names group expressions, which typing changes. What it becomes hides the number of the group from
+        // all but the groups.
         .and_then(|plan| ResolveGroupingFunction::new().analyze(plan, &options))
         .and_then(in_order_of_groups)
         .and_then(|plan| resolve_plan(plan, &texts))

@@ -93,8 +93,8 @@ impl Server {
         answered(self.try_ask(sql))
     }
 
-    /// Prepares `sql` and runs it with `values`. A plan that it keeps must not remember what it has run with, so it runs
-    /// with NULL in all places before.
+    /// Prepares `sql` and runs it with `values`. A plan that it keeps must not remember what it has run with, so it
+    /// runs with NULL in all places before.
     pub fn ask_prepared(&mut self, sql: &str, values: &[Value]) -> Answer {
         answered(self.try_ask_prepared(sql, values))
     }

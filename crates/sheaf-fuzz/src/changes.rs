@@ -75,8 +75,8 @@ fn value(random: &mut Random, column: &str) -> String {
     }
 }
 
-/// A table to look rows of `table` up in. MariaDB and MySQL refuse to read the table that a statement changes, and find there
-/// what the statement itself has done to rows that refer to it, where Sheaf reads the table as it was.
+/// A table to look rows of `table` up in. MariaDB and MySQL refuse to read the table that a statement changes, and find
+/// there what the statement itself has done to rows that refer to it, where Sheaf reads the table as it was.
 fn other_table(table: usize) -> Option<usize> {
     let other = (table + 1) % TABLES.len();
     (!refers_to(other, table)).then_some(other)
@@ -124,8 +124,8 @@ fn insert(random: &mut Random, table: usize) -> String {
     let verb = *pick(random, &["insert", "insert", "insert ignore", "replace"]);
     let mut sql = format!("{verb} into {name} ({}) ", columns.join(", "));
     let from = (table + 1 + random.below(TABLES.len() as u64 - 1) as usize) % TABLES.len();
-    // What a REPLACE deletes may take rows of the table that it reads with it. MySQL and MariaDB then do not find them any
-    // more; Sheaf reads the table as it was.
+    // What a REPLACE deletes may take rows of the table that it reads with it. MySQL and MariaDB then do not find them
+    // any more; Sheaf reads the table as it was.
     let may_read = verb != "replace" || !refers_to(from, table);
     if one_in(random, 5) && may_read {
         let of: Vec<String> = columns

@@ -421,7 +421,7 @@ impl Run<'_> {
             one.summary(),
             other.summary()
         );
-        // The judge is whom a crash is told of.
+        // A crash is reported as a difference from the judge.
         let found = match (&one, &other) {
             (Answer::Lost(_), _) => None,
             (_, Answer::Lost(_)) => Some(Difference::Lost),

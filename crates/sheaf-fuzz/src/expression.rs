@@ -140,8 +140,8 @@ impl Generator<'_> {
         }
     }
 
-    /// A sum, a difference, a quotient or a remainder. Whether an overflow is an error depends on which rows a server computes
-    /// it for, so there are few of them, and they have a mark.
+    /// A sum, a difference, a quotient or a remainder. Whether an overflow is an error depends on which rows a server
+    /// computes it for, so there are few of them, and they have a mark.
     fn arithmetic(&mut self, one: Tree) -> Tree {
         let sign = *pick(self.random, &[" + ", " - ", " div ", " % "]);
         let two = self.leaf(Kind::Integer);
@@ -265,9 +265,9 @@ impl Generator<'_> {
         }
     }
 
-    /// Whether constants to compare `left` with are texts, as a driver sends them that quotes everything. Beside a column, a text
-    /// is converted to its type. Beside any other number, MySQL and MariaDB compare as doubles, also large integers, and Sheaf
-    /// digit by digit.
+    /// Whether constants to compare `left` with are texts, as a driver sends them that quotes everything. Beside a
+    /// column, a text is converted to its type. Beside any other number, MySQL and MariaDB compare as doubles, also
+    /// large integers, and Sheaf digit by digit.
     fn may_quote(&mut self, kind: Kind, left: &Tree) -> bool {
         let is_number = matches!(
             kind,

@@ -4,8 +4,8 @@
 //!   where (x1.a = 5 or x1.s like 'a%') order by 1   -->   where (x1.a = ? or x1.s like ?) order by 1,   5, 'a%'
 //! ```
 //!
-//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do the positions of ORDER
-//! BY, which are no constants.
+//! Decimals, dates and times stay as they are, because their parameters are texts to Sheaf, and so do the positions of
+//! ORDER BY, which are no constants.
 
 use mysql::Value;
 

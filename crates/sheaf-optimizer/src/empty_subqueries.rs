@@ -4,8 +4,8 @@
 //!   x IN (nothing)  -->  false        EXISTS (nothing)  -->  false        (nothing) as a value  -->  NULL
 //! ```
 //!
-//! Rules that make joins of subqueries look for the column that a subquery delivers, and nothing has none. A subquery that
-//! becomes a join in the first pass never shows itself as nothing; one that is nested may, in a later pass.
+//! Rules that make joins of subqueries look for the column that a subquery delivers, and nothing has none. A subquery
+//! that becomes a join in the first pass never shows itself as nothing; one that is nested may, in a later pass.
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};

@@ -456,8 +456,8 @@ fn accept_until_stopped(listener: &Socket, clients: &Arc<Clients>) {
 fn watch_for_hangups(clients: &Clients) {
     let mut open = clients.lock();
     let (mut looked, mut ticked) = (Instant::now(), Instant::now());
-    // Those of the last look. A client that has sent a command and nothing after it is to get its answer, if it does not take
-    // long.
+    // Those of the last look. A client that has sent a command and nothing after it is to get its answer, if it does
+    // not take long.
     let mut gone_before: HashSet<u64> = HashSet::new();
     while !clients.stopping.load(Ordering::Acquire) {
         // It may have been woken before its time.

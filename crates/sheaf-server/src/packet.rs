@@ -274,7 +274,7 @@ impl<T: Transport> PacketStream<T> {
         self.received_start < self.received_end
     }
 
-    /// Whether a command that has come waits above the socket: it is not known to whoever looks there. Where there may
+    /// Whether a command that has come waits above the socket: a look there does not find it. Where there may
     /// be one that cannot be seen, there is.
     pub(crate) fn has_unread_command(&self) -> bool {
         let unread = &self.received[self.received_start..self.received_end];

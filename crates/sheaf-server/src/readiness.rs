@@ -1,8 +1,8 @@
 //! Which of many sockets have something to read (Linux's epoll, edge-triggered).
 //!
 //! A socket is entered once and reported at each change: when something has come, when its end has come. It is not
-//! reported again for what was there at the last report, so whoever is told of it reads until nothing is left, and
-//! nothing has to be said to the kernel between two reports.
+//! reported again for what was there at the last report, so a thread that is told of it reads until nothing is left,
+//! and nothing has to be said to the kernel between two reports.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

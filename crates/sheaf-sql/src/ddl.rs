@@ -621,7 +621,8 @@ impl Session {
                 }
                 TableChange::ConvertTo { .. } => Alteration::ConvertTo(collation),
                 TableChange::Rebuild => Alteration::Rebuild,
-                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked for.
+                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked
+                // for.
                 TableChange::RenameTo(new) => {
                     let (new_database, new_table) = self.resolve_for_change(new)?;
                     Alteration::RenameTo {
@@ -759,9 +760,9 @@ fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
     }
 }
 
-/// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others read
-/// the table and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is not kept, 1800
-/// and 1801 for words that are none.
+/// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others
+/// read the table and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is
+/// not kept, 1800 and 1801 for words that are none.
 fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
     let (cannot_write, can_read) = match work.copies() {
         true => (
@@ -888,8 +889,8 @@ impl Session {
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
-    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If they
-    /// differ, others may have written between: then all is read once more while nobody does.
+    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If
+    /// they differ, others may have written between: then all is read once more while nobody does.
     fn check_table(&self, table: &Table) -> Result<()> {
         if self.wrong_index(table)?.is_none() {
             return Ok(());

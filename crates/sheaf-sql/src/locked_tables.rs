@@ -13,7 +13,7 @@
 //! TABLES ... READ, which ANALYZE passes by.
 //!
 //! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no
-//! statement may name them. Whoever waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
+//! statement may name them. A session that waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
 //!
 //! Statements of such a session take the long way: direct plans name no aliases. A statement that changes something has
 //! a [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for, and a session that

@@ -28,9 +28,9 @@
 //! did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows,
 //! whatever it consists of (Oracle calls this a restart to establish write consistency).
 //!
-//! **When a commit is done.** A commit waits for the log. Whoever has better things to do with the thread meanwhile
-//! gets the rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing before that
-//! is finished.
+//! **When a commit is done.** A commit waits for the log. A caller that has better things to do with the thread
+//! meanwhile gets the rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing
+//! before that is finished.
 //!
 //! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
 

@@ -324,8 +324,8 @@ impl Target {
         assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
     }
 
-    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show so many
-    /// `decimals`.
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
+    /// so many `decimals`.
     fn new_row(
         &self,
         old: &[Value],

@@ -204,8 +204,8 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
     }
 }
 
-/// The value of an expression as a column of this type takes it. A point in time does not know how many digits of a second
-/// its expression has (`decimals`); a text shows them.
+/// The value of an expression as a column of this type takes it. A point in time does not know how many digits of a
+/// second its expression has (`decimals`); a text shows them.
 pub(crate) fn shown_in<'v>(value: &'v Value, decimals: u8, ty: &ColumnType) -> Cow<'v, Value> {
     let is_time = matches!(
         value,
@@ -309,8 +309,8 @@ impl Session {
             .ok_or_else(|| SqlError::unknown("an expression without a value"))
     }
 
-    /// The values of expressions without columns, in one query for those that are not simple. `types`: those of the columns
-    /// that take them, if columns do.
+    /// The values of expressions without columns, in one query for those that are not simple. `types`: those of the
+    /// columns that take them, if columns do.
     pub(crate) fn evaluate_all(
         &mut self,
         expressions: &[ast::Expr],

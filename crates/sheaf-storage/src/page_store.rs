@@ -1,9 +1,9 @@
 //! The page store: the data file's pages, its free space, its log, and who is changing it.
 //!
 //! The pages in memory are the newest; those on disk may be older, and together with the log they are enough to make
-//! the newest again. Whoever changes pages holds a [`ChangePermit`], which a clean shutdown waits for, and makes sure of
-//! room in the log first. Which transactions are live is known here, because the log is kept from the first change of
-//! the oldest one on.
+//! the newest again. Whoever changes pages holds a [`ChangePermit`], which a clean shutdown waits for, and makes sure
+//! of room in the log first. Which transactions are live is known here, because the log is kept from the first change
+//! of the oldest one on.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -396,8 +396,8 @@ impl PageStore {
         Ok(())
     }
 
-    /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start must
-    /// not skip it.
+    /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start
+    /// must not skip it.
     pub(crate) fn note_lost_pages(&self) {
         self.lost_pages.note();
     }
@@ -483,7 +483,8 @@ impl PageStore {
         })
     }
 
-    /// Nobody knows what will become of a commit because of this error: nothing is made durable any more that depends on it.
+    /// Nobody knows what will become of a commit because of this error: nothing is made durable any more that depends
+    /// on it.
     pub(crate) fn stop(&self, error: &StorageError) {
         tracing::error!("{error}; nothing can be changed until the next start");
         let reason = match error {
@@ -583,9 +584,9 @@ impl PageStore {
     /// Makes a fuzzy checkpoint: all pages that are dirty at its beginning are written, and recovery will read the log
     /// from there on. `prepare` may make changes that belong to it.
     ///
-    /// The begin is a place in the log. A mini-transaction before it had announced its pages as dirty when the place was
-    /// taken, so the sweep that follows finds them; the log after it is kept. So is the log of live transactions, from
-    /// the first change of the oldest one on: their undo is in it.
+    /// The begin is a place in the log. A mini-transaction before it had announced its pages as dirty when the place
+    /// was taken, so the sweep that follows finds them; the log after it is kept. So is the log of live transactions,
+    /// from the first change of the oldest one on: their undo is in it.
     pub(crate) fn checkpoint(
         &self,
         prepare: impl FnOnce() -> Result<()>,

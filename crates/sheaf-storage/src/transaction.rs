@@ -47,7 +47,7 @@ pub(crate) enum Change {
     /// An entry was made a ghost.
     Delete = 3,
     /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change:
-    /// a transaction that goes on keeps the whole value before, for those who still see it.
+    /// a transaction that goes on keeps the whole value before, for those that still see it.
     UpdatePart = 4,
 }
 
@@ -206,8 +206,8 @@ impl Transaction {
         Ok(view)
     }
 
-    /// The view that the transaction's reads keep to its end, taken at the first call. Who changes an entry that others
-    /// have changed since shows all that belongs to it: see [`Self::kept_view`].
+    /// The view that the transaction's reads keep to its end, taken at the first call. A transaction that changes an
+    /// entry that others have changed since shows all that belongs to it: see [`Self::kept_view`].
     ///
     /// # Errors
     /// `TooManySnapshots`.
@@ -531,8 +531,8 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<bool> {
-        // What this transaction has changed nobody else can change. Who waits for it may hold the explicit lock
-        // already.
+        // What this transaction has changed nobody else can change. A transaction that waits for it may hold the
+        // explicit lock already.
         if tree.is_changed_by(key, &self.status)? {
             return Ok(false);
         }
@@ -859,10 +859,10 @@ impl Transaction {
         Ok(self.keeps_reasons)
     }
 
-    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by who adds a reference and then looks
-    /// for the key, exclusively by who takes the key away and then looks for references. So one of the two sees the
-    /// other. True if the lock is new. It is [given back](Self::unlock_reference) after the look: from then on the
-    /// change itself is what others find.
+    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by a transaction that adds a reference
+    /// and then looks for the key, exclusively by one that takes the key away and then looks for references. So one of
+    /// the two sees the other. True if the lock is new. It is [given back](Self::unlock_reference) after the look: from
+    /// then on the change itself is what others find.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).

@@ -793,9 +793,9 @@ fn entries_of_a_unique_key_replace_each_other() {
     });
 }
 
-/// One transaction changes a row and then locks what it searched, one wants the same row, and one has locked another row
-/// that it changes later. None of them is ever the victim of a deadlock: locks that the range excludes are waited for out
-/// of courtesy.
+/// One transaction changes a row and then locks what it searched, one wants the same row, and one has locked another
+/// row that it changes later. None of them is ever the victim of a deadlock: locks that the range excludes are waited
+/// for out of courtesy.
 #[test]
 fn who_locks_a_range_behind_locks_of_its_rows_is_never_in_a_deadlock() {
     explore(SCHEDULES, || {

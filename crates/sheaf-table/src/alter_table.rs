@@ -208,10 +208,10 @@ impl Catalog {
     /// again for readers when all is ready.
     ///
     /// # Errors
-    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any more,
-    /// `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is another
-    /// version than that of the options by the time that nobody else writes it, and the MySQL error for whatever is wrong
-    /// with the request. The table is as before.
+    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any
+    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is
+    /// another version than that of the options by the time that nobody else writes it, and the MySQL error for
+    /// whatever is wrong with the request. The table is as before.
     pub fn alter_table<'w>(
         &self,
         (database, table): (&str, &str),

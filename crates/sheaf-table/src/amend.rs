@@ -1,7 +1,8 @@
-//! Amending rows: changes of columns that no index has, in one visit of the row ([`Tree::amend`](sheaf_storage::Tree::amend)).
+//! Amending rows: changes of columns that no index has, in one visit of the row
+//! ([`Tree::amend`](sheaf_storage::Tree::amend)).
 //!
-//! Most updates are of this kind: a balance, a counter, a date. The new row is the old one but for some bytes, no value is
-//! decoded that the change does not ask for, and no index is looked at. What is not so plain is left to
+//! Most updates are of this kind: a balance, a counter, a date. The new row is the old one but for some bytes, no value
+//! is decoded that the change does not ask for, and no index is looked at. What is not so plain is left to
 //! [`Table::replace`].
 
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
@@ -23,10 +24,10 @@ impl Table {
     }
 
     /// Changes columns that are [in the row only](Self::is_in_row_only), in one visit of the row: `changes` tells their
-    /// new values from the row, each of its column's type. False: nothing has happened, because the view does not show the
-    /// row's newest version, because others have locked it or are changing it, because it has long values elsewhere and
-    /// columns change whose width may, or because it stays what it is. `changes` computes and never waits, and cannot ask
-    /// for long values.
+    /// new values from the row, each of its column's type. False: nothing has happened, because the view does not show
+    /// the row's newest version, because others have locked it or are changing it, because it has long values elsewhere
+    /// and columns change whose width may, or because it stays what it is. `changes` computes and never waits, and
+    /// cannot ask for long values.
     ///
     /// # Errors
     /// As [`Tree::amend`](sheaf_storage::Tree::amend).

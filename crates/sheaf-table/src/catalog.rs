@@ -10,8 +10,8 @@
 //! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::table_lock`] tells, and DDL
 //! takes those of several tables in the order of their names; then
 //! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
-//! groups: who holds one of these waits for none of the others. `definitions` is held until the change is durable, that
-//! is, for a sync of the log; the last three only to look something up or to put it in its place.
+//! groups: a thread that holds one of these waits for none of the others. `definitions` is held until the change is
+//! durable, that is, for a sync of the log; the last three only to look something up or to put it in its place.
 //!
 //! The entries of the catalog tree are specified in docs/catalog-format.md.
 
@@ -528,8 +528,8 @@ impl Catalog {
         self.create_table_within(request, Duration::ZERO)
     }
 
-    /// Makes an empty table. Waits at most `wait` for the writers of each of its parents, and for who changes or drops
-    /// them.
+    /// Makes an empty table. Waits at most `wait` for the writers of each of its parents, and for sessions that change
+    /// or drop them.
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `LockWaitTimeout`, and the MySQL error for whatever is wrong with the request.

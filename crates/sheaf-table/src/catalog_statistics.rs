@@ -1,7 +1,7 @@
 //! ANALYZE TABLE: collecting statistics, keeping them, and telling when they are due again.
 //!
-//! An analysis holds the table's shared lock only, so rows change meanwhile. What it found replaces the old statistics in
-//! the catalog tree and in memory at once.
+//! An analysis holds the table's shared lock only, so rows change meanwhile. What it found replaces the old statistics
+//! in the catalog tree and in memory at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,8 +102,8 @@ impl Catalog {
         })
     }
 
-    /// Drops the histograms of some columns, by position, until [`Self::update_histograms`] makes them anew. Returns, for
-    /// each of the columns, whether there was one.
+    /// Drops the histograms of some columns, by position, until [`Self::update_histograms`] makes them anew. Returns,
+    /// for each of the columns, whether there was one.
     ///
     /// # Errors
     /// As [`Self::analyze_with`].
@@ -128,8 +128,8 @@ impl Catalog {
         Ok(dropped)
     }
 
-    /// Analyzes the first table for which that is due, and on which no DDL is going on; false: there is none. To be called
-    /// by a background thread, again and again, for as long as automatic analysis is switched on.
+    /// Analyzes the first table for which that is due, and on which no DDL is going on; false: there is none. To be
+    /// called by a background thread, again and again, for as long as automatic analysis is switched on.
     ///
     /// # Errors
     /// What the storage reports.

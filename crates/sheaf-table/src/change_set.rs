@@ -14,21 +14,23 @@
 //! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
 //! change that fails takes back what it did; what it did before stays.
 //!
-//! **Beside others.** Each side changes its own row and then looks at the other side's, and waits for the end of whoever has
-//! made uncertain what it sees. So one of two that meet sees the other's change. That not both do, and wait for each other,
-//! is what the lock of the *reference* is for, the parent's key: children share it, the parent has it alone, each from
-//! before its change until after its look. No lock stays behind, and a parent's other columns may change meanwhile.
+//! **Beside others.** Each side changes its own row and then looks at the other side's, and waits for the end of
+//! whoever has made uncertain what it sees. So one of two that meet sees the other's change. That not both do, and wait
+//! for each other, is what the lock of the *reference* is for, the parent's key: children share it, the parent has it
+//! alone, each from before its change until after its look. No lock stays behind, and a parent's other columns may
+//! change meanwhile.
 //!
 //! ```text
 //!   child    lock (p) shared   insert the row   is p there?            unlock
-//!   parent   lock (p) alone    delete p         is there a child?      unlock     comes before, or after: finds the other
+//!   parent   lock (p) alone    delete p         is there a child?      unlock     comes before, or after: finds the
+//!   other
 //! ```
 //!
-//! What makes a change fail (the parent that is missing, the child that is there) stays as it is if the transaction keeps
-//! such reasons ([`Transaction::keep_reasons`]).
+//! What makes a change fail (the parent that is missing, the child that is there) stays as it is if the transaction
+//! keeps such reasons ([`Transaction::keep_reasons`]).
 //!
-//! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through acts
-//! as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
+//! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through
+//! acts as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -114,8 +116,8 @@ pub struct ChangeSet {
 }
 
 impl Catalog {
-    /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that refer
-    /// to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
+    /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that
+    /// refer to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
     pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
         let (changed, mut related) = self.reach(targets);
         related.extend(changed);
@@ -124,8 +126,8 @@ impl Catalog {
         related
     }
 
-    /// The locks that a session needs to change rows of `targets`: WRITE of those whose rows may change, READ of those that
-    /// are looked at.
+    /// The locks that a session needs to change rows of `targets`: WRITE of those whose rows may change, READ of those
+    /// that are looked at.
     pub fn locks_to_change(
         &self,
         targets: &[Arc<Table>],
@@ -138,8 +140,8 @@ impl Catalog {
         locks.map(|(table, mode)| (name_of(table), mode)).collect()
     }
 
-    /// The tables whose rows may change with those of `targets`, these among them, and the ones that foreign keys connect
-    /// with these.
+    /// The tables whose rows may change with those of `targets`, these among them, and the ones that foreign keys
+    /// connect with these.
     fn reach(&self, targets: &[Arc<Table>]) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
         let mut related: Vec<Arc<Table>> = Vec::new();
         let mut changed: Vec<Arc<Table>> = targets.to_vec();
@@ -280,8 +282,8 @@ impl ChangeSet {
         })
     }
 
-    /// [`Table::amend`], where `columns`, those that `changes` gives, mean nothing to parents or children. False also where
-    /// they do.
+    /// [`Table::amend`], where `columns`, those that `changes` gives, mean nothing to parents or children. False also
+    /// where they do.
     ///
     /// # Errors
     /// As there.
@@ -537,8 +539,8 @@ impl ChangeSet {
         })
     }
 
-    /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference is
-    /// locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values,
+    /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference
+    /// is locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values,
     /// too, and each is changed once.
     ///
     /// # Errors

@@ -6,12 +6,12 @@
 //!   FLUSH TABLES WITH READ LOCK           changes, once no such statement runs, then commits ... UNLOCK TABLES
 //! ```
 //!
-//! As in MySQL, statements are waited for, and not transactions between two statements: those may go on until they change
-//! something or commit, and wait there. Changes come before commits, so that a statement that waits for rows of a transaction
-//! still sees that commit.
+//! As in MySQL, statements are waited for, and not transactions between two statements: those may go on until they
+//! change something or commit, and wait there. Changes come before commits, so that a statement that waits for rows of
+//! a transaction still sees that commit.
 //!
-//! Both are [table locks](crate::table_lock) of no table: statements and commits count as readers, which do not meet, and the
-//! global lock is WRITE, of an owner that is no session, so that several sessions may have it.
+//! Both are [table locks](crate::table_lock) of no table: statements and commits count as readers, which do not meet,
+//! and the global lock is WRITE, of an owner that is no session, so that several sessions may have it.
 
 use std::sync::Arc;
 

@@ -252,9 +252,9 @@ impl RowLayout {
         (slot.null_mask != 0).then_some((slot.null_byte, slot.null_mask))
     }
 
-    /// Appends the row, with one value per column, each of the column's type. A value listed in `references` (column and
-    /// reference) is not in the row. If the row would be longer than `limit`, nothing is appended, and its length is
-    /// the error.
+    /// Appends the row, with one value per column, each of the column's type. A value listed in `references` (column
+    /// and reference) is not in the row. If the row would be longer than `limit`, nothing is appended, and its length
+    /// is the error.
     ///
     /// # Panics
     /// If a value is not of the column's type.
@@ -351,8 +351,8 @@ impl RowLayout {
         self.fixed(column).is_some()
     }
 
-    /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of fixed
-    /// width it is the old row but for their bytes; else the row has no overflow references.
+    /// Appends a row with other values in some columns, as [`encode`](Self::encode) would. Where all of them are of
+    /// fixed width it is the old row but for their bytes; else the row has no overflow references.
     ///
     /// # Errors
     /// As there.

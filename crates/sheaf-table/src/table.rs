@@ -58,7 +58,8 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
-    /// The state of a new table in the place of another one: who waits for that, or has locked it, has to do with this one.
+    /// The state of a new table in the place of another one: who waits for that, or has locked it, has to do with this
+    /// one.
     pub(crate) fn with_lock_of(table: &Table) -> TableState {
         TableState {
             lock: Arc::clone(&table.state.lock),
@@ -66,8 +67,8 @@ impl TableState {
         }
     }
 
-    /// Takes over the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics that
-    /// cannot be read are no reason to refuse the table.
+    /// Takes over the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics
+    /// that cannot be read are no reason to refuse the table.
     pub(crate) fn restore_statistics(&self, table: &str, statistics: Result<TableStatistics>) {
         match statistics {
             Ok(statistics) => self.set_statistics(Arc::new(statistics)),
@@ -185,7 +186,8 @@ impl Table {
         })
     }
 
-    /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or nobody knows the table yet.
+    /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or nobody knows the table
+    /// yet.
     pub(crate) fn publish(&self, now: Lsn) {
         self.made_at.store(now.0, Ordering::Release);
         self.state.version.store(self.version, Ordering::Release);
@@ -212,8 +214,8 @@ impl Table {
         self.state.version.load(Ordering::Acquire) == self.version
     }
 
-    /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: who changes this table
-    /// waits to change that one. `rows`: it has changed rows of it, and not only read it.
+    /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: who changes this
+    /// table waits to change that one. `rows`: it has changed rows of it, and not only read it.
     pub fn waits_in_a_circle(&self, held: &Table, rows: bool) -> bool {
         let writer = self.state.lock.writer_session();
         writer.is_some_and(|session| held.state.lock.awaits(session, rows))
@@ -246,8 +248,8 @@ impl Table {
         Some(index.distinct_prefixes.clone())
     }
 
-    /// Neither an index of the table has this id, or a greater one, nor one that was dropped and that the statistics still
-    /// know: what they say of it is not about another one.
+    /// Neither an index of the table has this id, or a greater one, nor one that was dropped and that the statistics
+    /// still know: what they say of it is not about another one.
     pub(crate) fn first_free_index_id(&self) -> u32 {
         let indexes = self.definition.secondary.iter().map(|index| index.id);
         let last = indexes.max().unwrap_or(0);
@@ -380,7 +382,8 @@ impl Table {
     /// an error the statement must be rolled back.
     pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
         let seen = self.seen(transaction, primary_key)?;
-        // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest state.
+        // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest
+        // state.
         let Some(bytes) = self.clustered.take(transaction, primary_key)? else {
             return Ok(false);
         };
@@ -425,8 +428,8 @@ impl Table {
         Ok(true)
     }
 
-    /// [`Self::update`] for a caller that has read the row as it is now, `old`, and keeps others from changing it: by the
-    /// table's writer lock, or by having locked the row. An AUTO_INCREMENT
+    /// [`Self::update`] for a caller that has read the row as it is now, `old`, and keeps others from changing it: by
+    /// the table's writer lock, or by having locked the row. An AUTO_INCREMENT
     /// column that is given a larger value than was given out so far goes on behind it.
     ///
     /// # Errors
@@ -532,8 +535,8 @@ impl Table {
         Ok(())
     }
 
-    /// What the transaction's [kept view](Transaction::kept_view) shows under a primary key that the transaction is about to
-    /// change; `None` if no index minds.
+    /// What the transaction's [kept view](Transaction::kept_view) shows under a primary key that the transaction is
+    /// about to change; `None` if no index minds.
     fn seen(&self, transaction: &Transaction, primary_key: &[u8]) -> Result<Option<Seen>> {
         let view = match transaction.kept_view() {
             Some(view) if !self.secondary.is_empty() => view.clone(),
@@ -548,8 +551,9 @@ impl Table {
         }))
     }
 
-    /// What the view shows of a row whose newest bytes the transaction has just changed, if that is something else: others have
-    /// changed it since. Then the view is to show the transaction's new row and nothing of what was there before:
+    /// What the view shows of a row whose newest bytes the transaction has just changed, if that is something else:
+    /// others have changed it since. Then the view is to show the transaction's new row and nothing of what was there
+    /// before:
     ///
     /// ```text
     ///   view taken         row 2, b = 'y'                                index on b: (y,2)
@@ -557,8 +561,8 @@ impl Table {
     ///   own                UPDATE t SET c = 1 WHERE id = 2               (y,2) is to go, and (z,2) to come
     /// ```
     ///
-    /// The clustered entry is the transaction's own by now. Of the indexes, entries of the new row are made its own, though they
-    /// stay as they are, and those that only the view has are [hidden](Self::hide_outdated).
+    /// The clustered entry is the transaction's own by now. Of the indexes, entries of the new row are made its own,
+    /// though they stay as they are, and those that only the view has are [hidden](Self::hide_outdated).
     fn outdated(&self, seen: Option<Seen>, newest: Option<&[u8]>) -> Result<Option<Outdated>> {
         let Some(seen) = seen.filter(|seen| seen.bytes.as_deref() != newest) else {
             return Ok(None);
@@ -573,8 +577,8 @@ impl Table {
         }))
     }
 
-    /// Hides the entry of an outdated row from the transaction's view, unless it is one of these: it is put back and deleted, so
-    /// that its absence is the transaction's own.
+    /// Hides the entry of an outdated row from the transaction's view, unless it is one of these: it is put back and
+    /// deleted, so that its absence is the transaction's own.
     fn hide_outdated(
         &self,
         transaction: &mut Transaction,
@@ -669,8 +673,8 @@ impl Table {
         self.read_row_at(&ReadView::newest(), primary_key)
     }
 
-    /// As [`read_row`](Self::read_row), for a change that needs the values of some columns only: long values of others are
-    /// not read, unless an index has them.
+    /// As [`read_row`](Self::read_row), for a change that needs the values of some columns only: long values of others
+    /// are not read, unless an index has them.
     pub fn read_row_to_change(
         &self,
         primary_key: &[u8],
@@ -835,8 +839,8 @@ impl Table {
         self.encode_beside(transaction, values, row_id, References::new())
     }
 
-    /// As [`encode_clustered`](Self::encode_clustered), with the long values of some columns where they are. The values of
-    /// these are empty.
+    /// As [`encode_clustered`](Self::encode_clustered), with the long values of some columns where they are. The values
+    /// of these are empty.
     fn encode_beside<'v>(
         &self,
         transaction: &mut Transaction,
@@ -958,8 +962,8 @@ impl Table {
         Ok(Some(self.state.auto_increment.begin_at(next)))
     }
 
-    /// [`next_auto_increment`](Self::next_auto_increment) for who has no lock of the table. `None` also if its definition
-    /// has changed, or is about to.
+    /// [`next_auto_increment`](Self::next_auto_increment) for who has no lock of the table. `None` also if its
+    /// definition has changed, or is about to.
     ///
     /// # Errors
     /// Whatever the storage reports.

@@ -11,13 +11,14 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
-//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind; WRITE keeps
-//! out everybody. Neither keeps out the session's own statements, which say for [which session](LockRequest<'_>) they ask. A busy
-//! table has no moment without writers, so who waits for LOCK TABLES [announces](TableLock::announce) it, and statements that
-//! hold no table yet let it pass; those that hold one go on, because somebody may be waiting for what they hold. The same goes
-//! for sessions that wait to be writer, which writers of rows let pass, or exclusive, which readers let pass, too: else a
-//! definition could not change while many sessions use the table in turn. Who waits in several attempts stays announced
-//! [from one to the next](DefinitionChange).
+//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind;
+//! WRITE keeps out everybody. Neither keeps out the session's own statements, which say for [which
+//! session](LockRequest<'_>) they ask. A busy table has no moment without writers, so who waits for LOCK TABLES
+//! [announces](TableLock::announce) it, and statements that hold no table yet let it pass; those that hold one go on,
+//! because somebody may be waiting for what they hold. The same goes for sessions that wait to be writer, which writers
+//! of rows let pass, or exclusive, which readers let pass, too: else a definition could not change while many sessions
+//! use the table in turn. A session that waits in several attempts stays announced [from one to the
+//! next](DefinitionChange).
 //!
 //! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
@@ -32,10 +33,10 @@
 //!   D                            ALTER TABLE t: is writer                                     waits for T
 //! ```
 //!
-//! So a lock knows the session of its writer, and those that wait to be writer or exclusive. Who waits looks from time
-//! to time whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that it holds
-//! itself, and gives up. It takes two changes of definitions at once to make a cycle that is longer; that ends with the
-//! limit.
+//! So a lock knows the session of its writer, and those that wait to be writer or exclusive. A session that waits looks
+//! from time to time whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that
+//! it holds itself, and gives up. It takes two changes of definitions at once to make a cycle that is longer; that ends
+//! with the limit.
 //!
 //! **Readers do not meet.** Every statement takes the lock shared, so shared holders are counted in shards, each in a
 //! cache line that few threads write. Who wants exclusive closes the lock, and then counts:
@@ -47,10 +48,10 @@
 //!      under the mutex
 //! ```
 //!
-//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: who leaves takes its count back and then
-//! looks whether somebody waits; who waits says so and then counts. (All of these are sequentially consistent.) While
-//! WRITE is held or announced, or somebody waits to be exclusive, the lock stays closed, and readers ask under the
-//! mutex.
+//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: one that leaves takes its count back and
+//! then looks whether somebody waits; one that waits says so and then counts. (All of these are sequentially
+//! consistent.) While WRITE is held or announced, or somebody waits to be exclusive, the lock stays closed, and readers
+//! ask under the mutex.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -100,9 +101,9 @@ impl From<Duration> for LockRequest<'_> {
     }
 }
 
-/// The tables that a change of definitions has waited for in vain. Between two attempts it holds none of them, and stays
-/// [announced](TableLock) at all: else those would enter that let it pass while it waited, and on a busy table it would find
-/// no moment in any of its attempts.
+/// The tables that a change of definitions has waited for in vain. Between two attempts it holds none of them, and
+/// stays [announced](TableLock) at all: else those would enter that let it pass while it waited, and on a busy table it
+/// would find no moment in any of its attempts.
 #[derive(Default)]
 pub struct DefinitionChange(Mutex<Vec<AnnouncedChange>>);
 
@@ -299,8 +300,8 @@ impl TableLock {
         self.wake();
     }
 
-    /// Lets those who wait look again. The mutex was taken since the change, or is taken here: a waiter has either seen
-    /// the change or sleeps already.
+    /// Lets those that wait look again. The mutex was taken since the change, or is taken here: a waiter has either
+    /// seen the change or sleeps already.
     fn wake(&self) {
         // Waking nobody is a system call all the same.
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -660,8 +661,8 @@ mod tests {
         assert!(lock.row_writer(NO_WAIT).is_ok());
     }
 
-    /// Readers come and go all the time; who changes the definition finds a moment without them, and they find none
-    /// with it.
+    /// Readers come and go all the time; a session that changes the definition finds a moment without them, and they
+    /// find none with it.
     #[test]
     fn nobody_reads_while_a_definition_changes() {
         let lock = Arc::new(TableLock::default());

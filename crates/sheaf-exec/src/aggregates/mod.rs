@@ -1,12 +1,12 @@
 //! MySQL's aggregate functions.
 //!
-//! Where DataFusion's accumulators compute the right thing they are used, and only the type of the result is ours: SUM of
-//! integers is a DECIMAL, MIN of a DATETIME(3) keeps its fraction digits. MIN and MAX of strings follow their collation,
-//! GROUP_CONCAT and ANY_VALUE are our own.
+//! Where DataFusion's accumulators compute the right thing they are used, and only the type of the result is ours: SUM
+//! of integers is a DECIMAL, MIN of a DATETIME(3) keeps its fraction digits. MIN and MAX of strings follow their
+//! collation, GROUP_CONCAT and ANY_VALUE are our own.
 //!
 //! AVG is not here: the pass over the syntax tree writes it as SUM / COUNT, which has exactly its type and rounding.
-//! Deviations and the bit aggregates are DataFusion's, over arguments converted first; over frames that move, deviations
-//! and sums of doubles are our own too.
+//! Deviations and the bit aggregates are DataFusion's, over arguments converted first; over frames that move,
+//! deviations and sums of doubles are our own too.
 
 mod any_value;
 mod extreme;

@@ -1,9 +1,9 @@
 //! Sums that may leave the range of their type: error 1690.
 //!
-//! DataFusion's sums of doubles become infinite, and its sums of DECIMALs wrap around, which gives a number that looks like
-//! any other. Doubles are looked at when the sum is told: what was infinite stays so, or becomes NaN. A wrapped sum does not
-//! show, so DECIMALs of many digits are added up here. Those of few digits cannot come so far: 10^10 rows of
-//! [`SAFE_PRECISION`] digits fit into an `i128`.
+//! DataFusion's sums of doubles become infinite, and its sums of DECIMALs wrap around, which gives a number that looks
+//! like any other. Doubles are looked at when the sum is told: what was infinite stays so, or becomes NaN. A wrapped
+//! sum does not show, so DECIMALs of many digits are added up here. Those of few digits cannot come so far: 10^10 rows
+//! of [`SAFE_PRECISION`] digits fit into an `i128`.
 
 use std::mem::{size_of, size_of_val};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! SUM: exact numbers add up to a DECIMAL, doubles to a double. The sum of no values is NULL. One that its type does not hold is
-//! error 1690.
+//! SUM: exact numbers add up to a DECIMAL, doubles to a double. The sum of no values is NULL. One that its type does
+//! not hold is error 1690.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::Result;

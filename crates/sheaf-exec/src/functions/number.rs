@@ -91,7 +91,8 @@ pub fn text_to_int(text: &str) -> i64 {
         })
 }
 
-/// A text as an integer of 64 bits: as [`text_to_int`], but without a sign up to the greatest there is. Negative ones wrap.
+/// A text as an integer of 64 bits: as [`text_to_int`], but without a sign up to the greatest there is. Negative ones
+/// wrap.
 pub fn text_to_unsigned(text: &str) -> u64 {
     let number = text.trim_start();
     if number.starts_with('-') {
@@ -229,8 +230,8 @@ pub fn text_floor(text: &str, to: u8) -> Floor {
     }
 }
 
-/// Where the number that a text begins with stands among the multiples of 10^-`to`, in tenths of these: a multiple itself, or
-/// half way to the next one. What is out of reach is the largest DECIMAL, or the smallest.
+/// Where the number that a text begins with stands among the multiples of 10^-`to`, in tenths of these: a multiple
+/// itself, or half way to the next one. What is out of reach is the largest DECIMAL, or the smallest.
 pub fn text_place(text: &str, to: u8) -> i128 {
     let limit = power_of_ten(MAX_FLOOR_DIGITS as u8) - 1;
     let in_tenths = |multiples: i128, rest: i128| {

@@ -5,9 +5,9 @@
 //! the expression that means the same to DataFusion, with conversions spelled out, so that whatever comes after it
 //! (coercion, simplification, join and range recognition) may take the plan at its word.
 //!
-//! What it strives for is `column op literal` with the literal in the column's own type, because that is what key ranges
-//! are made of: `d >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one of
-//! DECIMAL(15,2), `name = 'x'` one of sort keys ([`compare`]).
+//! What it strives for is `column op literal` with the literal in the column's own type, because that is what key
+//! ranges are made of: `d >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one
+//! of DECIMAL(15,2), `name = 'x'` one of sort keys ([`compare`]).
 //!
 //! [`plan`] does the same for whole nodes: what is sorted, grouped, joined or made distinct by a string is done by its
 //! sort key.
@@ -261,8 +261,8 @@ fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
 
-/// Notes constant texts that are no numbers, where numbers are wanted. Conditions note no texts of rows: which rows a part of
-/// one is asked for depends on the plan.
+/// Notes constant texts that are no numbers, where numbers are wanted. Conditions note no texts of rows: which rows a
+/// part of one is asked for depends on the plan.
 fn note_constants(
     function: &str,
     operands: &[Expr],
@@ -447,8 +447,8 @@ fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
 
 /// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.
 ///
-/// The field has a name, so that it is taken as it is: of a cast to a mere type DataFusion hands on the metadata of what is
-/// cast, and a BIGINT would be announced as the SMALLINT that it once was.
+/// The field has a name, so that it is taken as it is: of a cast to a mere type DataFusion hands on the metadata of
+/// what is cast, and a BIGINT would be announced as the SMALLINT that it once was.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
     let field = Arc::new(Field::new("cast", to, true));
     Expr::Cast(Cast::new_from_field(Box::new(expr), field))
@@ -528,8 +528,8 @@ fn resolve_aggregate(mut aggregate: AggregateFunction, schema: &DFSchema) -> Res
     Ok(Expr::AggregateFunction(aggregate))
 }
 
-/// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time. Offsets become values
-/// of the order's type, and so do sums of both, so it is as wide as they need.
+/// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time. Offsets become
+/// values of the order's type, and so do sums of both, so it is as wide as they need.
 fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr> {
     let offsets = [&frame.start_bound, &frame.end_bound].map(|bound| match bound {
         WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => {

@@ -428,8 +428,8 @@ impl Lowering<'_> {
         for value in values {
             let before = self.subqueries_seen;
             let value = self.value(value)?;
-            // SqlToRel calls a column of groups by its expression, and leaves subqueries out of it: that of an IN would be
-            // the same for any subquery.
+            // SqlToRel calls a column of groups by its expression, and leaves subqueries out of it: that of an IN would
+            // be the same for any subquery.
             args.push(match self.subqueries_seen == before {
                 true => value,
                 false => call("$again", vec![value, number(self.subqueries_seen)]),

@@ -722,7 +722,8 @@ impl StatementParser<'_> {
         Ok(within(wait, Statement::AlterTable { name, changes }))
     }
 
-    /// What stands between two commas: ADD with columns in parentheses is several changes, and so are options of the table.
+    /// What stands between two commas: ADD with columns in parentheses is several changes, and so are options of the
+    /// table.
     fn table_changes(&mut self) -> Parsed<Vec<TableChange>> {
         if self.accept("ADD") {
             return self.add_to_table();

@@ -325,8 +325,8 @@ impl<'p> Join<'p> {
         })
     }
 
-    /// The input and the column of it that a column of the output is, and whether it is NULL where there is no match; `None`: it
-    /// is a mark.
+    /// The input and the column of it that a column of the output is, and whether it is NULL where there is no match;
+    /// `None`: it is a mark.
     pub(super) fn output_source(
         &self,
         position: usize,

@@ -18,7 +18,7 @@ fn text(value: &str) -> Value {
 }
 
 /// 20,011 orders of 10,007 customers. `a` to `d` are four names of one column of three values: conditions on all of
-/// them keep a third of the orders, where a planner who knows nothing of that expects the 81st part; or none, if they
+/// them keep a third of the orders, where a planner that knows nothing of that expects the 81st part; or none, if they
 /// differ.
 fn shop() -> Lab {
     let mut lab = Lab::new();

@@ -13,7 +13,7 @@
 //! does with such rows ([`over_rows`]); UPDATE and DELETE of such rows; INSERT and REPLACE. Operands of keys are
 //! constants and parameters, and only those whose comparison is plain by MySQL's typing rule ([`operand`]). Whatever
 //! else is computed from one row, in select lists, in assignments, in VALUES and in the rest of a condition, is
-//! computed by the expressions of the vectorised path ([`expression`]). Whoever meets anything else, while compiling,
+//! computed by the expressions of the vectorised path ([`expression`]). Code that meets anything else, while compiling,
 //! binding, or later before anything was sent or changed, leaves the statement to the vectorised path, which can do
 //! everything. So both paths give the same results, and a test runs each statement through both:
 //! `optimizer_switch='direct=off'` closes this one.

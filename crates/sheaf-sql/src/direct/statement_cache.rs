@@ -108,7 +108,8 @@ pub(crate) enum Cached {
 }
 
 impl Session {
-    /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be direct.
+    /// Takes the literals out of a request, for [`Self::run_cached`]. False: it is not one statement that may be
+    /// direct.
     pub(crate) fn take_literals(&mut self, sql: &str) -> bool {
         let has_ansi_quotes = self.variables.sql_mode().contains("ANSI_QUOTES");
         let taken = &mut self.statement_cache.taken;

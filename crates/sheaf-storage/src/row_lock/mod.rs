@@ -25,15 +25,15 @@
 //!
 //! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
 //! committed, and for those who hold locks there that the range excludes. Meanwhile the range is *pending*: newcomers
-//! wait for it, with changes and with locks that it excludes, so that its owner comes to its turn; but who the owner
-//! waits for passes, and who has changed the tree before changes more of it.
+//! wait for it, with changes and with locks that it excludes, so that its owner comes to its turn; but a transaction
+//! that the owner waits for passes, and one that has changed the tree before changes more of it.
 //!
 //! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
 //! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
 //! (The counter that lets writers pass by trees without locks is read after a full fence, and raised before one.)
-//! Likewise who waits for the end of a writer has counted, before it looked at the leaf, how often changes were taken
-//! back by transactions that go on; who takes changes back counts up and then wakes those who wait for it. So a waiter
-//! sleeps only while the version that it has found is there.
+//! Likewise a transaction that waits for the end of a writer has counted, before it looked at the leaf, how often
+//! changes were taken back by transactions that go on; who takes changes back counts up and then wakes those who wait
+//! for it. So a waiter sleeps only while the version that it has found is there.
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
 //! begins to wait along who waits for whom. If the search comes back to it, it is the victim, unless another one in the
@@ -352,8 +352,8 @@ impl RowLocks {
 
     /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody
     /// else has locked any of what that excludes, and `has_writers` says that nobody else has changed any of it. True
-    /// if it has. (A writer who is overlooked, because it comes at the same time, makes a deadlock more likely and
-    /// nothing worse: who has locked the tree looks at each row for writers as well.)
+    /// if it has. (A writer that is overlooked, because it comes at the same time, makes a deadlock more likely and
+    /// nothing worse: a transaction that has locked the tree looks at each row for writers as well.)
     pub(crate) fn escalate(
         &self,
         own: &Arc<StatusCell>,
@@ -409,7 +409,7 @@ impl RowLocks {
     }
 
     /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked who has changed
-    /// something there already, until it knows of nobody; they are waited for, and those who have locked something
+    /// something there already, until it knows of nobody; they are waited for, and those that have locked something
     /// there that `kind` excludes. If that fails, nothing is locked that was not before.
     ///
     /// # Errors
@@ -483,7 +483,7 @@ impl RowLocks {
         Ok(table)
     }
 
-    /// Waits for somebody whose locks the range of `own` excludes, if there is one who does not wait for `own` in the
+    /// Waits for somebody whose locks the range of `own` excludes, if there is one that does not wait for `own` in the
     /// end: such a one only holds a place in a queue. True if it has waited; the caller looks again.
     fn wait_for_locks(
         &self,

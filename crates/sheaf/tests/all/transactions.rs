@@ -840,8 +840,8 @@ fn a_statement_that_waits_for_a_row_can_be_killed() {
     let waiter = std::thread::spawn(move || two.query_drop("delete from t where id = 1"));
     run(&mut one, &format!("kill connection {id}"));
     assert!(waiter.join().expect("an end").is_err());
-    // The client knows before its statement does, which looks for the news 20 times a second; until then it still waits for
-    // this session, and must not be waited for.
+    // The client knows before its statement does, which looks for the news 20 times a second; until then it still waits
+    // for this session, and must not be waited for.
     let is_there = format!("select count(*) from information_schema.processlist where id = {id}");
     while one.query_first(&is_there).expect("a count") != Some(0) {
         std::thread::yield_now();
@@ -873,8 +873,8 @@ fn a_client_that_disappears_while_it_waits_gives_its_locks_back() {
     assert_eq!(rows(&mut one), [(1, 11), (2, 21)]);
 }
 
-/// What takes a transaction back lies in the log, which is kept for it. One that somebody forgot is ended before that is too
-/// much.
+/// What takes a transaction back lies in the log, which is kept for it. One that somebody forgot is ended before that
+/// is too much.
 #[test]
 fn a_forgotten_transaction_is_ended() {
     let server = TestServer::start_with(

@@ -152,7 +152,8 @@ impl LockTable {
         false
     }
 
-    /// All for whom a transaction waits in the end, and the waits that the search has found: a waiter, and what it waits for.
+    /// All for whom a transaction waits in the end, and the waits that the search has found: a waiter, and what it
+    /// waits for.
     fn waits_from(
         &self,
         transaction: TransactionId,
