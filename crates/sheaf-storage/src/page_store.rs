@@ -503,9 +503,10 @@ impl PageStore {
 
     /// As [`Self::show_commits`], up to a commit that somebody has seen.
     pub(crate) fn show_commits_to(&self, lsn: Lsn) -> Result<()> {
-        // The status of each is set where its record is appended, so all before the newest have theirs.
         if lsn > self.transactions.snapshots.newest() {
             self.make_commit_durable(lsn)?;
+            // Without a flush, the newest may be about to get its status.
+            self.transactions.settled_at_least(lsn);
             self.transactions.snapshots.advance_to(lsn);
         }
         Ok(())
@@ -574,6 +575,15 @@ impl PageStore {
     /// To be called once: how counts are written before a checkpoint that a change asks for.
     pub(crate) fn set_counts_writer(&self, write_counts: CountsWriter) {
         let _ = self.counts_writer.set(write_counts);
+    }
+
+    /// # Errors
+    /// Why no changes are accepted, if they are not.
+    pub(crate) fn check_changes(&self) -> Result<()> {
+        match &self.changes.lock().refused {
+            Some(reason) => Err(reason.clone()),
+            None => Ok(()),
+        }
     }
 
     /// Something is wrong that only the next start can repair: accepts no more changes.

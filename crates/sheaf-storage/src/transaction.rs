@@ -186,11 +186,11 @@ impl Transaction {
     /// change. It shows at least what [`Self::view_to_lock`] and the locks of rows have shown.
     ///
     /// # Errors
-    /// `TooManySnapshots`.
+    /// As [`Self::view_to_lock`].
     pub fn read_view(&self) -> Result<ReadView> {
         let transactions = &self.store.transactions;
         match self.seen > transactions.snapshots.newest() {
-            true => transactions.view_ahead(&self.status, self.seen),
+            true => self.view_ahead(),
             false => ReadView::take(&transactions.snapshots, Some(self.status.clone())),
         }
     }
@@ -199,10 +199,19 @@ impl Transaction {
     /// what it finds. The transaction does not end before that is durable.
     ///
     /// # Errors
-    /// `TooManySnapshots`.
+    /// `TooManySnapshots`. Why no changes are accepted, if the view would show what may never become durable.
     pub fn view_to_lock(&mut self) -> Result<ReadView> {
-        let view = (self.store.transactions).view_ahead(&self.status, self.seen)?;
+        let view = self.view_ahead()?;
         self.seen = self.seen.max(view.timestamp().unwrap_or_default());
+        Ok(view)
+    }
+
+    fn view_ahead(&self) -> Result<ReadView> {
+        let transactions = &self.store.transactions;
+        let view = transactions.view_ahead(&self.status, self.seen)?;
+        if view.timestamp() > Some(transactions.snapshots.newest()) {
+            self.store.check_changes()?;
+        }
         Ok(view)
     }
 
@@ -304,13 +313,11 @@ impl Transaction {
     /// Takes the transaction's changes back, newest first.
     ///
     /// # Errors
-    /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes.
+    /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes. Or it is
+    /// rolled back, but what the transaction may have seen of others could not be made durable.
     pub fn rollback(mut self) -> Result<()> {
         self.rollback_all()?;
-        // What was told of others stays true. It is rolled back in any case: the next commit tells of a log that has
-        // failed.
-        let _ = self.store.show_commits_to(self.seen);
-        Ok(())
+        self.store.show_commits_to(self.seen)
     }
 
     fn rollback_all(&mut self) -> Result<()> {

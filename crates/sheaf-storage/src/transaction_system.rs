@@ -70,13 +70,7 @@ impl TransactionSystem {
     /// `TooManySnapshots`.
     pub(crate) fn view_ahead(&self, own: &Arc<StatusCell>, least: Lsn) -> Result<ReadView> {
         loop {
-            let settled = Lsn(self.settled_commit.load(Ordering::SeqCst));
-            // After a start the clock stands at the end of the log, and nothing has been committed yet.
-            if settled.max(self.snapshots.newest()) < least {
-                // Its status was seen in the moment before.
-                thread::yield_now();
-                continue;
-            }
+            let settled = self.settled_at_least(least);
             if settled <= self.snapshots.newest() {
                 return ReadView::take(&self.snapshots, Some(own.clone()));
             }
@@ -84,6 +78,19 @@ impl TransactionSystem {
             if let Some(view) = view {
                 return Ok(view);
             }
+        }
+    }
+
+    /// Commits up to here have their status set; at least up to `least`, which is waited for if it was seen in the
+    /// moment before.
+    pub(crate) fn settled_at_least(&self, least: Lsn) -> Lsn {
+        loop {
+            let settled = Lsn(self.settled_commit.load(Ordering::SeqCst));
+            // After a start the clock stands at the end of the log, and nothing has been committed yet.
+            if settled.max(self.snapshots.newest()) >= least {
+                return settled;
+            }
+            thread::yield_now();
         }
     }
 

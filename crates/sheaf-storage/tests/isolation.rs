@@ -20,6 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{disk, open, options};
+use sheaf_storage::disk::simulated::{Fault, FaultKind, FaultyOperation, SimulatedDisk};
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Result, Storage,
     StorageError, StorageOptions, Transaction, Tree,
@@ -44,7 +45,11 @@ struct Table {
 
 impl Table {
     fn new() -> Table {
-        let storage = open(&disk(1));
+        Table::on(&disk(1))
+    }
+
+    fn on(disk: &Arc<SimulatedDisk>) -> Table {
+        let storage = open(disk);
         let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
         let table = Table { storage, tree };
         let mut setup = table.begin(ReadCommitted);
@@ -839,6 +844,36 @@ fn a_commit_that_is_not_finished_is_seen_under_locks() {
         assert_eq!(table.committed(), [(1, 11), (2, 20)]);
         first.finish().unwrap();
     }
+}
+
+/// The log fails before the commit is durable: a restart may find it or not, so nobody is told of it any more.
+#[test]
+fn a_commit_that_the_log_has_lost_is_seen_by_nobody() {
+    let disk = disk(1);
+    let table = Table::on(&disk);
+    let mut first = table.begin(ReadCommitted);
+    first.update(1, 11).unwrap();
+    let first = first.transaction.commit_later().unwrap().unwrap();
+    let mut seen = table.begin(ReadCommitted);
+    seen.transaction.view_to_lock().unwrap();
+    let mut also = table.begin(ReadCommitted);
+    also.transaction.view_to_lock().unwrap();
+    disk.inject(Fault {
+        operation: FaultyOperation::Write,
+        kind: FaultKind::IoError,
+        file: "sheaf.log".into(),
+        bytes: 0..u64::MAX,
+        times: 1,
+    });
+    first.finish().unwrap_err();
+    let mut late = table.begin(ReadCommitted);
+    late.transaction.view_to_lock().unwrap_err();
+    seen.transaction.read_view().unwrap_err();
+    seen.transaction.rollback().unwrap_err();
+    assert!(also.transaction.commit_later().is_err());
+    // What was durable is read as before.
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    late.transaction.rollback().unwrap();
 }
 
 #[test]

@@ -2,13 +2,17 @@
 //!
 //! Trees are made, built and dropped outside of transactions; they are durable with the next commit. One that a crash
 //! has met in between is nobody's, as it is for the catalog, which drops what it does not know.
+//!
+//! Commits may wait, several at a time, while later transactions go on with what they have left. A crash keeps the first
+//! so many of them, in the order of the log, and all that a reader was told of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_storage::Random;
 use sheaf_storage::{
-    BulkBuilder, Direction, KeyRange, ReadAhead, Storage, StorageError, Transaction, Tree, TreeId,
+    BulkBuilder, Direction, KeyRange, PendingCommit, ReadAhead, Storage, StorageError, Transaction,
+    Tree, TreeId,
 };
 use sheaf_table::TableError;
 
@@ -22,6 +26,9 @@ const MAX_TREES: usize = 4;
 
 /// Keys are numbers below this.
 const KEYS: u64 = 12_000;
+
+/// Most commits that wait at a time.
+const MAX_PENDING: usize = 4;
 
 /// What a transaction has changed in the model: each entry's tree, key and value before.
 #[derive(Default)]
@@ -50,8 +57,10 @@ pub(crate) struct Trees {
     model: Model,
     /// Live transactions.
     journals: [Journal; 2],
-    /// The one of them whose commit is under way.
-    committing: Option<usize>,
+    /// Transactions that have committed and may be there after a crash or not, in the order of the log.
+    committing: Vec<Journal>,
+    /// Commits that are not finished. What of them is durable need not be among those above.
+    pending: Vec<PendingCommit>,
     /// There may be trees that nobody knows of, or one may be gone or not.
     uncertain_trees: bool,
 }
@@ -66,31 +75,39 @@ impl Workload for Trees {
         if self.model.is_empty() {
             return self.create_tree(machine);
         }
-        match machine.random.below(40) {
-            0 => self.create_tree(machine),
-            1 => self.drop_tree(machine),
-            2 => self.build_tree(machine),
+        match machine.random.below(44) {
+            definition @ 0..=2 => {
+                // Whoever has changed a table keeps others from dropping it.
+                self.finish_commits(machine)?;
+                match definition {
+                    0 => self.create_tree(machine),
+                    1 => self.drop_tree(machine),
+                    _ => self.build_tree(machine),
+                }
+            }
             3 => self.checkpoint(machine, Storage::checkpoint),
             4 => self.checkpoint(machine, Storage::drop_cached_pages),
             5 => self.interleaved_transactions(machine),
+            6 | 7 => self.finish_commits(machine),
+            8 | 9 => self.read_under_locks(machine),
             _ => self.transaction(machine),
         }
     }
 
     fn stop(&mut self) {
+        self.pending.clear();
         self.storage = None;
     }
 
     fn close(&mut self) {
+        self.pending.clear();
         let closed = self.storage.take().map(|storage| storage.close());
         assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
     }
 
     fn verify(&mut self) {
-        for journal in 0..self.journals.len() {
-            if self.committing != Some(journal) {
-                self.journals[journal].undo(&mut self.model, 0);
-            }
+        for journal in &mut self.journals {
+            journal.undo(&mut self.model, 0);
         }
         let storage = self.storage().clone();
         let mut found = found_trees(&storage);
@@ -107,13 +124,12 @@ impl Workload for Trees {
             self.drop_unknown_trees(&storage);
             self.uncertain_trees = false;
         }
-        if let Some(journal) = self.committing.take() {
-            if found == self.model {
-                self.journals[journal].0.clear();
-            } else {
-                self.journals[journal].undo(&mut self.model, 0);
-            }
+        while found != self.model
+            && let Some(mut journal) = self.committing.pop()
+        {
+            journal.undo(&mut self.model, 0);
         }
+        self.committing.clear();
         assert!(found == self.model, "{}", difference(&self.model, &found));
         let checked = storage.check(|_| ()).map(|checked| checked.lost_pages);
         assert!(matches!(checked, Ok(Some(0))), "lost pages: {checked:?}");
@@ -301,12 +317,59 @@ impl Trees {
         transaction: Transaction,
         journal: usize,
     ) -> Result<(), Stop> {
-        self.committing = Some(journal);
-        let committed = transaction.commit();
-        committed.map_err(|error| machine.must_be_dead(error))?;
-        self.committing = None;
-        self.journals[journal].0.clear();
+        let journal = std::mem::take(&mut self.journals[journal]);
+        self.committing.push(journal);
+        let pending = transaction.commit_later();
+        match pending.map_err(|error| machine.must_be_dead(error))? {
+            // It has changed nothing, and seen nobody.
+            None => drop(self.committing.pop()),
+            Some(pending) if self.pending.len() < MAX_PENDING && machine.random.below(3) == 0 => {
+                self.pending.push(pending);
+            }
+            Some(pending) => {
+                let finished = pending.finish();
+                finished.map_err(|error| machine.must_be_dead(error))?;
+                self.committing.clear();
+            }
+        }
         machine.summary.commits += 1;
+        Ok(())
+    }
+
+    /// Finishes the commits that wait, in any order.
+    fn finish_commits(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        while !self.pending.is_empty() {
+            let number = machine.random.below(self.pending.len() as u64) as usize;
+            let finished = self.pending.swap_remove(number).finish();
+            finished.map_err(|error| machine.must_be_dead(error))?;
+        }
+        self.committing.clear();
+        Ok(())
+    }
+
+    /// A transaction that changes nothing and sees what the next one would change, however its commit stands. What it
+    /// was told is true, crash or not, when it has ended.
+    fn read_under_locks(&mut self, machine: &mut Machine) -> Result<(), Stop> {
+        let Some(id) = self.any_tree(&mut machine.random) else {
+            return Ok(());
+        };
+        let mut transaction = self.storage().begin_transaction();
+        let read = self.storage().tree(id).and_then(|tree| {
+            let view = transaction.view_to_lock()?;
+            let mut value = Vec::new();
+            for (key, expected) in &self.model[&id] {
+                let found = tree.get_at(&view, key, &mut value)?;
+                assert!(found && value == *expected, "tree {id}, key {key:?}");
+            }
+            Ok(())
+        });
+        read.map_err(|error| machine.stop(error))?;
+        let ended = match machine.random.below(2) {
+            0 => transaction.commit(),
+            _ => transaction.rollback(),
+        };
+        ended.map_err(|error| machine.must_be_dead(error))?;
+        self.committing.clear();
         Ok(())
     }
 

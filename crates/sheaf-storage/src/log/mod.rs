@@ -350,8 +350,8 @@ impl Log {
     }
 
     /// Adds the commit of a transaction and, before any flush can cover it, calls `assigned` with its LSN. What
-    /// `assigned` stores is seen by whoever sees this LSN as flushed, and in the order of LSNs. It must be short: every
-    /// append waits for it.
+    /// `assigned` stores is seen by whoever sees this LSN as flushed, and in the order of LSNs. Whoever learns of the
+    /// commit by what `assigned` stores can flush up to it. It must be short: every append waits for it.
     ///
     /// The times of commits ascend with their LSNs as long as the log is open, whatever the machine's clock does.
     pub(crate) fn append_commit(
@@ -367,8 +367,9 @@ impl Log {
         frame::put_commit(&mut buffer.bytes, transaction, time_us);
         buffer.end += (buffer.bytes.len() - before) as u64;
         let lsn = Lsn(buffer.end);
-        assigned(lsn);
+        // A flush goes no further than the end.
         self.end.store(lsn.0, Ordering::Release);
+        assigned(lsn);
         lsn
     }
 
