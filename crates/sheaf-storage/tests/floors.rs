@@ -1,8 +1,8 @@
 //! Who may import whom, in the whole workspace. It stands in the lowest crate because it builds in seconds there.
 //!
-//! Crates are floors: each depends on lower ones alone. Inside a crate the modules at the top of `src` should not form
-//! circles. Those that do are named below; a module that joins a circle fails the test, and so does a name that is in
-//! no circle any more. So the lists can only shrink.
+//! Crates are floors: each depends on lower ones alone. So are the folders and files at the top of a crate's sources,
+//! in the order of [`ORDER`]. Imports that go up nevertheless, and files of one folder that form circles, are named
+//! below: a new one fails the test, and so does a name that is not true any more. So these lists can only shrink.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,147 +22,578 @@ const FLOORS: &[&[&str]] = &[
     &["sheaf-bench"],
 ];
 
-/// Modules that import each other, directly or by way of others.
-const KNOWN_CIRCLES: &[(&str, &[&str])] = &[
+/// The folders and files at the top of each crate's sources, from the bottom up.
+const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-storage",
         &[
-            "archive",
-            "background",
-            "backup",
-            "buffer_pool",
-            "checkpointer",
-            "eviction",
-            "log",
-            "lost_pages",
-            "mini_transaction",
-            "page_store",
-            "pool_core",
-            "prefetch",
-            "recovery",
-            "redo",
-            "restore",
-            "row_lock",
+            "random",
+            "page",
+            "error",
+            "sync",
+            "extent",
             "snapshot",
-            "storage",
-            "transaction",
-            "transaction_system",
-            "tree",
-            "tree_directory",
+            "counters",
+            "frame_arena",
+            "disk",
+            "page_table",
+            "latch",
+            "pool_core",
+            "spill_file",
+            "file_header",
+            "redo",
+            "log",
+            "word_loads",
+            "guard",
+            "log_bypass",
+            "mini_transaction",
+            "background",
+            "lost_pages",
+            "temp_file",
+            "doublewrite",
             "undo_stack",
-            "versions",
+            "transaction_system",
+            "transaction",
+            "eviction",
+            "page_read",
+            "buffer_pool",
+            "prefetch",
+            "checkpointer",
             "write_back",
+            "page_store",
+            "archive",
+            "backup",
+            "recovery",
+            "tree_directory",
+            "storage",
+            "restore",
+            "versions",
+            "tree",
+            "check",
+            "row_lock",
         ],
     ),
     (
         "sheaf-table",
         &[
-            "alter_table",
-            "altered_definition",
-            "bulk_load",
-            "catalog",
-            "catalog_accounts",
-            "catalog_databases",
-            "catalog_foreign_keys",
-            "catalog_resource_groups",
-            "change_set",
-            "check_constraint",
+            "temporal",
             "collation",
-            "foreign_key",
+            "float_text",
+            "error",
+            "types",
+            "value",
             "schema",
             "show_create",
-            "statistics",
+            "progress",
+            "row_codec",
+            "table_lock",
+            "auto_increment",
+            "foreign_key",
+            "check_constraint",
+            "external_sort",
+            "key_codec",
+            "cpu_set",
+            "number_text",
+            "overflow",
             "table",
-            "tree_load",
+            "privilege",
+            "temporal_text",
             "unicode_weights",
+            "definition_codec",
+            "catalog_records",
+            "global_read_lock",
+            "key_range",
+            "statistics",
+            "resource_group",
+            "account",
+            "search_lock",
+            "catalog_accounts",
+            "catalog_resource_groups",
+            "convert",
+            "amend",
+            "definition_check",
+            "index_build",
+            "altered_definition",
+            "catalog",
+            "change_set",
+            "catalog_databases",
+            "catalog_foreign_keys",
+            "bulk_load",
+            "check",
+            "tree_load",
+            "alter_table",
+            "table_copy",
+            "catalog_statistics",
         ],
     ),
-    ("sheaf-exec", &["collation", "functions"]),
+    ("sheaf-archive", &["object_archive"]),
+    (
+        "sheaf-access",
+        &[
+            "error",
+            "byte_strings",
+            "cancel",
+            "counters",
+            "index_entries",
+            "seen_table",
+            "condition",
+            "row_block",
+            "key_buffer",
+            "words",
+            "arrow_types",
+            "columns",
+            "budget",
+            "encoded",
+            "key_filter",
+            "spec",
+            "verdict_memo",
+            "tally",
+            "jump_walk",
+            "range_cursor",
+            "split",
+            "key_windows",
+            "materialize",
+            "row_condition",
+            "key_condition",
+            "batch_assembler",
+            "index_condition",
+            "multi_range_read",
+            "clustered_scan",
+            "entry_rows",
+            "index_range_scan",
+            "keyed_join",
+            "index_merge",
+            "scan",
+        ],
+    ),
+    (
+        "sheaf-exec",
+        &[
+            "functions",
+            "input_handed_on",
+            "scan_exec",
+            "key_encoder",
+            "collation",
+            "detached_exec",
+            "shared_exec",
+            "error",
+            "group_keys",
+            "hints",
+            "kept_table",
+            "lookup_record",
+            "memory_pool",
+            "spill_files",
+            "thread_placement",
+            "less_order_exec",
+            "memory_consumers",
+            "regret_exec",
+            "table_source",
+            "values_exec",
+            "batch_condition",
+            "bounded_expr",
+            "checked_rows",
+            "measuring_exec",
+            "plan_size",
+            "apply_exec",
+            "interruptible_exec",
+            "lookup_switch",
+            "recursion_limit_exec",
+            "bounded_projection",
+            "grace_join",
+            "runtime",
+            "aggregates",
+            "keyed_join_exec",
+            "typing",
+        ],
+    ),
     (
         "sheaf-optimizer",
         &[
-            "access_path",
-            "aggregate",
-            "bounded_regret",
-            "condition",
-            "connection",
+            "literal",
+            "cost",
+            "settings",
+            "json",
             "explain",
-            "group_rows",
-            "hints",
-            "index_merge",
-            "join_first_rows",
+            "key_bounds",
+            "column_set",
+            "semantics",
+            "condition",
+            "selectivity",
             "join_graph",
-            "join_order",
-            "join_rows",
-            "keyed_access",
-            "loose_scan",
-            "path_cost",
-            "physical_planner",
-            "plan_outline",
             "ranges",
-            "row_order",
-            "table_detail",
+            "statistics",
+            "jumps",
+            "apply",
+            "physical_planner",
+            "connection",
+            "plan_outline",
+            "sql_text",
+            "distinct_aggregates",
+            "empty_subqueries",
+            "filter_shares",
             "table_reference",
-            "trace",
+            "flat_unions",
+            "forgotten_keys",
+            "join_keys",
+            "long_arguments",
+            "rule_passes",
+            "scalar_subqueries",
+            "hints",
+            "subquery_check",
+            "connect_joins",
+            "physical_rules",
             "window",
+            "bounded_regret",
+            "group_rows",
+            "join_order",
+            "join_reduction",
+            "plan_check",
+            "shared_subplans",
+            "explain_json",
+            "range_text",
+            "table_detail",
+            "explain_tree",
+            "join_first_rows",
+            "trace",
+            "access_path",
+            "path_cost",
+            "distinct_semijoin",
+            "join_rows",
+            "match_spread",
+            "loose_scan",
+            "aggregate",
+            "keyed_access",
+            "row_order",
+            "lookup_regret",
+            "logical",
+            "index_merge",
+            "join_plan",
         ],
     ),
     (
         "sheaf-frontend",
-        &["context", "dialect", "lower", "multiset", "parser", "query"],
+        &[
+            "error",
+            "dialect",
+            "last_insert_id",
+            "sleep",
+            "walk",
+            "determined",
+            "any_row",
+            "encoding",
+            "rollup_order",
+            "context",
+            "multiset",
+            "parser",
+            "query",
+            "lower",
+        ],
     ),
     (
         "sheaf-sql",
         &[
-            "accounts",
-            "batch_builder",
-            "change_query",
-            "column_statistics",
-            "ddl",
-            "delete",
-            "direct",
-            "engine",
-            "information_schema",
-            "insert",
-            "kept_read",
-            "locked_tables",
-            "locking_read",
-            "maintenance",
-            "on_duplicate",
-            "optimizer_traces",
-            "prepared",
-            "record_spool",
-            "resource_groups",
             "result",
-            "rewrite_rules",
-            "row_evaluator",
-            "row_spool",
+            "text_length",
             "rows",
-            "run_query",
-            "session",
+            "transaction",
+            "variables",
+            "status",
             "session_handle",
-            "sort_memory",
-            "statement_locks",
+            "warnings",
+            "session",
+            "resource_groups",
+            "column_statistics",
+            "values",
+            "row_evaluator",
             "statement_properties",
             "statement_timer",
-            "status",
+            "catalog_text",
+            "information_schema",
+            "read_plan",
+            "run_query",
+            "field_reader",
+            "made_columns",
+            "ddl",
+            "on_duplicate",
+            "change_query",
+            "statement_locks",
+            "batch_builder",
+            "maintenance",
+            "optimizer_traces",
+            "pipe_reader",
+            "record_spool",
+            "sort_memory",
             "table_checks",
+            "cell_reader",
+            "row_spool",
+            "status_reference",
+            "rewrite_rules",
             "table_writer",
-            "text_length",
-            "transaction",
+            "delete",
+            "backup",
+            "databases",
+            "statement_hints",
+            "set",
             "update",
-            "values",
+            "accounts",
             "values_before",
-            "variables",
+            "dispatch",
+            "engine",
+            "optimizer_costs",
+            "explain_statement",
+            "locking_read",
+            "kept_read",
+            "load_data",
+            "locked_tables",
+            "show",
+            "insert",
+            "direct",
+            "prepared",
         ],
     ),
     (
         "sheaf-server",
-        &["authentication", "command", "connection", "handshake"],
+        &[
+            "packet",
+            "readiness",
+            "text_format",
+            "tls",
+            "encoded_row",
+            "authentication",
+            "compression",
+            "parameters",
+            "stack_memory",
+            "handshake",
+            "local_infile",
+            "response",
+            "ready_connections",
+            "text_row",
+            "binary_row",
+            "self_signed",
+            "transport",
+            "cursor",
+            "command",
+            "connection",
+            "held_answers",
+            "shared_threads",
+            "listener",
+        ],
     ),
-    ("sheaf-fuzz", &["expression", "query"]),
-    ("sheaf-bench", &["generated_queries", "plans"]),
+    (
+        "sheaf",
+        &[
+            "backup",
+            "result_printer",
+            "size",
+            "statement",
+            "statement_reader",
+            "check",
+            "demo",
+            "prune",
+            "tpch",
+            "tpch_schema",
+            "restore",
+            "serve",
+            "typed",
+            "sql_shell",
+        ],
+    ),
+    (
+        "sheaf-torture",
+        &[
+            "machine",
+            "measurement",
+            "command",
+            "tables",
+            "checkpoint_latency",
+            "recovery_time",
+            "trees",
+            "moments",
+        ],
+    ),
+    (
+        "sheaf-fuzz",
+        &[
+            "schema",
+            "tree",
+            "parameters",
+            "query",
+            "answer",
+            "known_differences",
+            "plans",
+            "reduce",
+            "changes",
+            "known",
+            "expression",
+            "metamorphic",
+            "command",
+        ],
+    ),
+    (
+        "sheaf-bench",
+        &[
+            "error",
+            "machine",
+            "data",
+            "chart",
+            "peers",
+            "reference",
+            "readiness",
+            "driver",
+            "generated_queries",
+            "fuzz",
+            "answers",
+            "concurrency",
+            "oltp",
+            "planning",
+            "statements",
+            "plans",
+            "tpch",
+            "mixed",
+            "ranges",
+            "tpcc",
+        ],
+    ),
 ];
+
+/// Imports that go up.
+const UPWARD: &[(&str, &[&str])] = &[
+    (
+        "sheaf-storage",
+        &[
+            "archive/prune -> restore",
+            "background -> storage",
+            "backup -> storage",
+            "buffer_pool -> write_back",
+            "checkpointer -> storage",
+            "log -> transaction",
+            "log/frame -> transaction",
+            "log/redo_codec -> tree/node",
+            "lost_pages -> page_store",
+            "mini_transaction -> page_store",
+            "pool_core -> eviction",
+            "recovery -> tree/node",
+            "recovery/redo_window -> tree/node",
+            "redo -> tree/node",
+            "snapshot/status -> transaction",
+            "storage -> tree",
+            "storage -> versions",
+            "transaction -> page_store",
+            "transaction -> row_lock",
+            "transaction -> tree",
+            "transaction -> tree/delete",
+            "transaction -> tree/visited_leaves",
+            "transaction_system -> row_lock",
+            "transaction_system -> versions",
+            "tree_directory -> tree",
+            "undo_stack -> transaction",
+            "versions/table -> tree",
+        ],
+    ),
+    (
+        "sheaf-table",
+        &[
+            "altered_definition -> alter_table",
+            "bulk_load -> tree_load",
+            "catalog -> catalog_databases",
+            "catalog -> catalog_foreign_keys",
+            "catalog_accounts -> catalog",
+            "catalog_resource_groups -> catalog",
+            "collation -> unicode_weights",
+            "schema -> check_constraint",
+            "schema -> foreign_key",
+            "table -> convert",
+            "table -> statistics",
+        ],
+    ),
+    (
+        "sheaf-exec",
+        &["functions -> collation", "functions/keys -> collation"],
+    ),
+    (
+        "sheaf-optimizer",
+        &[
+            "access_path -> index_merge",
+            "bounded_regret -> access_path",
+            "condition -> ranges",
+            "connection -> join_order",
+            "connection -> join_rows",
+            "connection -> keyed_access",
+            "explain -> physical_planner",
+            "explain -> table_detail",
+            "group_rows -> aggregate",
+            "hints -> join_order",
+            "join_graph -> hints",
+            "join_order -> join_first_rows",
+            "join_order -> keyed_access",
+            "join_order -> row_order",
+            "join_order -> trace/join",
+            "physical_planner -> aggregate",
+            "physical_planner -> bounded_regret",
+            "physical_planner -> plan_outline",
+            "physical_planner -> window",
+            "table_reference -> access_path",
+            "trace/access -> access_path",
+        ],
+    ),
+    (
+        "sheaf-frontend",
+        &[
+            "context -> lower",
+            "dialect -> lower/build",
+            "query -> lower",
+        ],
+    ),
+    (
+        "sheaf-sql",
+        &[
+            "accounts -> engine",
+            "engine -> direct",
+            "information_schema -> accounts",
+            "maintenance -> engine",
+            "on_duplicate -> direct",
+            "on_duplicate -> update",
+            "resource_groups -> engine",
+            "result -> variables",
+            "run_query -> kept_read",
+            "run_query -> locking_read",
+            "session -> accounts",
+            "session -> change_query",
+            "session -> direct",
+            "session -> engine",
+            "session -> information_schema",
+            "session -> locked_tables",
+            "session -> optimizer_traces",
+            "session -> prepared",
+            "session -> resource_groups",
+            "session_handle -> resource_groups",
+            "status -> direct",
+            "transaction -> session",
+            "transaction -> statement_locks",
+            "transaction -> variables",
+            "variables/table -> session",
+        ],
+    ),
+    (
+        "sheaf-server",
+        &["authentication -> handshake", "command -> connection"],
+    ),
+    ("sheaf-fuzz", &["query -> expression"]),
+    ("sheaf-bench", &["generated_queries -> plans"]),
+];
+
+/// Modules of one folder that import each other, directly or by way of others.
+const CIRCLES: &[(&str, &[&str])] = &[(
+    "sheaf-storage",
+    &[
+        "row_lock",
+        "row_lock/lock_table",
+        "row_lock/range_table",
+        "tree",
+        "tree/node",
+        "tree/search",
+    ],
+)];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -193,39 +624,63 @@ fn crates_depend_on_lower_ones_alone() {
     }
 }
 
-/// Of each module the others that it names.
+/// Of each module the others that it names. A module is a file or folder at the top of the sources, or, in such a
+/// folder, a file or folder of it: `tree/search`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// The modules at the top of a crate's sources, tests left out.
-fn imports_of(name: &str) -> Imports {
-    let mut imports = Imports::new();
-    let sources = crates().join(name).join("src");
-    for entry in fs::read_dir(sources).expect("the sources") {
+/// What stands in a folder of sources, by the names of modules. Tests are left out.
+fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
+    let found = fs::read_dir(folder).expect("a folder").map(|entry| {
         let path = entry.expect("an entry").path();
-        let module = path.file_stem().unwrap_or_default().to_string_lossy();
-        if !matches!(&*module, "lib" | "main" | "tests" | "fuzzing") {
-            let found = imports.entry(module.to_string()).or_default();
-            collect(&path, found);
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        (name.into_owned(), path)
+    });
+    let left_out = ["lib", "main", "tests", "fuzzing"];
+    found
+        .filter(|(name, path)| {
+            let is_source = path.is_dir() || path.extension().is_some_and(|e| e == "rs");
+            is_source && !left_out.contains(&name.as_str())
+        })
+        .collect()
+}
+
+/// The modules of a crate, each with its files and folders.
+fn modules_of(name: &str) -> BTreeMap<String, Vec<PathBuf>> {
+    let mut modules: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (top, path) in entries(&crates().join(name).join("src")) {
+        if !path.is_dir() {
+            modules.entry(top).or_default().push(path);
+            continue;
+        }
+        for (inner, path) in entries(&path) {
+            let module = match inner.as_str() {
+                "mod" => top.clone(),
+                _ => format!("{top}/{inner}"),
+            };
+            modules.entry(module).or_default().push(path);
         }
     }
-    let modules: BTreeSet<String> = imports.keys().cloned().collect();
-    for (module, found) in &mut imports {
-        found.retain(|other| other != module && modules.contains(other));
+    modules
+}
+
+fn imports_of(name: &str) -> Imports {
+    let modules = modules_of(name);
+    let mut imports = Imports::new();
+    for (module, paths) in &modules {
+        let found = imports.entry(module.clone()).or_default();
+        for path in paths {
+            collect(path, &modules, found);
+        }
+        found.remove(module);
     }
     imports
 }
 
-fn collect(path: &Path, found: &mut BTreeSet<String>) {
+fn collect(path: &Path, modules: &BTreeMap<String, Vec<PathBuf>>, found: &mut BTreeSet<String>) {
     if path.is_dir() {
-        for entry in fs::read_dir(path).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.file_stem().is_none_or(|name| name != "tests") {
-                collect(&path, found);
-            }
+        for (_, path) in entries(path) {
+            collect(&path, modules, found);
         }
-        return;
-    }
-    if path.extension().is_none_or(|extension| extension != "rs") {
         return;
     }
     let text = fs::read_to_string(path).expect("a source");
@@ -238,19 +693,33 @@ fn collect(path: &Path, found: &mut BTreeSet<String>) {
         .filter(|line| !line.trim_start().starts_with("//"))
     {
         for after in line.split("crate::").skip(1) {
-            let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            found.insert(after[..end.unwrap_or(after.len())].to_string());
+            let mut names = after.split("::").map(leading_name);
+            let top = names.next().unwrap_or_default();
+            let inner = format!("{top}/{}", names.next().unwrap_or_default());
+            match modules.contains_key(&inner) {
+                true => found.insert(inner),
+                false => modules.contains_key(top) && found.insert(top.to_string()),
+            };
         }
     }
 }
 
-/// All modules that can be reached from one by its imports.
+fn leading_name(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn top_of(module: &str) -> &str {
+    module.split('/').next().unwrap_or_default()
+}
+
+/// All modules of the same folder that can be reached from one by imports inside of it.
 fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut to_visit = vec![from.to_string()];
     while let Some(module) = to_visit.pop() {
         for other in imports.get(&module).into_iter().flatten() {
-            if reached.insert(other.clone()) {
+            if top_of(other) == top_of(from) && reached.insert(other.clone()) {
                 to_visit.push(other.clone());
             }
         }
@@ -258,28 +727,72 @@ fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
     reached
 }
 
+/// What a list says of a crate.
+fn listed(list: &[(&str, &'static [&'static str])], name: &str) -> BTreeSet<&'static str> {
+    let found = list.iter().find(|(known, _)| *known == name);
+    found.map_or(BTreeSet::new(), |(_, listed)| {
+        listed.iter().copied().collect()
+    })
+}
+
+/// Adds a line for whatever is only in one of the sets.
+fn compare(
+    wrong: &mut Vec<String>,
+    (name, what): (&str, &str),
+    known: &BTreeSet<&str>,
+    found: &BTreeSet<String>,
+) {
+    for new in found.iter().filter(|new| !known.contains(new.as_str())) {
+        wrong.push(format!("{name}: {new} {what}"));
+    }
+    for gone in known.iter().filter(|gone| !found.contains(**gone)) {
+        wrong.push(format!("{name}: remove {gone}, which is not true any more"));
+    }
+}
+
 #[test]
-fn circles_of_imports_only_become_fewer() {
+fn modules_import_lower_ones() {
     let mut wrong = Vec::new();
     for name in FLOORS.iter().copied().flatten() {
         let imports = imports_of(name);
-        let in_circles: BTreeSet<&str> = imports
+        let order = ORDER.iter().find(|(known, _)| known == name);
+        let order = order.map_or(&[][..], |(_, order)| order);
+        let place = |module: &str| order.iter().position(|top| *top == top_of(module));
+        let unplaced = imports.keys().filter(|module| place(module).is_none());
+        wrong.extend(unplaced.map(|module| format!("{name}: {module} has no place in the order")));
+        let upward: BTreeSet<String> = imports
+            .iter()
+            .flat_map(|(module, others)| others.iter().map(move |other| (module, other)))
+            .filter(|(module, other)| place(module) < place(other))
+            .map(|(module, other)| format!("{module} -> {other}"))
+            .collect();
+        compare(
+            &mut wrong,
+            (name, "goes up"),
+            &listed(UPWARD, name),
+            &upward,
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn circles_inside_folders_only_become_fewer() {
+    let mut wrong = Vec::new();
+    for name in FLOORS.iter().copied().flatten() {
+        let imports = imports_of(name);
+        let in_circles: BTreeSet<String> = imports
             .keys()
             .filter(|module| reached(&imports, module).contains(*module))
-            .map(String::as_str)
+            .cloned()
             .collect();
-        let known = KNOWN_CIRCLES.iter().find(|(known, _)| known == name);
-        let known: BTreeSet<&str> = known.map_or(BTreeSet::new(), |(_, modules)| {
-            modules.iter().copied().collect()
-        });
-        for module in in_circles.difference(&known) {
-            wrong.push(format!("{name}: {module} has joined a circle of imports"));
-        }
-        for module in known.difference(&in_circles) {
-            wrong.push(format!(
-                "{name}: {module} is in no circle any more: remove its name"
-            ));
-        }
+        let known = listed(CIRCLES, name);
+        compare(
+            &mut wrong,
+            (name, "has joined a circle"),
+            &known,
+            &in_circles,
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
