@@ -5,8 +5,8 @@
 //! used and that no tree reaches is lost space.
 
 use crate::error::Result;
-use crate::extent::{EXTENTS_PER_GROUP, GROUP_PAGES};
 use crate::page::TreeId;
+use crate::space::extent::{EXTENTS_PER_GROUP, GROUP_PAGES};
 use crate::storage::Storage;
 use crate::tree::TreeCheck;
 

@@ -107,8 +107,8 @@ fn read_log(file: &LogFile, control: &Control) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::log::frame::Note;
+    use crate::log::redo::RedoRecord;
     use crate::page::{Page, PageId, TreeId};
-    use crate::redo::RedoRecord;
     use crate::transaction::Change;
     use crate::tree::node::NodeMut;
 

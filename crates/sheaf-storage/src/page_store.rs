@@ -9,27 +9,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::buffer_pool::BufferPool;
-use crate::checkpointer::{Pace, Schedule};
 use crate::disk::{Disk, FileId};
-use crate::doublewrite::Doublewrite;
+use crate::durability::checkpointer::{Pace, Schedule};
 use crate::error::{Result, StorageError};
-use crate::extent::{
+use crate::log::frame::{self, Note};
+use crate::log::log_bypass::LogBypass;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
+use crate::log::{Log, LogState, SyncLog};
+use crate::page::{Lsn, PageDamage, PageId, TreeId};
+use crate::pool::buffer_pool::BufferPool;
+use crate::pool::doublewrite::Doublewrite;
+use crate::pool::write_back::WriteProtection;
+use crate::space::extent::{
     self, EXTENTS_PER_GROUP, FILE_HEADER_PAGE, PAGES_PER_EXTENT, PageRequest, Space,
 };
-use crate::file_header::FileHeader;
-use crate::log::frame::{self, Note};
-use crate::log::{Log, LogState, SyncLog};
-use crate::log_bypass::LogBypass;
-use crate::lost_pages::LostPages;
-use crate::mini_transaction::MiniTransaction;
-use crate::page::{Lsn, PageDamage, PageId, TreeId};
-use crate::redo::RedoRecord;
+use crate::space::file_header::FileHeader;
+use crate::space::lost_pages::LostPages;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
-use crate::transaction_system::TransactionSystem;
-use crate::write_back::WriteProtection;
+use crate::transaction::system::TransactionSystem;
 
 /// The share of the log's limit after which a change waits for a checkpoint, if nobody has made one: 1 / this.
 const FOREGROUND_CHECKPOINT_SHARE: u64 = 2;

@@ -1,7 +1,7 @@
 //! A data directory: its one data file, its buffer pool, its trees.
 //!
 //! Opening is recovering: whatever the last process was doing when it ended, what [`Storage::open`] returns is the
-//! state after the last commit that was acknowledged ([`crate::recovery`]).
+//! state after the last commit that was acknowledged ([`crate::durability::recovery`]).
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -9,34 +9,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::archive::{ArchiveProgress, Archiver, LogArchive};
 use crate::background::BackgroundWork;
-use crate::backup;
-use crate::buffer_pool::{BufferPool, PoolOptions};
-use crate::checkpointer::{self, Pace};
+use crate::copy::archive::{ArchiveProgress, Archiver, LogArchive};
+use crate::copy::backup;
 use crate::counters::{PoolCounters, TransactionCounters};
 use crate::disk::{self, Disk, DiskKind, FileId};
-use crate::doublewrite::Doublewrite;
+use crate::durability::checkpointer::{self, Pace};
+use crate::durability::recovery::{self, Analysis};
 use crate::error::{Result, StorageError};
-use crate::extent::PageRequest;
-use crate::file_header::FileHeader;
 use crate::log::frame::Note;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
 use crate::log::{Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog};
-use crate::lost_pages::UnownedPages;
-use crate::mini_transaction::MiniTransaction;
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
-use crate::recovery::{self, Analysis};
-use crate::redo::RedoRecord;
-use crate::snapshot::ReadView;
-use crate::spill_file::SpillFile;
+use crate::pool::buffer_pool::{BufferPool, PoolOptions};
+use crate::pool::doublewrite::Doublewrite;
+use crate::space::extent::PageRequest;
+use crate::space::file_header::FileHeader;
+use crate::space::lost_pages::UnownedPages;
 use crate::sync::{self, Mutex};
 use crate::temp_file::TempSpace;
 use crate::transaction::Transaction;
-use crate::transaction_system::TransactionSystem;
+use crate::transaction::snapshot::ReadView;
+use crate::transaction::spill_file::SpillFile;
+use crate::transaction::system::TransactionSystem;
+use crate::transaction::versions::start_collector;
+use crate::tree::directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
 use crate::tree::{Counts, Tree};
-use crate::tree_directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
-use crate::versions::start_collector;
 
 /// Name of the data file in its directory.
 pub(crate) const DATA_FILE: &str = "sheaf.data";

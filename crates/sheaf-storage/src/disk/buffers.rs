@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::disk::DISK_BLOCK_BYTES;
+use crate::disk::frame_arena::{FrameArena, FrameId};
 use crate::error::{Result, StorageError};
-use crate::frame_arena::{FrameArena, FrameId};
 use crate::page::PAGE_SIZE;
 
 /// Bytes at an address that direct I/O accepts.

@@ -13,9 +13,14 @@
 //! | [`io_uring`] | files that take direct I/O, on a kernel that permits io_uring |
 //! | [`thread_pool`] | everything else; buffered where the file system refuses direct I/O |
 //! | [`simulated`] | tests: a disk in memory whose order, faults and crashes follow from a seed |
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`frame_arena`] | the memory that pages are read into |
 
 mod blocking;
 mod buffers;
+pub(crate) mod frame_arena;
 pub mod io_uring;
 pub mod simulated;
 pub mod thread_pool;

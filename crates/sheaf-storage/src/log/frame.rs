@@ -16,9 +16,9 @@
 //! crash is not taken back again (ARIES' compensation log records).
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
+use crate::log::redo::RedoRecord;
 use crate::log::redo_codec;
 use crate::page::{PAGE_SIZE, PageId, TreeId};
-use crate::redo::RedoRecord;
 use crate::transaction::{Change, TransactionId};
 
 /// First byte of a frame. The numbers are the log's format.

@@ -30,6 +30,12 @@
 //!
 //! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more; the
 //! next start finds out. A full disk is not that: what could not be written stays in the buffer for the next attempt.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`mini_transaction`] | the only way in which pages change |
+//! | [`redo`] | every change of a page, by name, and the function that applies it |
+//! | [`log_bypass`] | pages that a bulk build writes past the log |
 
 pub(crate) mod bytes;
 mod chunk;
@@ -38,9 +44,12 @@ mod copy;
 mod follower;
 pub(crate) mod frame;
 mod group_commit;
+pub(crate) mod log_bypass;
 mod log_file;
+pub(crate) mod mini_transaction;
 pub(crate) mod packed;
 mod reader;
+pub(crate) mod redo;
 pub(crate) mod redo_codec;
 
 use std::collections::VecDeque;

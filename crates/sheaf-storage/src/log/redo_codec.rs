@@ -5,14 +5,14 @@
 //! ```
 //!
 //! Numbers are varints and byte strings carry their length ([`bytes`](super::bytes)). A node's image leaves out what
-//! [`apply`](crate::redo::apply) does not look at and the gap between slots and heap, so that a split logs the entries
+//! [`apply`](crate::log::redo::apply) does not look at and the gap between slots and heap, so that a split logs the entries
 //! that moved and not a page.
 
-use crate::extent::{EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
-use crate::file_header::FileHeader;
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
+use crate::log::redo::RedoRecord;
 use crate::page::{PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, TreeId, header};
-use crate::redo::RedoRecord;
+use crate::space::extent::{EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
+use crate::space::file_header::FileHeader;
 use crate::tree::node::{MAX_SLOTS, Node, PageImage};
 
 /// First byte of a record. The numbers are the log's format.
@@ -284,8 +284,8 @@ fn take_image(input: &mut Reader<'_>, image: &mut PageImage) -> Result<(), Damag
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::redo;
     use crate::page::Page;
-    use crate::redo;
     use crate::tree::node::NodeMut;
 
     fn node() -> Box<Page> {
@@ -302,8 +302,8 @@ mod tests {
 
     fn map() -> Box<Page> {
         let mut page = Page::zeroed();
-        crate::extent::map_page::format(&mut page, 0);
-        crate::extent::map_page::set_extent(&mut page, 4, 0b11, TreeId(9));
+        crate::space::extent::map_page::format(&mut page, 0);
+        crate::space::extent::map_page::set_extent(&mut page, 4, 0b11, TreeId(9));
         page
     }
 

@@ -14,13 +14,13 @@
 //! newest version, the leaf is full) nothing is changed, and the caller goes the long way, which can wait and begin again.
 
 use crate::error::Result;
-use crate::guard::ExclusiveGuard;
-use crate::snapshot::ReadView;
+use crate::pool::guard::ExclusiveGuard;
+use crate::transaction::snapshot::ReadView;
+use crate::transaction::versions::Before;
 use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
 use crate::tree::insert::{Placed, check_entry};
 use crate::tree::node::{Node, Position};
-use crate::versions::Before;
 
 impl Tree {
     /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and nobody keeps the

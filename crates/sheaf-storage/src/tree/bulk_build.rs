@@ -9,7 +9,7 @@
 //! pages, whatever the size of the tree. Inner nodes go through the buffer pool.
 //!
 //! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the tree
-//! can be seen. While somebody needs them in the log ([`crate::log_bypass`]), each extent that was written is entered in
+//! can be seen. While somebody needs them in the log ([`crate::log::log_bypass`]), each extent that was written is entered in
 //! its map at once, and images of its leaves follow in the log.
 //!
 //! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key, so it can be laid
@@ -25,14 +25,14 @@ use std::sync::Arc;
 
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation};
 use crate::error::{Result, StorageError};
-use crate::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
 use crate::log::frame::{self, Note};
-use crate::log_bypass::BypassingWrite;
-use crate::lost_pages::UnownedPages;
-use crate::mini_transaction::MiniTransaction;
+use crate::log::log_bypass::BypassingWrite;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
-use crate::redo::RedoRecord;
+use crate::space::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
+use crate::space::lost_pages::UnownedPages;
 use crate::storage::Storage;
 use crate::sync::{Mutex, thread};
 use crate::tree::node::{NODE_CAPACITY, Node, NodeMut, common_prefix, entry_bytes};

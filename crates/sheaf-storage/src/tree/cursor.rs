@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::page::PageId;
-use crate::snapshot::ReadView;
+use crate::transaction::snapshot::ReadView;
 use crate::tree::node::Node;
 use crate::tree::page_buffer::PageBuffer;
 use crate::tree::search::Target;

@@ -2,7 +2,7 @@
 //!
 //! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. Until
 //! the transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots find
-//! in the leaf's past what was there, key and value ([`crate::versions`]).
+//! in the leaf's past what was there, key and value ([`crate::transaction::versions`]).
 //!
 //! Garbage is purged by the transaction that made it, right after its commit; by the collector of versions; and by
 //! inserts that find a leaf full.
@@ -19,16 +19,16 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::guard::ExclusiveGuard;
-use crate::mini_transaction::MiniTransaction;
-use crate::redo::RedoRecord;
-use crate::snapshot::StatusCell;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
+use crate::pool::guard::ExclusiveGuard;
+use crate::transaction::snapshot::StatusCell;
+use crate::transaction::versions::Before;
 use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
 use crate::tree::insert::Past;
 use crate::tree::merge::is_underfull;
 use crate::tree::node::Node;
-use crate::versions::Before;
 
 /// Ghosts up to so many are taken out one by one, which moves slots; more of them by writing the leaf anew, which moves all
 /// that stays. Small transactions leave one or two behind.

@@ -9,17 +9,17 @@
 use std::sync::Arc;
 
 use crate::error::{Result, StorageError};
-use crate::guard::ExclusiveGuard;
 use crate::log::frame::Note;
-use crate::mini_transaction::MiniTransaction;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
 use crate::page::TreeId;
-use crate::redo::RedoRecord;
-use crate::snapshot::StatusCell;
+use crate::pool::guard::ExclusiveGuard;
+use crate::transaction::snapshot::StatusCell;
+use crate::transaction::versions::{Before, NewestWriter};
 use crate::transaction::{Change, Obstacle, Transaction};
 use crate::tree::node::{Node, Position, common_prefix, common_suffix, entry_bytes};
 use crate::tree::versioned_read::Settled;
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
-use crate::versions::{Before, NewestWriter};
 
 /// Outcome of one attempt to place an entry in a latched leaf.
 pub(super) enum Placed {
@@ -467,8 +467,8 @@ pub(super) fn check_entry(key: &[u8], value: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::redo;
     use crate::page::Page;
-    use crate::redo;
     use crate::tree::node::NodeMut;
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::page::PageId;
-use crate::prefetch::PrefetchSummary;
+use crate::pool::prefetch::PrefetchSummary;
 use crate::tree::Tree;
 use crate::tree::node::{Node, PageImage};
 use crate::tree::search::{Target, new_page_image};

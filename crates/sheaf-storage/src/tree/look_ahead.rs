@@ -14,8 +14,8 @@
 //! asking for bytes that nobody needs. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash Join Performance
 //! through Prefetching", 2004.)
 
-use crate::guard::{OptimisticGuard, PageVersion};
 use crate::page::PageId;
+use crate::pool::guard::{OptimisticGuard, PageVersion};
 use crate::tree::Tree;
 use crate::tree::node::{MAX_HEIGHT, NodeView};
 

@@ -8,8 +8,8 @@
 //! child's contents: the only way in which a tree becomes lower.
 
 use crate::error::Result;
-use crate::mini_transaction::MiniTransaction;
-use crate::redo::RedoRecord;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
 use crate::tree::Tree;
 use crate::tree::node::{NODE_CAPACITY, Node, NodeMut, common_prefix};
 use crate::tree::search::{Target, new_page_image};

@@ -27,12 +27,17 @@
 //! view: with a snapshot it sees the same state on all leaves, with [`ReadView::newest`] whatever is there.
 //!
 //! **Latches** are taken from the root downwards, in one level from left to right, and held only within one call.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`directory`] | which trees there are, their roots and their sizes |
 
 mod amend;
 mod bulk_build;
 mod check;
 mod cursor;
 pub(crate) mod delete;
+pub(crate) mod directory;
 mod estimate;
 mod insert;
 mod last_key;
@@ -56,8 +61,8 @@ use crate::counters::ThreadPageWork;
 use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
-use crate::snapshot::ReadView;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::transaction::snapshot::ReadView;
 use crate::tree::search::Target;
 
 pub use bulk_build::BulkBuilder;

@@ -26,11 +26,11 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::guard::OptimisticGuard;
 use crate::page::{
     PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, PageType, header,
 };
-use crate::word_loads::{compare_bytes, upper_bytes};
+use crate::pool::guard::OptimisticGuard;
+use crate::pool::word_loads::{compare_bytes, upper_bytes};
 
 /// Bytes of a page, as nodes see them.
 pub(crate) type PageImage = [u8; PAGE_SIZE];

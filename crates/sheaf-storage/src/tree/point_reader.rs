@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::guard::{OptimisticGuard, PageVersion};
 use crate::page::{PageId, header};
-use crate::snapshot::ReadView;
+use crate::pool::guard::{OptimisticGuard, PageVersion};
+use crate::transaction::snapshot::ReadView;
 use crate::tree::Tree;
 use crate::tree::look_ahead::LeavesAhead;
 use crate::tree::node::PageBytes;

@@ -15,8 +15,8 @@
 //! still holds.
 
 use crate::error::{Result, StorageError};
-use crate::guard::{ExclusiveGuard, OptimisticGuard, Restart, SharedGuard};
 use crate::page::{PAGE_SIZE, PageId, PageType, header};
+use crate::pool::guard::{ExclusiveGuard, OptimisticGuard, Restart, SharedGuard};
 use crate::sync;
 use crate::tree::Tree;
 use crate::tree::node::{Node, NodeView, PageBytes, PageImage};

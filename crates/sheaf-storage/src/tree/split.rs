@@ -13,10 +13,10 @@
 //! ascending order, the rightmost leaf is not halved: it stays full and the new leaf begins (almost) empty.
 
 use crate::error::Result;
-use crate::extent::{PageRequest, SMALL_TREE_LEAVES};
-use crate::mini_transaction::MiniTransaction;
+use crate::log::mini_transaction::MiniTransaction;
+use crate::log::redo::RedoRecord;
 use crate::page::PageId;
-use crate::redo::RedoRecord;
+use crate::space::extent::{PageRequest, SMALL_TREE_LEAVES};
 use crate::tree::Tree;
 use crate::tree::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
 use crate::tree::search::new_page_image;

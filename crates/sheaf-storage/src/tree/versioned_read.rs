@@ -1,7 +1,7 @@
 //! Reading a leaf as a view sees it.
 //!
 //! The leaf's entries are the newest state; where a view may not see that, the leaf's version table has what it sees
-//! instead ([`crate::versions`]). A reader that asked the table validates the leaf afterwards, like everything else it
+//! instead ([`crate::transaction::versions`]). A reader that asked the table validates the leaf afterwards, like everything else it
 //! read: the table changes together with the page.
 //!
 //! An entry that the view sees need not be on the page any more: what others have deleted leaves the page before its
@@ -14,13 +14,13 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::snapshot::{ReadView, StatusCell};
+use crate::transaction::snapshot::{ReadView, StatusCell};
+use crate::transaction::versions::{NewestWriter, Seen};
 use crate::transaction::{Transaction, Unsettled};
 use crate::tree::node::PageImage;
 use crate::tree::search::{NodeRef, Target};
 use crate::tree::visited_leaves::VisitedLeaves;
 use crate::tree::{KeyRange, Tree};
-use crate::versions::{NewestWriter, Seen};
 
 /// Most entries that a scan copies one by one. Beyond that, copying the whole leaf costs about as little.
 const FEW_ENTRIES: usize = 32;

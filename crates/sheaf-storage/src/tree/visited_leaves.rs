@@ -5,8 +5,8 @@
 //! enclose the key, the descent is saved. As for a [`PointReader`](crate::tree::point_reader), nothing is latched or
 //! pinned in between, and a page that was changed, evicted or freed meanwhile is of another version.
 
-use crate::guard::{OptimisticGuard, PageVersion};
 use crate::page::{PageId, TreeId};
+use crate::pool::guard::{OptimisticGuard, PageVersion};
 use crate::tree::Tree;
 use crate::tree::point_reader::revisit;
 

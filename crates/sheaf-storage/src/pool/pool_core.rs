@@ -1,0 +1,286 @@
+//! The state of a buffer pool that operations in flight need when they complete: everything but the disk.
+//!
+//! Here are the transitions of a frame between free, clean, dirty and being written, and the way out of memory. What
+//! decides *when* they happen is elsewhere: [`buffer_pool`](crate::pool::buffer_pool), [`eviction`](crate::pool::eviction),
+//! [`write_back`](crate::pool::write_back), [`page_read`](crate::pool::page_read).
+
+use std::sync::Arc;
+
+use crate::counters::{self, DiskTraffic, PerThreadCounter};
+use crate::disk::frame_arena::{FrameArena, FrameId};
+use crate::error::Result;
+use crate::page::PageId;
+use crate::pool::eviction::ClockHand;
+use crate::pool::latch::{self, ParkingLot};
+use crate::pool::page_table::{Heat, PageTable, PageWord, state};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// What a frame holds.
+pub(crate) struct FrameDescriptor {
+    page: AtomicU64,
+    flags: AtomicU32,
+}
+
+/// `FrameDescriptor::page` of a frame that holds none.
+const NO_PAGE: u64 = u64::MAX;
+
+impl FrameDescriptor {
+    /// The page was changed since it was last copied for write-back.
+    const DIRTY: u32 = 1;
+    /// A copy of the page is on its way to disk.
+    const WRITING: u32 = 2;
+    /// The page was prefetched and has not been used.
+    const READ_AHEAD: u32 = 4;
+
+    fn new() -> FrameDescriptor {
+        FrameDescriptor {
+            page: AtomicU64::new(NO_PAGE),
+            flags: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn page(&self) -> Option<PageId> {
+        let page = self.page.load(Ordering::Acquire);
+        (page != NO_PAGE).then_some(PageId(page))
+    }
+
+    /// Whether the page has changes that are not, or not surely, on disk.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) != 0
+    }
+
+    /// Whether write-back has something to do.
+    pub(crate) fn wants_writing(&self) -> bool {
+        self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) == Self::DIRTY
+    }
+}
+
+/// The part of the pool that operations in flight need when they complete: everything but the disk.
+pub(crate) struct PoolCore {
+    pub(crate) table: PageTable,
+    arena: Arc<FrameArena>,
+    descriptors: Box<[FrameDescriptor]>,
+    free: Mutex<Vec<FrameId>>,
+    parking: ParkingLot,
+    pub(crate) hand: ClockHand,
+    pub(crate) traffic: DiskTraffic,
+    pub(crate) accesses: PerThreadCounter,
+    dirty: AtomicUsize,
+    read_ahead: AtomicUsize,
+    /// Reads that were submitted and are not complete.
+    pub(crate) reads_in_flight: AtomicUsize,
+    pub(crate) file_name: String,
+}
+
+impl PoolCore {
+    /// All frames free, all pages of `table` evicted.
+    pub(crate) fn new(table: PageTable, frames: usize, file_name: String) -> Result<PoolCore> {
+        Ok(PoolCore {
+            table,
+            arena: Arc::new(FrameArena::new(frames)?),
+            descriptors: (0..frames).map(|_| FrameDescriptor::new()).collect(),
+            // Popped from the end: low frames, which lie together, are used first.
+            free: Mutex::new((0..frames as u32).rev().map(FrameId).collect()),
+            parking: ParkingLot::new(),
+            hand: ClockHand::new(),
+            traffic: DiskTraffic::default(),
+            accesses: PerThreadCounter::new(),
+            dirty: AtomicUsize::new(0),
+            read_ahead: AtomicUsize::new(0),
+            reads_in_flight: AtomicUsize::new(0),
+            file_name,
+        })
+    }
+
+    pub(crate) fn arena(&self) -> &Arc<FrameArena> {
+        &self.arena
+    }
+
+    pub(crate) fn parking(&self) -> &ParkingLot {
+        &self.parking
+    }
+
+    pub(crate) fn descriptor(&self, frame: FrameId) -> &FrameDescriptor {
+        &self.descriptors[frame.0 as usize]
+    }
+
+    pub(crate) fn descriptors(&self) -> &[FrameDescriptor] {
+        &self.descriptors
+    }
+
+    pub(crate) fn word(&self, page: PageId) -> Option<&AtomicU64> {
+        self.table.word(page)
+    }
+
+    /// A frame that nobody has.
+    pub(crate) fn take_free_frame(&self) -> Option<FrameId> {
+        let frame = self.free.lock().pop();
+        // An optimistic reader of the frame's former page that sees what is put there now must see that page's word as
+        // EVICTED, or later, when it validates.
+        fence(Ordering::Release);
+        frame
+    }
+
+    pub(crate) fn free_frames(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// Returns a frame that no word and no operation names any more.
+    pub(crate) fn give_free_frame(&self, frame: FrameId) {
+        self.descriptor(frame)
+            .page
+            .store(NO_PAGE, Ordering::Release);
+        self.free.lock().push(frame);
+    }
+
+    /// The frame holds this page from now on, clean.
+    pub(crate) fn assign(&self, frame: FrameId, page: PageId, read_ahead: bool) {
+        let descriptor = self.descriptor(frame);
+        let flags = if read_ahead {
+            FrameDescriptor::READ_AHEAD
+        } else {
+            0
+        };
+        descriptor.flags.store(flags, Ordering::Release);
+        descriptor.page.store(page.0, Ordering::Release);
+    }
+
+    /// The page in the frame was changed. The caller holds it exclusively.
+    pub(crate) fn mark_dirty(&self, frame: FrameId) {
+        let old = self
+            .descriptor(frame)
+            .flags
+            .fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
+        if old & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) == 0 {
+            self.dirty.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The page's changes are not wanted any more. The caller holds it exclusively. Returns whether it is clean now; it
+    /// is not while an earlier copy of it is being written.
+    pub(crate) fn forget_changes(&self, frame: FrameId) -> bool {
+        let old = self
+            .descriptor(frame)
+            .flags
+            .fetch_and(!FrameDescriptor::DIRTY, Ordering::AcqRel);
+        if old & FrameDescriptor::WRITING != 0 {
+            return false;
+        }
+        if old & FrameDescriptor::DIRTY != 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// The page is about to be copied for writing. The caller holds it shared. False if there is nothing to write, or
+    /// if it is being written already: two writes of one page must not overtake each other.
+    pub(crate) fn begin_writing(&self, frame: FrameId) -> bool {
+        let flags = &self.descriptor(frame).flags;
+        let mut seen = flags.load(Ordering::Acquire);
+        loop {
+            if seen & (FrameDescriptor::DIRTY | FrameDescriptor::WRITING) != FrameDescriptor::DIRTY
+            {
+                return false;
+            }
+            let next = seen & !FrameDescriptor::DIRTY | FrameDescriptor::WRITING;
+            match flags.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// The write of the page is over.
+    pub(crate) fn end_writing(&self, frame: FrameId, written: bool) {
+        let flags = &self.descriptor(frame).flags;
+        if !written {
+            flags.fetch_or(FrameDescriptor::DIRTY, Ordering::AcqRel);
+        }
+        let old = flags.fetch_and(!FrameDescriptor::WRITING, Ordering::AcqRel);
+        if old & FrameDescriptor::DIRTY == 0 {
+            self.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frames whose page differs from its copy on disk.
+    pub(crate) fn dirty_frames(&self) -> usize {
+        self.dirty.load(Ordering::Relaxed)
+    }
+
+    /// Takes one frame out of the prefetch quota, if it is not used up.
+    pub(crate) fn take_quota(&self, quota: usize) -> bool {
+        let taken = self.read_ahead.fetch_add(1, Ordering::Relaxed) < quota;
+        if !taken {
+            self.return_quota();
+        }
+        taken
+    }
+
+    pub(crate) fn return_quota(&self) {
+        self.read_ahead.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A prefetched page stops counting against the quota. Returns whether it did count.
+    pub(crate) fn end_read_ahead(&self, frame: FrameId) -> bool {
+        let flags = &self.descriptor(frame).flags;
+        if flags.load(Ordering::Relaxed) & FrameDescriptor::READ_AHEAD == 0 {
+            return false;
+        }
+        let old = flags.fetch_and(!FrameDescriptor::READ_AHEAD, Ordering::AcqRel);
+        let counted = old & FrameDescriptor::READ_AHEAD != 0;
+        if counted {
+            self.return_quota();
+        }
+        counted
+    }
+
+    /// To be called when an access left the page at this heat: its first use ends its time as a prefetched page.
+    #[inline]
+    pub(crate) fn note_use(&self, latched: PageWord) {
+        if latched.heat() == Heat::Cold {
+            self.end_read_ahead(latched.frame());
+        }
+    }
+
+    /// The clock hand's victim leaves memory, if it still may. Returns whether its frame became free.
+    pub(crate) fn try_evict(&self, page: PageId, frame: FrameId) -> bool {
+        let Some(word) = self.word(page) else {
+            return false;
+        };
+        let seen = PageWord(word.load(Ordering::Acquire));
+        if seen.state() != state::UNLOCKED
+            || seen.frame() != frame
+            || seen.heat() == Heat::Hot
+            || self.descriptor(frame).is_dirty()
+            || latch::exchange(word, seen, seen.with_state(state::EXCLUSIVE)).is_err()
+        {
+            return false;
+        }
+        // A page becomes dirty only under an exclusive latch, and that is ours now.
+        if self.descriptor(frame).is_dirty() {
+            self.parking.replace(page, word, seen);
+            return false;
+        }
+        self.drop_page(page, word, seen);
+        true
+    }
+
+    /// Takes an exclusively latched, clean page out of memory.
+    pub(crate) fn drop_page(&self, page: PageId, word: &AtomicU64, latched: PageWord) {
+        let frame = latched.frame();
+        if self.end_read_ahead(frame) {
+            counters::add(&self.traffic.read_ahead_unused, 1);
+        }
+        counters::add(&self.traffic.evictions, 1);
+        self.descriptor(frame)
+            .page
+            .store(NO_PAGE, Ordering::Release);
+        let evicted = latched
+            .with_next_version()
+            .with_state(state::EVICTED)
+            .with_heat(Heat::New);
+        self.parking.replace(page, word, evicted);
+        self.free.lock().push(frame);
+    }
+}

@@ -1,0 +1,11 @@
+//! The data file: pages, and to whom they belong.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`file_header`] | page 0: what the file is, where its fixed trees begin |
+//! | [`extent`] | which pages belong to which tree |
+//! | [`lost_pages`] | pages that are marked as used and belong to no tree |
+
+pub(crate) mod extent;
+pub(crate) mod file_header;
+pub(crate) mod lost_pages;

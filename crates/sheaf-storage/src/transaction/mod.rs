@@ -1,0 +1,1010 @@
+//! Transactions: what one changed, so that it stays or goes as a whole.
+//!
+//! Undo is logical. It names the tree, the key and the value before, not pages: by the time of a rollback the entry
+//! may have moved, and pages may have been split and merged by others. A rollback goes through the changes from the
+//! newest to the oldest, descends the tree for each, and may split pages on its way; what it needs of disk space is
+//! kept in reserve for it ([`crate::space::extent`]), and so is its room in the log. A statement inside of a transaction is a
+//! savepoint. Recovery takes the same way with the changes that it finds in the log.
+//!
+//! ```text
+//!   change     mini-transaction + note: transaction, tree, key, before        undo stack: push
+//!   rollback   mini-transaction + note: compensation                          undo stack: pop
+//!   commit     commit record, and where it gets its position: status cell     locks go, the log is flushed, snapshots
+//! ```
+//!
+//! A transaction that changes nothing logs nothing. While one is live, the log is kept from its first change on.
+//!
+//! A rollback that fails (a page cannot be read) leaves a transaction half done. No rows can be trusted then, so the
+//! storage accepts no more changes; the transaction stays live, and the next start takes it back.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`system`] | what all transactions of a storage share |
+//! | [`snapshot`] | who sees whose changes |
+//! | [`versions`] | what pages held before, for those who may not see what they hold now |
+//! | [`undo_stack`] | the changes of a transaction that were not taken back |
+//! | [`row_lock`] | who waits for whom |
+//! | [`spill_file`] | versions and undo that memory has no room for |
+
+pub(crate) mod row_lock;
+pub(crate) mod snapshot;
+pub(crate) mod spill_file;
+pub(crate) mod system;
+pub(crate) mod undo_stack;
+pub(crate) mod versions;
+
+use std::sync::Arc;
+
+use crate::error::{Result, StorageError};
+use crate::log::frame;
+use crate::page::{Lsn, PageId, TreeId};
+use crate::page_store::{ChangePermit, EndTransaction, PageStore};
+use crate::transaction::row_lock::{
+    Blocker, DEFAULT_LOCK_WAIT, ESCALATION_ROWS, Interrupt, LockMode, LockName, LockWait,
+    LockedKeys, Look, Patience, RangeLock, RangeState, WantedChange,
+};
+use crate::transaction::snapshot::{ReadView, StatusCell};
+use crate::transaction::system::TransactionSystem;
+use crate::transaction::undo_stack::{UndoRecord, UndoStack};
+use crate::tree::delete::Fences;
+use crate::tree::visited_leaves::VisitedLeaves;
+use crate::tree::{KeyRange, Tree};
+
+/// What was done to a key. The numbers are the log's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Change {
+    /// A new entry was added.
+    Insert = 0,
+    /// A ghost was made an entry again.
+    Revive = 1,
+    /// A value was replaced.
+    Update = 2,
+    /// An entry was made a ghost.
+    Delete = 3,
+    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change:
+    /// a transaction that goes on keeps the whole value before, for those that still see it.
+    UpdatePart = 4,
+}
+
+impl Change {
+    /// The change of this number.
+    pub(crate) fn from_byte(byte: u8) -> Option<Change> {
+        match byte {
+            0 => Some(Change::Insert),
+            1 => Some(Change::Revive),
+            2 => Some(Change::Update),
+            3 => Some(Change::Delete),
+            4 => Some(Change::UpdatePart),
+            _ => None,
+        }
+    }
+}
+
+/// The number of a transaction. No two transactions of a storage share one; 0 is none. Not a timestamp: what a snapshot
+/// sees is decided by the order of commits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TransactionId(pub u64);
+
+impl std::fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The changes of one transaction and their before-images. Dropped without a commit, it rolls back.
+pub struct Transaction {
+    store: Arc<PageStore>,
+    /// What all versions made by the transaction point to.
+    status: Arc<StatusCell>,
+    /// Whether it ever asked for an explicit lock.
+    has_locks: bool,
+    /// Rows that it has locked, again and again counted if it gave them back.
+    rows_locked: usize,
+    /// So many of them are a reason to lock a whole tree.
+    next_escalation: usize,
+    patience: Patience,
+    /// Ends whoever uses the transaction, if it keeps too much of the log.
+    end: Option<EndTransaction>,
+    /// What a change fails because of stays as it is until the transaction ends.
+    keeps_reasons: bool,
+    /// Held from the first change on.
+    permit: Option<ChangePermit>,
+    /// Trees that were changed.
+    trees: Vec<Arc<Tree>>,
+    /// Deletes among the changes.
+    deletes: usize,
+    undo: UndoStack,
+    /// Where it was last in the trees that it visits.
+    visited: VisitedLeaves,
+    /// What its reads see that have one view to its end.
+    kept_view: Option<ReadView>,
+    /// Commits up to here it may have seen, though they were not durable then.
+    seen: Lsn,
+    /// Something about this transaction is in the log.
+    is_logged: bool,
+    /// Why a rollback has failed: only the next start can take the rest back.
+    broken: Option<StorageError>,
+    limit: usize,
+}
+
+impl Transaction {
+    pub(crate) fn new(store: Arc<PageStore>, limit: usize) -> Transaction {
+        let status = StatusCell::new(store.new_transaction_id());
+        Transaction {
+            store,
+            status,
+            has_locks: false,
+            rows_locked: 0,
+            next_escalation: ESCALATION_ROWS,
+            patience: DEFAULT_LOCK_WAIT.into(),
+            end: None,
+            keeps_reasons: false,
+            permit: None,
+            trees: Vec::new(),
+            deletes: 0,
+            undo: UndoStack::default(),
+            visited: VisitedLeaves::default(),
+            kept_view: None,
+            seen: Lsn(0),
+            is_logged: false,
+            broken: None,
+            limit,
+        }
+    }
+
+    /// A transaction that a crash has ended, to be rolled back. `trees` are those that it changed.
+    pub(crate) fn recovered(
+        store: Arc<PageStore>,
+        id: TransactionId,
+        undo: UndoStack,
+        trees: Vec<Arc<Tree>>,
+    ) -> Transaction {
+        store.log.reserve(rollback_bytes(undo.bytes()));
+        Transaction {
+            status: StatusCell::new(id),
+            store,
+            has_locks: false,
+            rows_locked: 0,
+            next_escalation: ESCALATION_ROWS,
+            patience: DEFAULT_LOCK_WAIT.into(),
+            end: None,
+            keeps_reasons: false,
+            permit: None,
+            trees,
+            deletes: 0,
+            undo,
+            visited: VisitedLeaves::default(),
+            kept_view: None,
+            seen: Lsn(0),
+            is_logged: true,
+            broken: None,
+            limit: usize::MAX,
+        }
+    }
+
+    /// The transaction's number, if it has changed something.
+    pub fn id(&self) -> Option<TransactionId> {
+        self.permit.is_some().then(|| self.status.id())
+    }
+
+    pub(crate) fn status(&self) -> &Arc<StatusCell> {
+        &self.status
+    }
+
+    /// The leaves that the transaction has visited last.
+    #[inline]
+    pub(crate) fn visited(&mut self) -> &mut VisitedLeaves {
+        &mut self.visited
+    }
+
+    /// A view of what has committed by now, durably, and of everything that this transaction has changed and will
+    /// change. It shows at least what [`Self::view_to_lock`] and the locks of rows have shown.
+    ///
+    /// # Errors
+    /// As [`Self::view_to_lock`].
+    pub fn read_view(&self) -> Result<ReadView> {
+        let transactions = &self.store.transactions;
+        match self.seen > transactions.snapshots.newest() {
+            true => self.view_ahead(),
+            false => ReadView::take(&transactions.snapshots, Some(self.status.clone())),
+        }
+    }
+
+    /// As [`Self::read_view`], also of what has committed and is not durable yet: for a statement that locks or changes
+    /// what it finds. The transaction does not end before that is durable.
+    ///
+    /// # Errors
+    /// `TooManySnapshots`. Why no changes are accepted, if the view would show what may never become durable.
+    pub fn view_to_lock(&mut self) -> Result<ReadView> {
+        let view = self.view_ahead()?;
+        self.seen = self.seen.max(view.timestamp().unwrap_or_default());
+        Ok(view)
+    }
+
+    fn view_ahead(&self) -> Result<ReadView> {
+        let transactions = &self.store.transactions;
+        let view = transactions.view_ahead(&self.status, self.seen)?;
+        if view.timestamp() > Some(transactions.snapshots.newest()) {
+            self.store.check_changes()?;
+        }
+        Ok(view)
+    }
+
+    /// The view that the transaction's reads keep to its end, taken at the first call. A transaction that changes an
+    /// entry that others have changed since shows all that belongs to it: see [`Self::kept_view`].
+    ///
+    /// # Errors
+    /// `TooManySnapshots`.
+    pub fn keep_view(&mut self) -> Result<ReadView> {
+        match &self.kept_view {
+            Some(view) => Ok(view.clone()),
+            None => Ok(self.kept_view.insert(self.read_view()?).clone()),
+        }
+    }
+
+    /// The view of [`Self::keep_view`], if there is one. It shows the transaction's own changes on top of a past that
+    /// others may have changed before: an entry that the transaction has not changed is seen as it was, though another
+    /// one that belongs to it was changed.
+    pub fn kept_view(&self) -> Option<&ReadView> {
+        self.kept_view.as_ref()
+    }
+
+    /// What to do from now on when a lock is not free. At first: wait for at most 50 seconds.
+    pub fn set_lock_wait(&mut self, wait: LockWait) {
+        self.patience.wait = wait;
+    }
+
+    /// What the transaction does when a lock is not free.
+    pub fn lock_wait(&self) -> LockWait {
+        self.patience.wait
+    }
+
+    /// What is asked, while the transaction waits, whether it shall give up with `LockWaitInterrupted`.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.patience.interrupt = Some(interrupt);
+    }
+
+    /// What is called, by another thread, when the transaction keeps more of the log than
+    /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so
+    /// long ago: it shall see to it that the transaction is rolled back soon. To be set before the first change.
+    pub fn on_pinned_log(&mut self, end: EndTransaction) {
+        self.end = Some(end);
+    }
+
+    /// Keeps the transaction's changes, durably, and purges the ghosts it made.
+    ///
+    /// # Errors
+    /// As [`PendingCommit::finish`].
+    pub fn commit(self) -> Result<()> {
+        match self.commit_later()? {
+            Some(pending) => pending.finish(),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`commit`](Self::commit), for who goes by its outcome from then on, and frees what one of both outcomes still
+    /// needs. So a commit that finds no space in the log must not become durable later: nothing does, until the next
+    /// start finds out.
+    ///
+    /// # Errors
+    /// As [`PendingCommit::finish`], but all of them are final.
+    pub fn commit_or_stop(self) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        match self.commit_later()? {
+            Some(pending) => pending.finish().inspect_err(|error| store.stop(error)),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`commit`](Self::commit), but waits for nothing: the rest is to be [finished](PendingCommit::finish), by any
+    /// thread, before anybody is told that the changes are kept. `None`: the transaction has changed nothing.
+    ///
+    /// # Errors
+    /// What the transaction may have seen of others could not be made durable.
+    pub fn commit_later(self) -> Result<Option<PendingCommit>> {
+        let mut transaction = self;
+        transaction.kept_view = None;
+        transaction.check_whole()?;
+        if !transaction.is_logged {
+            transaction.end_without_changes();
+            match transaction.has_locks {
+                // They may have shown it anything.
+                true => transaction.store.show_commits()?,
+                false => transaction.store.show_commits_to(transaction.seen)?,
+            }
+            return Ok(None);
+        }
+        let (store, status) = (&transaction.store, &transaction.status);
+        let lsn = store.log.append_commit(status.id(), |lsn| {
+            store.transactions.commit_at(status, lsn);
+        });
+        store.end_transaction(status.id());
+        // Rows are free for others before the commit is durable; snapshots see it only afterwards.
+        let locks = &store.transactions.row_locks;
+        locks.release_all(status, transaction.has_locks);
+        Ok(Some(PendingCommit { transaction, lsn }))
+    }
+
+    /// Takes the transaction's changes back, newest first.
+    ///
+    /// # Errors
+    /// A page, or undo that was spilled, could not be read; from then on the storage accepts no changes. Or it is
+    /// rolled back, but what the transaction may have seen of others could not be made durable.
+    pub fn rollback(mut self) -> Result<()> {
+        self.rollback_all()?;
+        self.store.show_commits_to(self.seen)
+    }
+
+    fn rollback_all(&mut self) -> Result<()> {
+        self.kept_view = None;
+        // If this fails, the versions of what is left stay as well, and nobody ever sees it.
+        self.take_back_to(0)?;
+        if self.is_logged {
+            // Nobody waits for it: without it, recovery finds nothing left to take back.
+            let record = frame::encode_end_of_rollback(self.status.id());
+            self.store.log.append(&record);
+        }
+        self.end_without_changes();
+        Ok(())
+    }
+
+    /// There is nothing, or nothing any more, that others could see.
+    fn end_without_changes(&mut self) {
+        let transactions = &self.store.transactions;
+        self.status.roll_back();
+        transactions
+            .row_locks
+            .release_all(&self.status, self.has_locks);
+        self.store.end_transaction(self.status.id());
+        self.permit = None;
+    }
+
+    /// A mark for [`rollback_to`](Self::rollback_to).
+    pub fn savepoint(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// Takes back the changes made after the mark. Those who wait for one of them need not wait for the end.
+    ///
+    /// # Errors
+    /// As [`rollback`](Self::rollback).
+    pub fn rollback_to(&mut self, savepoint: usize) -> Result<()> {
+        self.take_back_to(savepoint)?;
+        let locks = &self.store.transactions.row_locks;
+        locks.changes_taken_back(&self.status);
+        Ok(())
+    }
+
+    /// What could not be taken back is neither kept nor said to be gone: either would keep the next start from it.
+    fn check_whole(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+
+    fn take_back_to(&mut self, savepoint: usize) -> Result<()> {
+        self.check_whole()?;
+        while self.undo.len() > savepoint {
+            let result = self.undo.bring_back().and_then(|()| self.undo_last());
+            if let Err(error) = result {
+                self.store.refuse_changes(error.clone());
+                // What is left cannot be taken back either: forget it, so that dropping does not try.
+                self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+                self.undo.clear();
+                self.broken = Some(error.clone());
+                // It changes nothing more either.
+                self.permit = None;
+                // What it has changed stays its own, but nobody waits for its locks.
+                let locks = &self.store.transactions.row_locks;
+                locks.give_all_back(&self.status);
+                return Err(error);
+            }
+            self.pop();
+            self.store.log.limit_buffer();
+        }
+        Ok(())
+    }
+
+    /// Bytes of before-images held.
+    pub fn bytes(&self) -> usize {
+        self.undo.bytes()
+    }
+
+    /// Called before the first page of a change is latched: makes room for all that the change leaves behind.
+    #[inline]
+    pub(crate) fn begin_change(&mut self, tree: &Tree) -> Result<()> {
+        let store = tree.store();
+        store.transactions.make_room()?;
+        if self.undo.is_large() {
+            self.undo.spill(&store.transactions.spill_file)?;
+        }
+        if self.permit.is_some() {
+            return store.make_log_room();
+        }
+        self.permit = Some(store.begin_changes()?);
+        store.begin_transaction(self.status.id(), self.end.take());
+        Ok(())
+    }
+
+    /// Notes a change that is about to be made. Fails if the transaction has no room for it.
+    pub(crate) fn push(
+        &mut self,
+        tree: &Tree,
+        change: Change,
+        key: &[u8],
+        before: &[u8],
+    ) -> Result<()> {
+        let record_bytes = UndoRecord::bytes(key, before);
+        if self.undo.bytes() + record_bytes > self.limit {
+            return Err(StorageError::TransactionTooLarge { limit: self.limit });
+        }
+        if !self.trees.iter().any(|known| known.id() == tree.id()) {
+            self.trees.push(tree.shared()?);
+        }
+        self.undo.push(UndoRecord {
+            tree: tree.id(),
+            change,
+            key,
+            before,
+        });
+        self.store.log.reserve(rollback_bytes(record_bytes));
+        self.deletes += usize::from(change == Change::Delete);
+        self.is_logged = true;
+        Ok(())
+    }
+
+    /// Forgets the last change: it was not made, or it was taken back.
+    pub(crate) fn pop(&mut self) {
+        let Some(record) = self.undo.last() else {
+            return;
+        };
+        let is_delete = record.change == Change::Delete;
+        self.deletes = self.deletes.saturating_sub(usize::from(is_delete));
+        let before = self.undo.bytes();
+        self.undo.pop();
+        let popped = before - self.undo.bytes();
+        self.store.log.unreserve(rollback_bytes(popped));
+    }
+
+    fn tree(&self, id: TreeId) -> Result<&Arc<Tree>> {
+        let known = self.trees.iter().find(|tree| tree.id() == id);
+        known.ok_or(StorageError::NoSuchTree { tree: id })
+    }
+
+    fn undo_last(&self) -> Result<()> {
+        let Some(record) = self.undo.last() else {
+            return Ok(());
+        };
+        let tree = self.tree(record.tree)?;
+        match record.change {
+            Change::Insert => tree.remove(record.key, Some(&self.status))?,
+            Change::Revive => tree.hide(record.key, &self.status)?,
+            Change::Update | Change::Delete => {
+                tree.restore(record.key, record.before, &self.status)?
+            }
+            Change::UpdatePart => {
+                // Whatever came later is taken back, and nobody else may change the key: this is the value that the
+                // change left.
+                let mut value = Vec::new();
+                if !tree.get(record.key, &mut value)? || !record.put_part_back(&mut value) {
+                    let reason = "an entry is not what the log has made of it";
+                    return Err(self.store.malformed(tree.id(), tree.root(), reason));
+                }
+                tree.restore(record.key, &value, &self.status)?
+            }
+        };
+        Ok(())
+    }
+
+    /// The transaction is committed: what would have taken it back goes, and the ghosts that it made.
+    fn forget_changes(&mut self) {
+        // The collector knows of all leaves with ghosts; a long transaction leaves them to it.
+        if self.deletes > 0
+            && !self.undo.is_spilled()
+            && let Err(error) = self.purge()
+        {
+            tracing::warn!("ghosts of an ended transaction stay for now: {error}");
+        }
+        self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+        self.undo.clear();
+        self.permit = None;
+    }
+
+    /// Purges the leaves on which ghosts were made. What fails here stays garbage, for a later visitor.
+    fn purge(&self) -> Result<()> {
+        let mut purged: Option<(TreeId, Fences)> = None;
+        self.undo.for_each(|record| {
+            let is_purged = purged
+                .as_ref()
+                .is_some_and(|(tree, fences)| *tree == record.tree && fences.cover(record.key));
+            if record.change == Change::Delete && !is_purged {
+                let fences = self.tree(record.tree)?.purge_leaf(record.key)?;
+                purged = Some((record.tree, fences));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Locks. None of these may be called while a page is latched.
+impl Transaction {
+    /// What would be lost if the transaction were the victim of a deadlock.
+    fn work(&self) -> usize {
+        self.undo.len() + self.rows_locked
+    }
+
+    fn patience(&self, wait: LockWait) -> Patience {
+        Patience {
+            wait,
+            interrupt: self.patience.interrupt.clone(),
+            work: self.work(),
+        }
+    }
+
+    /// Locks a row, that is, a key of a tree, to the end of the transaction. The newest version of the row is then
+    /// committed, or this transaction's own, and stays what it is: read it with [`ReadView::newest`]. True if the lock
+    /// is new: who turns out not to need it may [give it back](Self::unlock_row).
+    ///
+    /// # Errors
+    /// `Deadlock`: the whole transaction must be rolled back. `LockWaitTimeout`, `LockNotAvailable`,
+    /// `LockWaitInterrupted`, `TooManyLocks`: the statement must be.
+    pub fn lock_row(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<bool> {
+        // What this transaction has changed nobody else can change. A transaction that waits for it may hold the
+        // explicit lock already.
+        if tree.is_changed_by(key, &self.status)? {
+            return Ok(false);
+        }
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let (name, patience) = (LockName::row(tree.id(), key), self.patience(wait));
+        let is_new = locks.lock_newest(&self.status, &name, mode, &patience, || {
+            tree.active_writer_of(key, &self.status)
+        })?;
+        if is_new {
+            self.count_lock(tree.id());
+        }
+        Ok(is_new)
+    }
+
+    /// Another row of the tree was locked.
+    fn count_lock(&mut self, tree: TreeId) {
+        self.rows_locked += 1;
+        if self.rows_locked == self.next_escalation {
+            self.escalate(tree);
+        }
+    }
+
+    /// Locks a tree in the place of its rows, if it has locked many of them and is in nobody's way.
+    #[cold]
+    fn escalate(&mut self, tree: TreeId) {
+        let TransactionSystem {
+            row_locks,
+            versions,
+            ..
+        } = &self.store.transactions;
+        let own = &self.status;
+        let has_writers = || versions.has_active_writer(tree, own);
+        self.next_escalation += match row_locks.escalate(own, tree, has_writers) {
+            true => ESCALATION_ROWS,
+            // The longer it is refused, the more rarely it is tried.
+            false => self.rows_locked,
+        };
+    }
+
+    /// Fails if the transaction is told to give up. Who locks many rows without waiting for any asks now and then.
+    ///
+    /// # Errors
+    /// `LockWaitInterrupted`.
+    pub fn check_interrupt(&self) -> Result<()> {
+        match &self.patience.interrupt {
+            Some(interrupt) if interrupt() => Err(StorageError::LockWaitInterrupted),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`lock_row`](Self::lock_row), for a row that was chosen by reading through `view`.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn lock_row_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<LockedRow> {
+        let is_new = self.lock_row(tree, key, mode, wait)?;
+        // What it has changed itself it has locked before.
+        let is_unchanged =
+            tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?;
+        if !is_unchanged {
+            self.see_commits();
+        }
+        Ok(LockedRow {
+            is_new,
+            is_unchanged,
+        })
+    }
+
+    /// Locks and reads a row, in one visit of its leaf, if that takes no waiting and `view` shows the newest version of
+    /// the row; an absent one is not locked. None: nothing has happened, and the row is to be read, [locked and looked
+    /// at again](Self::lock_row_of_view).
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row), except those of waiting.
+    pub fn lock_and_read(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        self.has_locks = true;
+        let locks = &self.store.transactions.row_locks;
+        let (name, patience) = (LockName::row(tree.id(), key), LockWait::No.into());
+        let is_new = match locks.lock(&self.status, &name, mode, &patience) {
+            Ok(is_new) => is_new,
+            Err(StorageError::LockNotAvailable) => return Ok(None),
+            Err(error @ StorageError::TooManyLocks { .. }) => {
+                // What is not there needs no lock.
+                return match tree.read_newest_seen(view, key, value, &mut self.visited)? {
+                    Some(false) => Ok(Some(false)),
+                    _ => Err(error),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let found = tree.read_newest_seen(view, key, value, &mut self.visited);
+        if is_new {
+            match found {
+                Ok(Some(true)) => self.count_lock(tree.id()),
+                _ => locks.unlock(&self.status, &name),
+            }
+        }
+        found
+    }
+
+    /// Something is not what a view shows. The transaction that changed it has committed, but the commit may not be
+    /// durable: the next view shows it nevertheless.
+    fn see_commits(&mut self) {
+        self.seen = self.seen.max(self.store.transactions.newest_commit());
+    }
+
+    /// Makes durable what has committed by now, for a statement that is about to tell what it has found under its
+    /// locks.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn show_commits(&self) -> Result<()> {
+        self.store.show_commits()
+    }
+
+    /// Gives back a row lock that was new when it was taken. What the transaction has changed stays its own.
+    pub fn unlock_row(&mut self, tree: &Tree, key: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::row(tree.id(), key));
+    }
+
+    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. What others
+    /// have changed there and not committed is waited for, so that a reading of the range with [`ReadView::newest`]
+    /// finds committed rows, or this transaction's own; and what is committed is durable, so that it may be told.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row). If waiting fails, nothing is locked that was not before.
+    pub fn lock_range(
+        &mut self,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+    ) -> Result<()> {
+        self.has_locks = true;
+        self.lock_keys(tree, range, kind, wait, || {
+            let writer = tree.active_writer_in(range, &self.status)?;
+            Ok(match writer {
+                Some(writer) => RangeState::ChangedBy(writer),
+                None => RangeState::Settled(()),
+            })
+        })?;
+        self.store.show_commits()
+    }
+
+    /// As [`lock_range`](Self::lock_range), for a range that was read through `view`. False if something that `kind`
+    /// excludes from now on has happened there since the view was taken: then the statement reads again through a new
+    /// view. The range stays locked, so that it gets ahead.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn lock_range_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+    ) -> Result<bool> {
+        self.has_locks = true;
+        let inserts_only = kind == RangeLock::NoInserts;
+        let is_unchanged = self.lock_keys(tree, range, kind, wait, || {
+            let writer = tree.unseen_writer_in(view, range, inserts_only)?;
+            Ok(match writer {
+                Some(writer) if writer.is_active() => RangeState::ChangedBy(writer),
+                changed => RangeState::Settled(changed.is_none()),
+            })
+        })?;
+        if !is_unchanged {
+            self.see_commits();
+        }
+        Ok(is_unchanged)
+    }
+
+    /// As [`lock_range_of_view`](Self::lock_range_of_view), against inserts, for a range of which only these parts were
+    /// read: whoever has inserted something elsewhere in it is not asked for.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn lock_gaps_of_view(
+        &mut self,
+        view: &ReadView,
+        tree: &Tree,
+        range: &KeyRange,
+        read: &[&KeyRange],
+        wait: LockWait,
+    ) -> Result<bool> {
+        self.has_locks = true;
+        let is_unchanged = self.lock_keys(tree, range, RangeLock::NoInserts, wait, || {
+            for part in read {
+                match tree.unseen_writer_in(view, part, true)? {
+                    None => {}
+                    Some(writer) if writer.is_active() => {
+                        return Ok(RangeState::ChangedBy(writer));
+                    }
+                    Some(_) => return Ok(RangeState::Settled(false)),
+                }
+            }
+            Ok(RangeState::Settled(true))
+        })?;
+        if !is_unchanged {
+            self.see_commits();
+        }
+        Ok(is_unchanged)
+    }
+
+    fn lock_keys<T>(
+        &self,
+        tree: &Tree,
+        range: &KeyRange,
+        kind: RangeLock,
+        wait: LockWait,
+        changed_by: impl FnMut() -> Result<RangeState<T>>,
+    ) -> Result<T> {
+        let locked = LockedKeys {
+            tree: tree.id(),
+            range,
+            kind,
+        };
+        let locks = &self.store.transactions.row_locks;
+        locks.lock_range(&self.status, locked, &self.patience(wait), changed_by)
+    }
+
+    /// The change of a key that this transaction wants to make.
+    pub(crate) fn wanted_change<'k>(
+        &self,
+        tree: TreeId,
+        key: &'k [u8],
+        is_insert: bool,
+    ) -> WantedChange<'k> {
+        WantedChange {
+            tree,
+            key,
+            is_insert,
+            has_changed_tree: self.trees.iter().any(|known| known.id() == tree),
+        }
+    }
+
+    /// Waits until nothing of the kind that `obstacle` is keeps the transaction from the change. The caller looks
+    /// again: there may be another.
+    pub(crate) fn overcome(
+        &mut self,
+        tree: &Tree,
+        wanted: WantedChange<'_>,
+        obstacle: &Obstacle,
+    ) -> Result<()> {
+        self.has_locks = true;
+        self.patience.work = self.work();
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::row(wanted.tree, wanted.key);
+        match obstacle {
+            Obstacle::Locked(Blocker::Range(owner)) => {
+                locks.wait_to_change(&self.status, wanted, owner, &self.patience)
+            }
+            Obstacle::Locked(Blocker::Lock) => {
+                locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;
+                Ok(())
+            }
+            Obstacle::Changed => {
+                let (mode, patience) = (LockMode::Exclusive, &self.patience);
+                let changed_by = || tree.active_writer_of(wanted.key, &self.status);
+                locks.lock_newest(&self.status, &name, mode, patience, changed_by)?;
+                Ok(())
+            }
+            Obstacle::Spilled(page) => self.store.transactions.bring_back(*page),
+        }
+    }
+
+    /// Waits for whoever has made it uncertain whether something is there. The caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn wait_until_settled(&mut self, unsettled: &Unsettled) -> Result<()> {
+        self.has_locks = true;
+        self.patience.work = self.work();
+        let locks = &self.store.transactions.row_locks;
+        let Unsettled { writer, look } = unsettled;
+        locks.wait_for_end(&self.status, writer, *look, &self.patience)
+    }
+
+    /// Whether the transaction locks why a change of it fails: the key that is there already, the parent that is
+    /// missing, the child that refers to a row. To be serializable it has to: it has read that. At first: no.
+    pub fn keep_reasons(&mut self, keep: bool) {
+        self.keeps_reasons = keep;
+    }
+
+    /// A change is about to fail because of a live key of `tree`, which stays if reasons are kept. True: the lock is
+    /// new, and the caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn keep_found(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
+        match self.keeps_reasons {
+            true => self.lock_row(tree, key, LockMode::Shared, self.patience.wait),
+            false => Ok(false),
+        }
+    }
+
+    /// A change is about to fail because `tree` has no key with this prefix. If reasons are kept, none comes, and the
+    /// caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock_range`](Self::lock_range).
+    pub fn keep_absent(&mut self, tree: &Tree, prefix: &[u8]) -> Result<bool> {
+        if self.keeps_reasons {
+            let (range, kind) = (KeyRange::prefix(prefix), RangeLock::NoInserts);
+            self.lock_range(tree, &range, kind, self.patience.wait)?;
+        }
+        Ok(self.keeps_reasons)
+    }
+
+    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by a transaction that adds a reference
+    /// and then looks for the key, exclusively by one that takes the key away and then looks for references. So one of
+    /// the two sees the other. True if the lock is new. It is [given back](Self::unlock_reference) after the look: from
+    /// then on the change itself is what others find.
+    ///
+    /// # Errors
+    /// As [`lock_row`](Self::lock_row).
+    pub fn lock_reference(&mut self, tree: &Tree, prefix: &[u8], mode: LockMode) -> Result<bool> {
+        self.has_locks = true;
+        self.patience.work = self.work();
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::reference(tree.id(), prefix);
+        locks.lock(&self.status, &name, mode, &self.patience)
+    }
+
+    /// The look is over.
+    pub fn unlock_reference(&mut self, tree: &Tree, prefix: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::reference(tree.id(), prefix));
+    }
+
+    /// Keeps others from checking whether a prefix is unique.
+    pub(crate) fn lock_prefix(&mut self, tree: &Tree, prefix: &[u8]) -> Result<()> {
+        self.has_locks = true;
+        self.patience.work = self.work();
+        let locks = &self.store.transactions.row_locks;
+        let name = LockName::prefix(tree.id(), prefix);
+        locks.lock(&self.status, &name, LockMode::Exclusive, &self.patience)?;
+        Ok(())
+    }
+
+    /// The check is over.
+    pub(crate) fn unlock_prefix(&mut self, tree: &Tree, prefix: &[u8]) {
+        let locks = &self.store.transactions.row_locks;
+        locks.unlock(&self.status, &LockName::prefix(tree.id(), prefix));
+    }
+}
+
+/// What a transaction has when it has locked a row that it had read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockedRow {
+    /// It had no lock of the row before.
+    pub is_new: bool,
+    /// The row is what the view shows. Else what was found out by reading may not hold any more, and the statement
+    /// reads again through a new view; its locks stay, so that it gets ahead.
+    pub is_unchanged: bool,
+}
+
+/// Whose end will tell whether something is there.
+#[derive(Debug)]
+pub struct Unsettled {
+    pub(crate) writer: Arc<StatusCell>,
+    pub(crate) look: Look,
+}
+
+/// What keeps a transaction from changing a key.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// Somebody's change that is not committed.
+    Changed,
+    /// Somebody's lock.
+    Locked(Blocker),
+    /// Nobody can tell before what was spilled of this leaf's past is read back.
+    Spilled(PageId),
+}
+
+/// Deletes, of rows and of entries of indexes, whose ghosts somebody else's thread may purge at the commit.
+const SHORT_COMMIT_DELETES: usize = 32;
+
+/// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
+/// snapshots do not see what it did. To be finished: what is dropped instead becomes visible with a later commit, and
+/// leaves its ghosts to the collector.
+#[must_use]
+pub struct PendingCommit {
+    transaction: Transaction,
+    /// Where its commit record ends.
+    lsn: Lsn,
+}
+
+impl PendingCommit {
+    /// Whether [`finish`](Self::finish) would have to wait for the log.
+    pub fn has_to_wait(&self) -> bool {
+        self.transaction.store.newest_durable() < self.lsn
+    }
+
+    /// Whether [`finish`](Self::finish) has little to do besides waiting, so that a thread that finishes others'
+    /// commits may do it: it purges the ghosts of few deletes.
+    pub fn is_short(&self) -> bool {
+        self.transaction.deletes <= SHORT_COMMIT_DELETES
+    }
+
+    /// Waits until the commit is durable, shows it to snapshots, and purges the ghosts that the transaction made. What
+    /// is written for one commit serves all that were appended before.
+    ///
+    /// # Errors
+    /// The log could not be made durable; whether the changes will be found after a restart is unknown, and the storage
+    /// accepts no more of them. After `DiskFull` it does: the changes become durable when there is space again.
+    pub fn finish(mut self) -> Result<()> {
+        let store = &self.transaction.store;
+        let result = store.make_commit_durable(self.lsn);
+        if result.is_ok() {
+            store.transactions.snapshots.advance_to(self.lsn);
+        }
+        self.transaction.forget_changes();
+        result
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.status.is_active() {
+            // A commit that was not finished has something left.
+            self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
+        } else if self.broken.is_none()
+            && let Err(error) = self.rollback_all()
+        {
+            tracing::error!("a transaction could not be rolled back: {error}");
+        }
+    }
+}
+
+/// Room in the log for taking back changes with this much undo: each writes the value before once more, with a
+/// mini-transaction around it.
+fn rollback_bytes(undo_bytes: usize) -> u64 {
+    2 * undo_bytes as u64
+}

@@ -1,0 +1,794 @@
+//! Row locks: who waits for whom.
+//!
+//! Most rows that are changed are never entered here. The uncommitted version of a row is its writer's lock: who wants
+//! to change the row next finds it on the leaf, under the leaf's latch. Explicit locks exist for those who wait, so
+//! that they are served in the order in which they came, and for locking reads, which lock without changing anything.
+//!
+//! ```text
+//!   T1 changes k          version (k, T1, before ..) on the leaf                              nothing here
+//!   T2 wants k            finds T1's version: locks (k) exclusively, waits for T1's end       (k): T2
+//!   T3 wants k            finds the same: queues behind T2                                    (k): T2 | T3
+//!   T1 commits            T2 wakes, changes k, commits                                        (k): T3
+//! ```
+//!
+//! | lock | excludes | waits |
+//! |---|---|---|
+//! | *row* (tree, key), shared or exclusive | other locks of the row, and changes of it | in a fair queue |
+//! | *prefix* (tree, prefix), exclusive | another check whether the prefix is unique | in a fair queue |
+//! | *reference* (tree, prefix), shared by children, exclusive for the parent | a foreign key's check from the other side | in a fair queue |
+//! | *range* (tree, range of keys) | inserts, all changes, or also locks, of others in the range | never; the others wait |
+//!
+//! A **range** takes the place of what others call gap and next-key locks. It is named by its bounds and not by the
+//! entry that follows the gap, so it does not depend on which entries exist: purges, splits and merges have nothing
+//! to pass on, and it covers what was searched and no more. An insert that finds a range in its way waits for the end
+//! of the range's owner.
+//!
+//! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
+//! committed, and for those who hold locks there that the range excludes. Meanwhile the range is *pending*: newcomers
+//! wait for it, with changes and with locks that it excludes, so that its owner comes to its turn; but a transaction
+//! that the owner waits for passes, and one that has changed the tree before changes more of it.
+//!
+//! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
+//! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
+//! (The counter that lets writers pass by trees without locks is read after a full fence, and raised before one.)
+//! Likewise a transaction that waits for the end of a writer has counted, before it looked at the leaf, how often
+//! changes were taken back by transactions that go on; who takes changes back counts up and then wakes those who wait
+//! for it. So a waiter sleeps only while the version that it has found is there.
+//!
+//! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
+//! begins to wait along who waits for whom. If the search comes back to it, it is the victim, unless another one in the
+//! cycle has done less: then that is woken instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and
+//! must be rolled back as a whole. So whoever has done most of all gets through, however many want the same rows; if it
+//! were always the one who closes the cycle, that would mostly be who has come far. No page latch is held while
+//! waiting. Who locks a range waits for others' locks, and for those who came to it before, only out of courtesy:
+//! nothing that it reads depends on them. Where such a wait is a part of a cycle, it is over, and the cycle is none.
+//! Nor is it one if somebody in it was told to give up (the statement was killed, the client is gone) and has not
+//! noticed: those in the cycle are asked first.
+//!
+//! All explicit locks are in one table behind one mutex, held for some map operations at a time. Were it contended,
+//! the queues could be divided by key; the graph of who waits for whom stays one.
+
+mod lock_table;
+mod range_table;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::error::{Result, StorageError};
+use crate::page::TreeId;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::{self, Mutex, MutexGuard};
+pub(crate) use crate::transaction::row_lock::lock_table::ESCALATION_ROWS;
+use crate::transaction::row_lock::lock_table::{LockTable, Purpose, Request, Wait, WantedKey};
+use crate::transaction::row_lock::range_table::Entered;
+pub(crate) use crate::transaction::row_lock::range_table::WantedChange;
+use crate::transaction::snapshot::StatusCell;
+use crate::tree::KeyRange;
+
+/// Whether others may hold the lock too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LockMode {
+    /// Beside other shared locks.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// What to do when a lock is not free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockWait {
+    /// Give up at once with [`StorageError::LockNotAvailable`] (NOWAIT; SKIP LOCKED goes on with the next row).
+    No,
+    /// Wait, and give up after this time with [`StorageError::LockWaitTimeout`].
+    AtMost(Duration),
+}
+
+/// What others may not do in a locked range. Each also excludes what those before it do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum RangeLock {
+    /// Insert: the gaps of next-key locks.
+    NoInserts,
+    /// Insert, update, delete, lock rows exclusively: a serializable read.
+    NoChanges,
+    /// Lock rows in any way: what exclusive locks of many rows become.
+    NoLocks,
+}
+
+/// Whether a wait shall be given up. Asked some times a second while a transaction waits, by the thread that waits; by
+/// other threads, too, when the transaction is a part of a deadlock.
+pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// How a transaction waits.
+#[derive(Clone)]
+pub(crate) struct Patience {
+    pub(crate) wait: LockWait,
+    pub(crate) interrupt: Option<Interrupt>,
+    /// What it has changed and locked. Of a cycle, the one with the least is the victim.
+    pub(crate) work: usize,
+}
+
+impl From<LockWait> for Patience {
+    fn from(wait: LockWait) -> Patience {
+        Patience {
+            wait,
+            interrupt: None,
+            work: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum LockKind {
+    Row,
+    Prefix,
+    Reference,
+}
+
+/// What a lock is on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct LockName {
+    tree: TreeId,
+    kind: LockKind,
+    key: LockKey,
+}
+
+/// A key in the table of locks, which has it twice for each lock. Most keys are as short as this, and then a lock
+/// allocates nothing for them.
+type LockKey = SmallVec<[u8; 24]>;
+
+impl LockName {
+    pub(crate) fn row(tree: TreeId, key: &[u8]) -> LockName {
+        LockName {
+            tree,
+            kind: LockKind::Row,
+            key: LockKey::from_slice(key),
+        }
+    }
+
+    /// All keys with this prefix, as far as others who lock the prefix are concerned.
+    pub(crate) fn prefix(tree: TreeId, prefix: &[u8]) -> LockName {
+        LockName {
+            tree,
+            kind: LockKind::Prefix,
+            key: LockKey::from_slice(prefix),
+        }
+    }
+
+    /// What refers to the keys with this prefix, as far as foreign keys are concerned.
+    pub(crate) fn reference(tree: TreeId, prefix: &[u8]) -> LockName {
+        LockName {
+            tree,
+            kind: LockKind::Reference,
+            key: LockKey::from_slice(prefix),
+        }
+    }
+
+    /// Not after any row of the tree.
+    fn first_row(tree: TreeId) -> LockName {
+        LockName::row(tree, &[])
+    }
+
+    fn is_row_of(&self, tree: TreeId) -> bool {
+        self.tree == tree && self.kind == LockKind::Row
+    }
+}
+
+/// What keeps a writer from changing a row.
+#[derive(Debug)]
+pub(crate) enum Blocker {
+    /// A lock of the row, or who waits for one: queue.
+    Lock,
+    /// A range of this transaction: wait for its end.
+    Range(Arc<StatusCell>),
+}
+
+/// Keys that are locked.
+#[derive(Clone, Copy)]
+pub(crate) struct LockedKeys<'r> {
+    pub(crate) tree: TreeId,
+    pub(crate) range: &'r KeyRange,
+    pub(crate) kind: RangeLock,
+}
+
+/// What the leaves say about a range.
+pub(crate) enum RangeState<T> {
+    /// Nobody has changed anything there that is not settled.
+    Settled(T),
+    ChangedBy(Arc<StatusCell>),
+}
+
+/// When the leaves were looked at: before or after others have taken changes back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Look(u64);
+
+/// How long a transaction waits for a lock unless it is told otherwise.
+pub(crate) const DEFAULT_LOCK_WAIT: LockWait = LockWait::AtMost(Duration::from_secs(50));
+
+/// While a transaction waits, it is asked this often whether it shall give up, although nobody has roused it: its
+/// client may be gone.
+const INTERRUPT_POLL: Duration = Duration::from_millis(50);
+
+/// Counters that tell writers whether a tree has locks; trees share them by number.
+const TREE_COUNTERS: usize = 64;
+
+/// How many row and range locks there are in each tree, as nearly as [`TREE_COUNTERS`] allow.
+struct TreeCounters([AtomicUsize; TREE_COUNTERS]);
+
+impl TreeCounters {
+    fn counter(&self, tree: TreeId) -> &AtomicUsize {
+        &self.0[tree.0 as usize % TREE_COUNTERS]
+    }
+
+    fn add(&self, tree: TreeId) {
+        self.counter(tree).fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, tree: TreeId, locks: usize) {
+        self.counter(tree).fetch_sub(locks, Ordering::Relaxed);
+    }
+
+    fn is_zero(&self, tree: TreeId) -> bool {
+        self.counter(tree).load(Ordering::Relaxed) == 0
+    }
+}
+
+/// All explicit locks.
+pub(crate) struct RowLocks {
+    table: Mutex<LockTable>,
+    counters: Arc<TreeCounters>,
+    /// Transactions that wait, or are about to wait, for the end of another.
+    awaiting_end: AtomicUsize,
+    /// How often somebody has taken changes back and gone on.
+    taken_back: AtomicU64,
+    interrupt_poll: Duration,
+}
+
+/// One wait for something, in as many parts as it takes: they have one end together, which is set when the first of
+/// them begins.
+struct Waiting<'p> {
+    patience: &'p Patience,
+    until_ns: Cell<Option<u64>>,
+}
+
+impl<'p> From<&'p Patience> for Waiting<'p> {
+    fn from(patience: &'p Patience) -> Waiting<'p> {
+        Waiting {
+            patience,
+            until_ns: Cell::new(None),
+        }
+    }
+}
+
+impl Waiting<'_> {
+    /// Time that is left of a wait that may take so long.
+    fn left(&self, limit: Duration) -> Duration {
+        let now_ns = sync::monotonic_ns();
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let until_ns = self
+            .until_ns
+            .get()
+            .unwrap_or(now_ns.saturating_add(limit_ns));
+        self.until_ns.set(Some(until_ns));
+        Duration::from_nanos(until_ns.saturating_sub(now_ns))
+    }
+}
+
+impl RowLocks {
+    /// No locks yet, and never more than `limit`.
+    pub(crate) fn new(limit: usize) -> RowLocks {
+        let counters = Arc::new(TreeCounters(std::array::from_fn(|_| AtomicUsize::new(0))));
+        RowLocks {
+            table: Mutex::new(LockTable::new(limit, counters.clone())),
+            counters,
+            awaiting_end: AtomicUsize::new(0),
+            taken_back: AtomicU64::new(0),
+            interrupt_poll: INTERRUPT_POLL,
+        }
+    }
+
+    /// Somebody has been told to give up: all who wait ask now whether it is they.
+    pub(crate) fn rouse_all(&self) {
+        self.table.lock().rouse_all();
+    }
+
+    /// Explicit locks held or waited for.
+    pub(crate) fn count(&self) -> usize {
+        self.table.lock().count()
+    }
+
+    /// Locks for `own`, which holds no page latch. True if it did not have the lock in any mode before.
+    ///
+    /// # Errors
+    /// `Deadlock`, `LockWaitTimeout`, `LockNotAvailable`, `LockWaitInterrupted`; `TooManyLocks`.
+    pub(crate) fn lock(
+        &self,
+        own: &Arc<StatusCell>,
+        name: &LockName,
+        mode: LockMode,
+        patience: &Patience,
+    ) -> Result<bool> {
+        self.lock_within(own, name, mode, &patience.into())
+    }
+
+    fn lock_within(
+        &self,
+        own: &Arc<StatusCell>,
+        name: &LockName,
+        mode: LockMode,
+        waiting: &Waiting<'_>,
+    ) -> Result<bool> {
+        let mut table = self.table.lock();
+        while let Some(owner) = table.range_against_lock(own.id(), name, mode) {
+            let wanted = WantedKey {
+                by: own.clone(),
+                tree: name.tree,
+                key: name.key.to_vec(),
+                purpose: Purpose::Lock(mode),
+            };
+            table = self.wait_for_range(table, wanted, &owner, waiting)?;
+        }
+        let result = match table.request(own.id(), name, mode) {
+            Ok((Request::Granted, is_new)) => Ok(is_new),
+            Ok((Request::Queued, is_new)) => {
+                let granted = |table: &LockTable| table.holds(own.id(), name, mode);
+                let (returned, result) = self.wait(table, own, waiting, granted);
+                table = returned;
+                if result.is_err() {
+                    table.withdraw(own.id(), name);
+                }
+                result.map(|()| is_new)
+            }
+            Err(error) => Err(error),
+        };
+        drop(table);
+        // Before the leaf is looked at: see the module's comment.
+        fence(Ordering::SeqCst);
+        result
+    }
+
+    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody
+    /// else has locked any of what that excludes, and `has_writers` says that nobody else has changed any of it. True
+    /// if it has. (A writer that is overlooked, because it comes at the same time, makes a deadlock more likely and
+    /// nothing worse: a transaction that has locked the tree looks at each row for writers as well.)
+    pub(crate) fn escalate(
+        &self,
+        own: &Arc<StatusCell>,
+        tree: TreeId,
+        has_writers: impl FnOnce() -> bool,
+    ) -> bool {
+        let is_free = self.table.lock().may_escalate(own.id(), tree).is_some();
+        is_free && !has_writers() && self.table.lock().escalate(own, tree)
+    }
+
+    /// As [`lock`](Self::lock), exclusively or not, after the end of who has changed the row: `changed_by` is asked for
+    /// that, once the lock is held, until it knows of nobody. The lock is a place in the queue meanwhile. If waiting
+    /// fails, nothing is locked that was not before.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock), and those of `changed_by`.
+    pub(crate) fn lock_newest(
+        &self,
+        own: &Arc<StatusCell>,
+        name: &LockName,
+        mode: LockMode,
+        patience: &Patience,
+        mut changed_by: impl FnMut() -> Result<Option<Arc<StatusCell>>>,
+    ) -> Result<bool> {
+        let waiting = &patience.into();
+        let is_new = self.lock_within(own, name, mode, waiting)?;
+        let mut wait_for_writers = || {
+            loop {
+                let look = self.before_look();
+                match changed_by()? {
+                    Some(writer) => {
+                        let place = is_new.then(|| name.clone());
+                        self.wait_for_writer(own, &writer, look, place, waiting)?;
+                    }
+                    None => return Ok(is_new),
+                }
+            }
+        };
+        let result = wait_for_writers();
+        if result.is_err() && is_new {
+            self.unlock(own, name);
+        }
+        result
+    }
+
+    /// Gives back one lock before the transaction ends.
+    pub(crate) fn unlock(&self, own: &StatusCell, name: &LockName) {
+        let mut table = self.table.lock();
+        if !table.is_new(own.id(), name) {
+            table.release(own.id(), name);
+            table.let_readers_look_again(own.id());
+        }
+    }
+
+    /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked who has changed
+    /// something there already, until it knows of nobody; they are waited for, and those that have locked something
+    /// there that `kind` excludes. If that fails, nothing is locked that was not before.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock), and those of `changed_by`.
+    pub(crate) fn lock_range<T>(
+        &self,
+        own: &Arc<StatusCell>,
+        locked: LockedKeys<'_>,
+        patience: &Patience,
+        mut changed_by: impl FnMut() -> Result<RangeState<T>>,
+    ) -> Result<T> {
+        let LockedKeys { tree, range, kind } = locked;
+        let waiting = &patience.into();
+        let entered = self.wait_behind_others(own, locked, waiting)?.enter_range(
+            own,
+            tree,
+            range.clone(),
+            kind,
+        )?;
+        // A range that became a part of another keeps what was read of that.
+        let pending = (entered == Entered::New).then_some(locked);
+        let mut wait_for_others = || {
+            loop {
+                let look = self.before_look();
+                let writer = match changed_by()? {
+                    RangeState::ChangedBy(writer) => writer,
+                    RangeState::Settled(state) => {
+                        let has_waited = entered != Entered::Known
+                            && self.wait_for_locks(own, locked, pending, waiting)?;
+                        match has_waited {
+                            true => continue,
+                            false => return Ok(state),
+                        }
+                    }
+                };
+                self.wait_for_end_within(own, &writer, look, pending, waiting)?;
+            }
+        };
+        let result = wait_for_others();
+        if result.is_err() && entered == Entered::New {
+            let mut table = self.table.lock();
+            table.leave_range(own.id(), tree, range, kind);
+        }
+        result
+    }
+
+    /// Lets those go first who already wait for a key of the range: else one reader after the other could keep a writer
+    /// waiting for ever. Not if they wait for `own` in the end, nor if it does not wait. Who gives up has had its turn.
+    fn wait_behind_others(
+        &self,
+        own: &Arc<StatusCell>,
+        LockedKeys { tree, range, .. }: LockedKeys<'_>,
+        waiting: &Waiting<'_>,
+    ) -> Result<MutexGuard<'_, LockTable>> {
+        let _awaiting = AwaitingEnd::announce(self);
+        let mut table = self.table.lock();
+        while waiting.patience.wait != LockWait::No
+            && let Some(first) = table.waits_for_key_in(own.id(), tree, range)
+        {
+            table.set_wait(own.id(), Wait::Turn(first.id()));
+            if table.closes_cycle(own.id()) {
+                table.clear_wait(own.id());
+                break;
+            }
+            let done = |table: &LockTable| !first.is_active() || !table.waits(own.id());
+            let (returned, result) = self.wait(table, own, waiting, done);
+            table = returned;
+            table.clear_wait(own.id());
+            result?;
+        }
+        Ok(table)
+    }
+
+    /// Waits for somebody whose locks the range of `own` excludes, if there is one that does not wait for `own` in the
+    /// end: such a one only holds a place in a queue. True if it has waited; the caller looks again.
+    fn wait_for_locks(
+        &self,
+        own: &Arc<StatusCell>,
+        locked: LockedKeys<'_>,
+        pending: Option<LockedKeys<'_>>,
+        waiting: &Waiting<'_>,
+    ) -> Result<bool> {
+        let mut table = self.table.lock();
+        let Some(holder) = table.excluded(own.id(), locked) else {
+            return Ok(false);
+        };
+        table.set_pending(own.id(), pending, true);
+        table.set_wait_for_locks(own.id(), holder);
+        let done = |table: &LockTable| !table.waits(own.id()) || !table.is_known(holder);
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.end_wait_for_locks(own.id());
+        table.set_pending(own.id(), pending, false);
+        result.map(|()| true)
+    }
+
+    /// What keeps `own` from a change. The caller holds the leaf's exclusive latch.
+    #[inline]
+    pub(crate) fn blocker(&self, own: &StatusCell, wanted: WantedChange<'_>) -> Option<Blocker> {
+        fence(Ordering::SeqCst);
+        if self.counters.is_zero(wanted.tree) {
+            return None;
+        }
+        self.table.lock().blocker(own.id(), wanted)
+    }
+
+    /// Waits as long as the range of `owner` keeps `own` from a change.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    pub(crate) fn wait_to_change(
+        &self,
+        own: &Arc<StatusCell>,
+        wanted: WantedChange<'_>,
+        owner: &StatusCell,
+        patience: &Patience,
+    ) -> Result<()> {
+        let table = self.table.lock();
+        match table.blocker(own.id(), wanted) {
+            Some(Blocker::Range(now)) if now.id() == owner.id() => {
+                let wanted = WantedKey {
+                    by: own.clone(),
+                    tree: wanted.tree,
+                    key: wanted.key.to_vec(),
+                    purpose: Purpose::Change {
+                        is_insert: wanted.is_insert,
+                    },
+                };
+                self.wait_for_range(table, wanted, owner, &patience.into())
+                    .map(drop)
+            }
+            // It has let pass meanwhile.
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until `owner` has ended, or has let those look again who wait for its ranges.
+    fn wait_for_range<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        wanted: WantedKey,
+        owner: &StatusCell,
+        waiting: &Waiting<'_>,
+    ) -> Result<MutexGuard<'t, LockTable>> {
+        // An owner that has ended is about to take its ranges out, which needs the table.
+        if !owner.is_active() {
+            drop(table);
+            sync::thread::yield_now();
+            return Ok(self.table.lock());
+        }
+        let own = &wanted.by.clone();
+        table.set_wait_for_key(wanted, owner.id());
+        let done = |table: &LockTable| !owner.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.clear_wait(own.id());
+        if result.is_err() {
+            table.let_look_again(&[Wait::Turn(own.id())]);
+        }
+        result.map(|()| table)
+    }
+
+    /// To be called before the leaves are looked at for who has changed something: see the module's comment.
+    pub(crate) fn before_look(&self) -> Look {
+        let look = Look(self.taken_back.load(Ordering::SeqCst));
+        fence(Ordering::SeqCst);
+        look
+    }
+
+    /// Waits until `other`, whose change a look at the leaves has found, has ended, or has taken changes back. The
+    /// caller looks again.
+    ///
+    /// # Errors
+    /// As [`lock`](Self::lock).
+    pub(crate) fn wait_for_end(
+        &self,
+        own: &StatusCell,
+        other: &StatusCell,
+        look: Look,
+        patience: &Patience,
+    ) -> Result<()> {
+        self.wait_for_end_within(own, other, look, None, &patience.into())
+    }
+
+    /// `pending`: a range of `own`, which has not been read.
+    fn wait_for_end_within(
+        &self,
+        own: &StatusCell,
+        other: &StatusCell,
+        look: Look,
+        pending: Option<LockedKeys<'_>>,
+        waiting: &Waiting<'_>,
+    ) -> Result<()> {
+        let _awaiting = AwaitingEnd::announce(self);
+        let mut table = self.table.lock();
+        if !other.is_active() || self.before_look() != look {
+            return Ok(());
+        }
+        table.set_pending(own.id(), pending, true);
+        table.set_wait(own.id(), Wait::End(other.id()));
+        let done = |table: &LockTable| !other.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.clear_wait(own.id());
+        table.set_pending(own.id(), pending, false);
+        result
+    }
+
+    /// As [`wait_for_end_within`](Self::wait_for_end_within), with a lock that is a place in the queue until then.
+    fn wait_for_writer(
+        &self,
+        own: &StatusCell,
+        writer: &StatusCell,
+        look: Look,
+        place: Option<LockName>,
+        waiting: &Waiting<'_>,
+    ) -> Result<()> {
+        let _awaiting = AwaitingEnd::announce(self);
+        let mut table = self.table.lock();
+        if !writer.is_active() || self.before_look() != look {
+            return Ok(());
+        }
+        table.set_wait_in_place(own.id(), writer.id(), place);
+        let done = |table: &LockTable| !writer.is_active() || !table.waits(own.id());
+        let (mut table, result) = self.wait(table, own, waiting, done);
+        table.clear_wait(own.id());
+        result
+    }
+
+    /// The transaction has taken changes back and goes on: those who wait for its end look again. They would otherwise
+    /// hold places in queues in which the transaction stands behind them when it comes again.
+    pub(crate) fn changes_taken_back(&self, own: &StatusCell) {
+        self.taken_back.fetch_add(1, Ordering::SeqCst);
+        if self.awaiting_end.load(Ordering::SeqCst) > 0 {
+            let mut table = self.table.lock();
+            table.let_look_again(&[Wait::End(own.id()), Wait::Turn(own.id())]);
+        }
+    }
+
+    /// The transaction has ended, and its status says so: its locks go, and those who wait for it wake up.
+    /// `has_locks`: whether it ever asked for anything here.
+    #[inline]
+    pub(crate) fn release_all(&self, own: &StatusCell, has_locks: bool) {
+        debug_assert!(!own.is_active());
+        if has_locks || self.awaiting_end.load(Ordering::SeqCst) > 0 {
+            let mut table = self.table.lock();
+            table.release_all(own.id());
+            table.wake_awaiting(own.id());
+        }
+    }
+
+    /// The transaction can neither go on nor end: its locks go nevertheless.
+    pub(crate) fn give_all_back(&self, own: &StatusCell) {
+        let mut table = self.table.lock();
+        table.release_all(own.id());
+        table.let_look_again(&[
+            Wait::Range(own.id()),
+            Wait::Turn(own.id()),
+            Wait::Locks(own.id()),
+        ]);
+    }
+
+    /// Waits until `done`, after the table says what `own` waits for.
+    fn wait<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &StatusCell,
+        waiting: &Waiting<'_>,
+        done: impl Fn(&LockTable) -> bool,
+    ) -> (MutexGuard<'t, LockTable>, Result<()>) {
+        let limit = match waiting.patience.wait {
+            LockWait::No => return (table, Err(StorageError::LockNotAvailable)),
+            LockWait::AtMost(limit) => limit,
+        };
+        let Patience {
+            interrupt, work, ..
+        } = waiting.patience;
+        table.begin_sleep(own.id(), interrupt, *work);
+        let (mut table, result) = match self.find_deadlock(table, own, interrupt) {
+            (table, Some(error)) => (table, Err(error)),
+            (table, None) => self.sleep(table, own, waiting, limit, done),
+        };
+        table.end_sleep(own.id());
+        (table, result)
+    }
+
+    /// Why `own` shall not wait: its wait is a part of a cycle in which nobody is about to give up, and `own` is to be
+    /// its victim; or it is about to give up itself, in such a cycle, which is no reason for another one to be the
+    /// victim.
+    fn find_deadlock<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &StatusCell,
+        interrupt: &Option<Interrupt>,
+    ) -> (MutexGuard<'t, LockTable>, Option<StorageError>) {
+        let mut asked = BTreeSet::new();
+        loop {
+            // Who waits out of courtesy alone is in nobody's way.
+            let is_cycle = table.closes_cycle(own.id())
+                && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()));
+            if !is_cycle {
+                return (table, None);
+            }
+            let mut others = table.interrupts_in_cycle(own.id());
+            // While the table was not held, others may have come into a cycle.
+            others.retain(|(other, _)| asked.insert(*other));
+            let is_first = asked.insert(own.id());
+            if !is_first && others.is_empty() {
+                let is_victim = !table.choose_other_victim(own.id());
+                return (table, is_victim.then_some(StorageError::Deadlock));
+            }
+            // Asked without the table: it may take a while.
+            drop(table);
+            let gives_up = is_first && interrupt.as_ref().is_some_and(|interrupt| interrupt());
+            others.retain(|(_, interrupt)| interrupt());
+            table = self.table.lock();
+            if gives_up {
+                return (table, Some(StorageError::LockWaitInterrupted));
+            }
+            for (other, _) in others {
+                table.give_up(other);
+            }
+        }
+    }
+
+    /// Sleeps until `done`, the limit, or an interrupt.
+    fn sleep<'t>(
+        &'t self,
+        mut table: MutexGuard<'t, LockTable>,
+        own: &StatusCell,
+        waiting: &Waiting<'_>,
+        limit: Duration,
+        done: impl Fn(&LockTable) -> bool,
+    ) -> (MutexGuard<'t, LockTable>, Result<()>) {
+        let wakeup = table.wakeup(own.id());
+        while !done(&table) {
+            if table.gives_up(own.id()) {
+                return (table, Err(StorageError::LockWaitInterrupted));
+            }
+            if table.is_victim(own.id()) {
+                return (table, Err(StorageError::Deadlock));
+            }
+            let left = waiting.left(limit);
+            if left.is_zero() {
+                return (table, Err(StorageError::LockWaitTimeout));
+            }
+            let Some(interrupt) = &waiting.patience.interrupt else {
+                table = wakeup.wait_timeout(table, left);
+                continue;
+            };
+            if !table.take_rousing(own.id()) {
+                table = wakeup.wait_timeout(table, left.min(self.interrupt_poll));
+            }
+            if !done(&table) {
+                // Asked without the table: it may take a while.
+                drop(table);
+                let is_interrupted = interrupt();
+                table = self.table.lock();
+                if is_interrupted && !done(&table) {
+                    return (table, Err(StorageError::LockWaitInterrupted));
+                }
+            }
+        }
+        (table, Ok(()))
+    }
+}
+
+/// Announces that somebody waits for another's end, before it looks whether the other has ended.
+struct AwaitingEnd<'l>(&'l RowLocks);
+
+impl AwaitingEnd<'_> {
+    fn announce(locks: &RowLocks) -> AwaitingEnd<'_> {
+        locks.awaiting_end.fetch_add(1, Ordering::SeqCst);
+        AwaitingEnd(locks)
+    }
+}
+
+impl Drop for AwaitingEnd<'_> {
+    fn drop(&mut self) {
+        self.0.awaiting_end.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(feature = "simulation")))]
+mod tests;
