@@ -17,14 +17,14 @@ use std::collections::BTreeMap;
 
 use sheaf_storage::{Direction, KeyRange, LeafCursor, ReadAhead, TreeId};
 
+use crate::build::external_sort::SortedEntries;
+use crate::build::index_build::{IndexSorts, LongValue};
 use crate::catalog::Catalog;
+use crate::change::table::Table;
+use crate::codec::row_codec::ValueRef;
 use crate::error::{Result, TableError};
-use crate::external_sort::SortedEntries;
-use crate::index_build::{IndexSorts, LongValue};
 use crate::progress::Progress;
-use crate::row_codec::ValueRef;
-use crate::table::Table;
-use crate::value::Value;
+use crate::values::value::Value;
 
 /// Findings that are kept, at most; more are only counted.
 pub const MAX_FINDINGS: usize = 1000;

@@ -5,12 +5,12 @@
 
 use sheaf_storage::TreeId;
 
-use crate::collation::Collation;
-use crate::key_codec::KeyLayout;
-use crate::row_codec::{RowLayout, ValueRef};
-use crate::schema::{Column, Index, IndexPart, TableDefinition};
-use crate::types::ColumnType;
-use crate::value::Value;
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::row_codec::{RowLayout, ValueRef};
+use crate::definition::schema::{Column, Index, IndexPart, TableDefinition};
+use crate::values::collation::Collation;
+use crate::values::types::ColumnType;
+use crate::values::value::Value;
 
 /// Most columns of a table here.
 const MAX_COLUMNS: u8 = 8;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::definition_codec::{Reader, Writer};
+use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
 #[cfg(test)]
 use crate::error::TableError;
@@ -205,9 +205,9 @@ mod tests {
     use sheaf_storage::KeyRange;
 
     use super::*;
-    use crate::schema::{Column, CreateTable};
+    use crate::definition::schema::{Column, CreateTable};
     use crate::statistics::ColumnKey;
-    use crate::types::ColumnType;
+    use crate::values::types::ColumnType;
 
     fn value(key: &[u8]) -> SampledValue {
         SampledValue {
@@ -300,7 +300,7 @@ mod tests {
     fn damaged_statistics_are_refused_or_can_be_worked_with() {
         let column = Column::new("c", ColumnType::parse("int").unwrap(), true);
         let request = CreateTable::new("d", "t", vec![column]);
-        let definition = crate::definition_check::resolve_table(1, request).unwrap();
+        let definition = crate::definition::check::resolve_table(1, request).unwrap();
         let key = ColumnKey::new(&definition, 0);
         let bytes = encode_statistics(&statistics());
         let mut refused = 0;

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use sheaf_storage::{Random, Tree};
 
+use crate::change::table::Table;
+use crate::codec::row_codec::RowView;
 use crate::error::Result;
-use crate::row_codec::RowView;
 use crate::statistics::column_key::ColumnKey;
 use crate::statistics::correlation::correlation;
 use crate::statistics::distinct::{DistinctValues, EXACT_VALUES};
@@ -22,7 +23,6 @@ use crate::statistics::index_prefixes::sample_index;
 use crate::statistics::{
     AnalyzeOptions, ColumnStatistics, DEFAULT_BUCKETS, Histogram, IndexStatistics, TableStatistics,
 };
-use crate::table::Table;
 
 /// Rows that histograms are made from: 300 for each of 100 buckets (see [`crate::statistics::histogram`]).
 const HISTOGRAM_ROWS: usize = 30_000;
@@ -78,7 +78,7 @@ impl ColumnSample {
         if row.is_overflow(self.column) {
             // A long value is not read. It is taken to differ from all others, and no histogram has it.
             let reference = row.get_bytes(self.column);
-            self.bytes += crate::overflow::length(reference).unwrap_or(0);
+            self.bytes += crate::codec::overflow::length(reference).unwrap_or(0);
             self.distinct.add(hash(reference));
             return;
         }

@@ -1,6 +1,6 @@
 //! The order-preserving bytes under which statistics keep a column's values.
 //!
-//! They are the encoding of index keys ([`crate::key_codec`]), so histograms compare bytes and know no types, strings
+//! They are the encoding of index keys ([`crate::codec::key_codec`]), so histograms compare bytes and know no types, strings
 //! are ordered by their collation, and a condition becomes a range of bytes as it does for an index. With each key goes
 //! the payload that an index entry would have, which gives the original of a string back.
 //!
@@ -12,12 +12,12 @@ use std::ops::Bound;
 
 use sheaf_storage::KeyRange;
 
+use crate::codec::key_codec::{KeyLayout, PartKind};
+use crate::codec::key_range::PartBounds;
+use crate::codec::row_codec::ValueRef;
+use crate::definition::schema::TableDefinition;
 use crate::error::Result;
-use crate::key_codec::{KeyLayout, PartKind};
-use crate::key_range::PartBounds;
-use crate::row_codec::ValueRef;
-use crate::schema::TableDefinition;
-use crate::value::Value;
+use crate::values::value::Value;
 
 /// So many characters of a string (bytes of a byte string) tell its value.
 pub const MAX_CHARACTERS: usize = 64;

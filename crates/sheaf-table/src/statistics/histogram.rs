@@ -321,16 +321,16 @@ fn mark_common(runs: &mut [Run], rows: usize, is_complete: bool, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key_range::PartBounds;
-    use crate::schema::{Column, CreateTable};
-    use crate::types::ColumnType;
-    use crate::value::Value;
+    use crate::codec::key_range::PartBounds;
+    use crate::definition::schema::{Column, CreateTable};
+    use crate::values::types::ColumnType;
+    use crate::values::value::Value;
 
     fn column_key(ty: &str) -> ColumnKey {
         let column = Column::new("c", ColumnType::parse(ty).unwrap(), true);
         let request = CreateTable::new("d", "t", vec![column]);
         ColumnKey::new(
-            &crate::definition_check::resolve_table(1, request).unwrap(),
+            &crate::definition::check::resolve_table(1, request).unwrap(),
             0,
         )
     }

@@ -13,8 +13,8 @@
 
 use sheaf_storage::{LeafSample, Tree};
 
+use crate::codec::key_codec::KeyLayout;
 use crate::error::Result;
-use crate::key_codec::KeyLayout;
 use crate::statistics::IndexStatistics;
 use crate::statistics::distinct::{LeafFrequencies, estimate};
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
 
+use crate::codec::key_range::PartBounds;
+use crate::definition::schema::TableDefinition;
 use crate::error::Result;
-use crate::key_range::PartBounds;
-use crate::schema::TableDefinition;
 use crate::statistics::column_key::ColumnKey;
 use crate::statistics::histogram::SampledValue;
 use crate::statistics::{ColumnStatistics, TableStatistics};
-use crate::value::Value;
+use crate::values::value::Value;
 
-/// Estimates conditions on one column. Values are of the column's type (see [`crate::convert`]).
+/// Estimates conditions on one column. Values are of the column's type (see [`crate::values::convert`]).
 pub struct ColumnEstimator {
     statistics: Arc<TableStatistics>,
     column: usize,

@@ -1,0 +1,541 @@
+//! ALTER TABLE: several changes of one table, all of them or none.
+//!
+//! ```text
+//!   lock writers out -> work out the new definition -> build new indexes, or copy the rows to new trees
+//!                    -> check new foreign keys -> lock all others out -> enter the definition
+//!                    -> free trees that it does not name
+//! ```
+//!
+//! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between
+//! the check and the moment from which on deleting it looks for children.
+//!
+//! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something
+//! fails before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
+//!
+//! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in
+//! whatever order the statement has them: so an index may be replaced by another one of its name, and a foreign key may
+//! use an index that comes with it. `altered_definition.rs` works that out; `table_copy.rs` copies rows.
+//!
+//! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
+//! entered together with it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+
+use crate::build::index_build::build_indexes;
+use crate::catalog::foreign_keys::{check_rows, parents_of};
+use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
+use crate::change::auto_increment::AutoIncrementSeries;
+use crate::change::table::{Table, TableState};
+use crate::definition::altered::{
+    AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
+};
+use crate::definition::check::NO_TREE;
+use crate::definition::check_constraint::{CheckSpec, RowTest, rename_checks_with_table};
+use crate::definition::foreign_key::{
+    ForeignKey, ForeignKeySpec, leading_index, referenced_positions, rename_with_table,
+};
+use crate::definition::schema::{
+    Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
+};
+use crate::error::{ColumnIssue, Result, TableError};
+use crate::lock::table_lock::{LockRequest, WriterLock};
+use crate::progress::Progress;
+use crate::values::collation::Collation;
+use crate::values::convert::Mode;
+
+/// Leaves that the test of all rows reads ahead.
+const CHECK_READ_AHEAD_PAGES: usize = 64;
+
+/// One change of a table.
+#[derive(Debug, Clone)]
+pub enum Alteration {
+    AddColumn {
+        column: Column,
+        place: ColumnPlace,
+    },
+    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
+    ChangeColumn {
+        name: String,
+        new: Column,
+        place: Option<ColumnPlace>,
+    },
+    RenameColumn {
+        name: String,
+        new: String,
+    },
+    /// SET DEFAULT, or DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<DefaultValue>,
+    },
+    /// The column leaves the indexes too.
+    DropColumn(String),
+    AddPrimaryKey(Vec<IndexPartSpec>),
+    DropPrimaryKey,
+    AddIndex(IndexSpec),
+    RenameIndex {
+        name: String,
+        new: String,
+    },
+    /// Also `PRIMARY`.
+    DropIndex(String),
+    /// An index comes with it, if none begins with its columns.
+    AddForeignKey {
+        spec: ForeignKeySpec,
+        /// The parent must be there and fit, and each row must have one.
+        check: bool,
+    },
+    /// Its index stays.
+    DropForeignKey(String),
+    AddCheck(CheckSpec),
+    DropCheck(String),
+    /// ALTER CHECK: whether rows must keep it.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
+    },
+    /// The next value to give out, unless there is a greater one.
+    SetAutoIncrement(u64),
+    SetComment(String),
+    /// Of columns that are added later.
+    SetCollation(Collation),
+    /// Of all texts.
+    ConvertTo(Collation),
+    /// The rows are written into new trees.
+    Rebuild,
+    RenameTo {
+        database: String,
+        table: String,
+    },
+}
+
+/// How an ALTER TABLE goes about it.
+#[derive(Debug, Clone)]
+pub struct AlterOptions {
+    /// Memory for sorting and merging, in bytes.
+    pub memory_bytes: usize,
+    /// Threads that write trees, 1 or more.
+    pub threads: usize,
+    /// Whether a value that a changed column cannot hold is an error.
+    pub mode: Mode,
+    /// 0 stays 0 in a column that becomes AUTO_INCREMENT.
+    pub keeps_zero: bool,
+    /// What a column that becomes AUTO_INCREMENT is given.
+    pub series: AutoIncrementSeries,
+    /// What CURRENT_TIMESTAMP stands for as the default of a new column.
+    pub now_micros: i64,
+    /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
+    pub check_foreign_keys: bool,
+    /// What the changes were made for; `None`: whatever there is.
+    pub version: Option<Arc<Table>>,
+    /// What the rows must pass that are there, in the shape of the new definition; an error of it ends the statement.
+    pub row_test: Option<RowTest>,
+}
+
+impl Default for AlterOptions {
+    fn default() -> Self {
+        AlterOptions {
+            memory_bytes: 1 << 20,
+            threads: 1,
+            mode: Mode::STRICT,
+            keeps_zero: false,
+            series: AutoIncrementSeries::default(),
+            now_micros: 0,
+            check_foreign_keys: true,
+            version: None,
+            row_test: None,
+        }
+    }
+}
+
+/// What an ALTER TABLE has done.
+#[derive(Debug, Clone)]
+pub struct Altered {
+    pub work: AlterWork,
+    /// Rows that were copied.
+    pub rows: u64,
+    /// Values that were not quite kept.
+    pub issues: Vec<ColumnIssue>,
+    /// How many more such values there were.
+    pub more_issues: u64,
+}
+
+/// A table that is being altered, and others that nobody may write meanwhile.
+struct LockedTables {
+    table: Arc<Table>,
+    writer: WriterLock,
+    others: Vec<(Arc<Table>, WriterLock)>,
+}
+
+impl Catalog {
+    /// What the changes of a table, as it is in this version, ask for.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn alter_work(table: &Table, changes: &[Alteration]) -> Result<AlterWork> {
+        Ok(altered_definition(&table.definition, changes, table.first_free_index_id())?.work)
+    }
+
+    /// What a table becomes by the changes, without trees.
+    ///
+    /// # Errors
+    /// The MySQL error for whatever is wrong with the request.
+    pub fn altered_definition(
+        table: &Table,
+        changes: &[Alteration],
+    ) -> Result<(TableDefinition, AlterWork)> {
+        let first_index_id = table.first_free_index_id();
+        let altered = altered_definition(&table.definition, changes, first_index_id)?;
+        Ok((altered.definition, altered.work))
+    }
+
+    /// What the definition becomes. The parents of new foreign keys are there and fit.
+    fn altered(&self, table: &Table, changes: &[Alteration]) -> Result<AlteredDefinition> {
+        let first_index_id = table.first_free_index_id();
+        let altered = altered_definition(&table.definition, changes, first_index_id)?;
+        self.check_foreign_key_names(&altered.definition, &table.definition.foreign_keys)?;
+        for key in &altered.to_check {
+            self.check_foreign_key(key, &altered.definition)?;
+        }
+        Ok(altered)
+    }
+
+    /// Makes all these changes of a table, or none. Indexes are built, and rows copied, while others read the table:
+    /// external sort within the memory of the options, then a sorted bulk build. Waits at most `wait` for writers, and
+    /// again for readers when all is ready.
+    ///
+    /// # Errors
+    /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any
+    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is
+    /// another version than that of the options by the time that nobody else writes it, and the MySQL error for
+    /// whatever is wrong with the request. The table is as before.
+    pub fn alter_table<'w>(
+        &self,
+        (database, table): (&str, &str),
+        changes: &[Alteration],
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        wait: impl Into<LockRequest<'w>>,
+    ) -> Result<Altered> {
+        let wait = wait.into();
+        let name = (database.to_string(), table.to_string());
+        let locked = self.lock_to_alter(&name, changes, wait)?;
+        let table = &locked.table;
+        let mut versions = options.version.iter();
+        if versions.any(|version| !Arc::ptr_eq(version, table)) {
+            return Err(TableError::DefinitionChanged);
+        }
+        let mut altered = self.altered(table, changes)?;
+        self.check_old_keys(table, &altered, changes, options)?;
+        let mut done = Altered {
+            work: altered.work,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
+        };
+        // The trees that were made, also if it fails.
+        let mut made = Vec::new();
+        let entered = self
+            .make_trees(table, &mut altered, options, progress, &mut made, &mut done)
+            .and_then(|state| {
+                let sharing = state.as_ref().unwrap_or(&table.state);
+                self.check_new_keys(&altered, sharing, progress)?;
+                self.check_each_row(&altered, sharing, options, progress)?;
+                let mut definition = altered.definition;
+                rename(&mut definition, changes);
+                let kept = trees_of(&definition);
+                self.enter_altered(
+                    &locked,
+                    changes,
+                    definition,
+                    state,
+                    altered.sets_auto_increment,
+                    wait,
+                )?;
+                Ok(kept)
+            });
+        let mut left_over = made;
+        if entered.is_ok() {
+            left_over.extend(trees_of(&table.definition));
+        }
+        let kept = entered.as_deref().unwrap_or_default();
+        left_over.retain(|tree| !kept.contains(tree));
+        self.drop_trees(&left_over);
+        entered.map(|_| done)
+    }
+
+    /// Locks out the writers of a table, and of those that [must stay](Self::others_to_lock) as they are with it.
+    fn lock_to_alter(
+        &self,
+        name: &QualifiedName,
+        changes: &[Alteration],
+        wait: LockRequest<'_>,
+    ) -> Result<LockedTables> {
+        loop {
+            // Says also what is wrong before anybody waits.
+            let table = self.table(&name.0, &name.1)?;
+            // Who alters some of the same tables locks them in the same order.
+            let mut names = self.others_to_lock(&table, changes)?;
+            names.insert(name.clone());
+            let mut others = match self.lock_writers(names.iter().cloned(), wait) {
+                // Another table went; another look tells.
+                Err(TableError::UnknownTable { table, .. }) if table != name.1 => continue,
+                locked => locked?,
+            };
+            let is_own = |(table, _): &(Arc<Table>, WriterLock)| {
+                table.definition.database == name.0 && table.definition.name == name.1
+            };
+            let Some(own) = others.iter().position(is_own) else {
+                continue;
+            };
+            let (table, writer) = others.remove(own);
+            // Children may have come while this waited.
+            if self.others_to_lock(&table, changes)?.is_subset(&names) {
+                return Ok(LockedTables {
+                    table,
+                    writer,
+                    others,
+                });
+            }
+        }
+    }
+
+    /// The tables whose foreign keys have to follow a new name of a column, and the parents of new foreign keys.
+    fn others_to_lock(
+        &self,
+        table: &Table,
+        changes: &[Alteration],
+    ) -> Result<BTreeSet<QualifiedName>> {
+        let altered = self.altered(table, changes)?;
+        let mut names = parents_of(&altered.to_check, &altered.definition);
+        names.append(&mut self.children_to_follow(table, changes));
+        Ok(names)
+    }
+
+    /// Other tables whose foreign keys name columns of this one that get another name.
+    fn children_to_follow(&self, table: &Table, changes: &[Alteration]) -> BTreeSet<QualifiedName> {
+        let mut children = BTreeSet::new();
+        for (child, key) in self.referencing(table) {
+            let child = &child.definition;
+            let mut names = key.referenced_columns.iter();
+            if child.id != table.definition.id && names.any(|name| renames_column(changes, name)) {
+                children.insert((child.database.clone(), child.name.clone()));
+            }
+        }
+        children
+    }
+
+    /// Whether the foreign keys that stay, of either side, can be kept: errors `RenamedReferencedTable`,
+    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index
+    /// goes that one of them has used, and no other one does.
+    fn check_old_keys(
+        &self,
+        table: &Table,
+        altered: &AlteredDefinition,
+        changes: &[Alteration],
+        options: &AlterOptions,
+    ) -> Result<()> {
+        let (old, next) = (&table.definition, &altered.definition);
+        let renames = |change: &Alteration| matches!(change, Alteration::RenameTo { .. });
+        if changes.iter().any(renames) && !self.referencing(table).is_empty() {
+            return Err(TableError::RenamedReferencedTable);
+        }
+        let drops = |change: &Alteration, key: &ForeignKey| match change {
+            Alteration::DropForeignKey(name) => same_name(name, &key.name),
+            _ => false,
+        };
+        let stays = |key: &ForeignKey| !changes.iter().any(|change| drops(change, key));
+        let converts = |column: &usize| {
+            let before = &old.columns[*column].ty;
+            let position = altered.position_of(*column);
+            options.check_foreign_keys
+                && position
+                    .is_some_and(|position| !keeps_values(before, &next.columns[position].ty))
+        };
+        let mut needed: Vec<Vec<usize>> = Vec::new();
+        for key in old.foreign_keys.iter().filter(|key| stays(key)) {
+            if let Some(column) = key.columns.iter().find(|&column| converts(column)) {
+                return Err(TableError::ColumnUsedByForeignKey {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name.clone(),
+                });
+            }
+            needed.push(key.columns.clone());
+        }
+        for (child, key) in self.referencing(table) {
+            let child = &child.definition;
+            if child.id == old.id && !stays(&key) {
+                continue;
+            }
+            let Some(columns) = referenced_positions(&key, old) else {
+                continue;
+            };
+            let gone = |column: &&usize| altered.position_of(**column).is_none();
+            if let Some(column) = columns.iter().find(gone) {
+                return Err(TableError::ColumnNeededByChild {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name,
+                    table: child.name.clone(),
+                });
+            }
+            if let Some(column) = columns.iter().find(|&column| converts(column)) {
+                return Err(TableError::ColumnUsedByChild {
+                    column: old.columns[*column].name.clone(),
+                    name: key.name,
+                    table: child.name.clone(),
+                });
+            }
+            needed.push(columns);
+        }
+        for columns in needed {
+            let now = altered.positions_of(&columns).unwrap_or_default();
+            if leading_index(next, &now).is_none()
+                && let Some(position) = leading_index(old, &columns)
+            {
+                let index =
+                    position.map_or(PRIMARY, |position| old.secondary[position].name.as_str());
+                return Err(TableError::IndexNeededByForeignKey {
+                    index: index.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the trees that the new definition lacks, and names them in it. If these are all of them, the table gets a
+    /// state of its own. `made`: the trees, also if it fails.
+    fn make_trees(
+        &self,
+        table: &Arc<Table>,
+        altered: &mut AlteredDefinition,
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        made: &mut Vec<TreeId>,
+        done: &mut Altered,
+    ) -> Result<Option<Arc<TableState>>> {
+        if altered.work.copies() {
+            return self
+                .copy_rows(table, altered, options, progress, made, done)
+                .map(Some);
+        }
+        let new = |index: &Index| index.tree == NO_TREE;
+        let indexes = altered.definition.secondary.iter();
+        let indexes: Vec<&Index> = indexes.filter(|index| new(index)).collect();
+        let (storage, memory_bytes) = (self.storage(), options.memory_bytes);
+        build_indexes(storage, table, &indexes, memory_bytes, progress, made)?;
+        let indexes = altered.definition.secondary.iter_mut();
+        for (index, tree) in indexes.filter(|index| new(index)).zip(made.iter()) {
+            index.tree = *tree;
+        }
+        Ok(None)
+    }
+
+    /// Whether the rows keep the new foreign keys, whose indexes are built.
+    fn check_new_keys(
+        &self,
+        altered: &AlteredDefinition,
+        state: &Arc<TableState>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        if altered.to_check.is_empty() {
+            return Ok(());
+        }
+        let (definition, state) = (altered.definition.clone(), Arc::clone(state));
+        let child = Arc::new(Table::open(self.storage(), definition, state)?);
+        for key in &altered.to_check {
+            let parent = self.check_foreign_key(key, &child.definition)?;
+            check_rows(&child, key, parent.as_ref(), progress)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the rows pass the test of the options.
+    fn check_each_row(
+        &self,
+        altered: &AlteredDefinition,
+        state: &Arc<TableState>,
+        options: &AlterOptions,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let Some(RowTest(test)) = &options.row_test else {
+            return Ok(());
+        };
+        let (definition, state) = (altered.definition.clone(), Arc::clone(state));
+        let table = Table::open(self.storage(), definition, state)?;
+        let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
+        let mut rows = table
+            .clustered
+            .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        while let Some(leaf) = rows.next_leaf()? {
+            if progress.is_cancelled() {
+                return Err(TableError::Interrupted);
+            }
+            for entry in 0..leaf.len() {
+                test(&table.decode_row(&table.view(leaf.value(entry))?)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters the new definition, and those of the tables that follow.
+    fn enter_altered(
+        &self,
+        locked: &LockedTables,
+        changes: &[Alteration],
+        definition: TableDefinition,
+        state: Option<Arc<TableState>>,
+        forgets_auto_increment: bool,
+        wait: LockRequest<'_>,
+    ) -> Result<()> {
+        let old = &locked.table.definition;
+        let mut entries = Vec::with_capacity(1 + locked.others.len());
+        for (other, writer) in &locked.others {
+            let mut following = other.definition.clone();
+            for key in &mut following.foreign_keys {
+                if key.refers_to(&old.database, &old.name) {
+                    follow_names(key, changes);
+                }
+            }
+            if following.foreign_keys != other.definition.foreign_keys {
+                entries.push(Redefinition::new(writer, other, following));
+            }
+        }
+        entries.push(Redefinition {
+            state,
+            forgets_auto_increment,
+            ..Redefinition::new(&locked.writer, &locked.table, definition)
+        });
+        self.redefine(entries, wait)
+    }
+}
+
+/// The new names of the columns that a foreign key refers to.
+fn follow_names(key: &mut ForeignKey, changes: &[Alteration]) {
+    for referenced in &mut key.referenced_columns {
+        let renamed = changes.iter().find_map(|change| match change {
+            Alteration::RenameColumn { name, new } if same_name(name, referenced) => Some(new),
+            Alteration::ChangeColumn { name, new, .. } if same_name(name, referenced) => {
+                Some(&new.name)
+            }
+            _ => None,
+        });
+        if let Some(new) = renamed {
+            referenced.clone_from(new);
+        }
+    }
+}
+
+fn rename(definition: &mut TableDefinition, changes: &[Alteration]) {
+    for change in changes {
+        if let Alteration::RenameTo { database, table } = change {
+            for key in &mut definition.foreign_keys {
+                rename_with_table(key, &definition.name, table);
+            }
+            rename_checks_with_table(&mut definition.checks, &definition.name, table);
+            (definition.database, definition.name) = (database.clone(), table.clone());
+        }
+    }
+}

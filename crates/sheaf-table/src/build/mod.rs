@@ -1,0 +1,17 @@
+//! Trees that are written from left to right: loads, index builds, copies.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`bulk_load`] | fills an empty table |
+//! | [`tree_load`] | writes the trees of an empty table from rows in any order |
+//! | [`external_sort`] | sorts index entries that may not fit in memory |
+//! | [`index_build`] | builds secondary indexes from rows |
+//! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
+//! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
+
+pub mod alter_table;
+pub mod bulk_load;
+pub(crate) mod external_sort;
+pub(crate) mod index_build;
+pub(crate) mod table_copy;
+pub(crate) mod tree_load;

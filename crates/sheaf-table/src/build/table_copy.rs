@@ -1,0 +1,271 @@
+//! Copies the rows of a table that is altered into new trees, in the shape of its new definition.
+//!
+//! ```text
+//!   clustered tree, in its order --> row --> conversion of each value --> load of new trees (tree_load.rs)
+//! ```
+//!
+//! A value goes into a column of another type as INSERT would put it there; what it cannot hold is an error in strict mode,
+//! and a warning otherwise. New columns get their default, or what their type has for nothing. The caller holds the writer's
+//! lock; others read the old trees until the new definition is entered.
+//!
+//! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and nobody else sees how far they are.
+//! Memory is that of the load, and one row.
+
+use std::sync::Arc;
+
+use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+
+use crate::build::alter_table::{AlterOptions, Altered};
+use crate::build::bulk_load::BulkLoadOptions;
+use crate::build::tree_load::TreeLoad;
+use crate::catalog::Catalog;
+use crate::change::table::{Table, TableState};
+use crate::definition::altered::AlteredDefinition;
+use crate::definition::schema::Column;
+use crate::error::{ColumnIssue, ColumnProblem, Result, TableError};
+use crate::progress::Progress;
+use crate::values::convert::{Mode, default_of, to_column, zero_value};
+use crate::values::types::ColumnType;
+use crate::values::value::{Value, column_text};
+
+/// Leaves that the scan of the rows reads ahead.
+const READ_AHEAD_PAGES: usize = 64;
+/// Problems that are kept to be told; MySQL's limit of `max_error_count`.
+const MAX_ISSUES: usize = 65_535;
+
+impl Catalog {
+    /// Writes all rows of a table into trees of the altered definition, and names them in it. `made`: trees that were made,
+    /// also if it fails.
+    ///
+    /// # Errors
+    /// `DuplicateKey`, `Column`, `InvalidUseOfNull`, `Interrupted`, and whatever the storage reports.
+    pub(crate) fn copy_rows(
+        &self,
+        table: &Table,
+        altered: &mut AlteredDefinition,
+        options: &AlterOptions,
+        progress: &dyn Progress,
+        made: &mut Vec<TreeId>,
+        done: &mut Altered,
+    ) -> Result<Arc<TableState>> {
+        let state = TableState::with_lock_of(table);
+        let column = table.definition.auto_increment_column();
+        let goes_on = column.and_then(|column| altered.position_of(column));
+        if goes_on.is_some() && !altered.sets_auto_increment {
+            let next = table.next_auto_increment()?.unwrap_or(0);
+            state.auto_increment.restore(next);
+        }
+        let state = Arc::new(state);
+        let mut definition = altered.definition.clone();
+        self.create_trees(&mut definition, made)?;
+        let empty = Table::open(self.storage(), definition, Arc::clone(&state))?;
+        let load = BulkLoadOptions {
+            memory_bytes: options.memory_bytes,
+            threads: options.threads,
+        };
+        let mut load = TreeLoad::new(self.storage(), Arc::new(empty), Vec::new(), load)?;
+        load.series = options.series;
+        let mut conversion = Conversion::new(&table.definition.columns, altered, options);
+        progress.begin(
+            &format!("copying {}", table.definition.name),
+            Some(table.row_count_estimate()),
+        );
+        let read_ahead = ReadAhead::Pages(READ_AHEAD_PAGES);
+        let mut rows = table
+            .clustered
+            .scan(KeyRange::all(), Direction::Forward, read_ahead);
+        while let Some(leaf) = rows.next_leaf()? {
+            if progress.is_cancelled() {
+                return Err(TableError::Interrupted);
+            }
+            for entry in 0..leaf.len() {
+                let row = table.decode_row(&table.view(leaf.value(entry))?)?;
+                load.append(&conversion.convert(row)?, progress)?;
+            }
+        }
+        (done.rows, done.more_issues) = (conversion.rows, conversion.more_issues);
+        done.issues = conversion.issues;
+        let loaded = load.finish(progress)?;
+        made.extend(loaded.trees);
+        altered.definition = loaded.definition;
+        Ok(state)
+    }
+}
+
+/// Where a column of the copy gets its value from.
+enum Source {
+    /// A column of the old rows.
+    Column(usize),
+    /// The same for all rows.
+    Constant(Value),
+    /// There is no value for it: error 1292 for the first row.
+    Nothing(ColumnProblem),
+}
+
+/// Brings rows into their new shape.
+struct Conversion<'a> {
+    old: &'a [Column],
+    new: Vec<Column>,
+    sources: Vec<Source>,
+    mode: Mode,
+    keeps_zero: bool,
+    /// Rows so far.
+    rows: u64,
+    issues: Vec<ColumnIssue>,
+    more_issues: u64,
+}
+
+impl<'a> Conversion<'a> {
+    fn new(
+        old: &'a [Column],
+        altered: &AlteredDefinition,
+        options: &AlterOptions,
+    ) -> Conversion<'a> {
+        let new = altered.definition.columns.clone();
+        let sources = new.iter().zip(&altered.sources);
+        let sources = sources.map(|(column, source)| match source {
+            Some(source) => Source::Column(*source),
+            None => new_value(column, options),
+        });
+        Conversion {
+            old,
+            sources: sources.collect(),
+            new,
+            mode: options.mode,
+            keeps_zero: options.keeps_zero,
+            rows: 0,
+            issues: Vec::new(),
+            more_issues: 0,
+        }
+    }
+
+    fn convert(&mut self, mut row: Vec<Value>) -> Result<Vec<Value>> {
+        self.rows += 1;
+        let mut converted = Vec::with_capacity(self.new.len());
+        for position in 0..self.new.len() {
+            converted.push(match &self.sources[position] {
+                Source::Column(source) => {
+                    let source = *source;
+                    // Each is the source of one column.
+                    let value = std::mem::take(&mut row[source]);
+                    self.convert_value(source, position, value)?
+                }
+                Source::Constant(value) => value.clone(),
+                Source::Nothing(problem) => {
+                    return Err(self.issue(position, problem.clone()).into());
+                }
+            });
+        }
+        Ok(converted)
+    }
+
+    fn convert_value(&mut self, source: usize, position: usize, value: Value) -> Result<Value> {
+        let (old, new) = (&self.old[source], &self.new[position]);
+        if value.is_null() && !new.nullable && !new.auto_increment {
+            if self.mode.strict && old.ty == new.ty {
+                return Err(TableError::InvalidUseOfNull);
+            }
+            let zero = zero_value(&new.ty);
+            self.note(position, ColumnProblem::Truncated)?;
+            return Ok(zero);
+        }
+        let asks_for_next = new.auto_increment && !old.auto_increment && !self.keeps_zero;
+        if value.is_null() || old.ty == new.ty {
+            return Ok(match asks_for_next && value.is_zero() {
+                true => Value::Null,
+                false => value,
+            });
+        }
+        let value = match value {
+            // Values do not know their labels and digits.
+            Value::Text(_) | Value::Bytes(_) => value,
+            value if new.ty.max_bytes().is_some() || is_label(&old.ty, &new.ty) => {
+                Value::Text(column_text(&old.ty, &value))
+            }
+            value => value,
+        };
+        let (value, problem) = match to_column(new, &value, self.mode) {
+            Ok(converted) => converted,
+            Err(problem) => {
+                // MySQL says so where it cuts strings and does not convert them.
+                let problem = match problem {
+                    ColumnProblem::TooLong if is_shorter(&old.ty, &new.ty) => {
+                        ColumnProblem::Truncated
+                    }
+                    problem => problem,
+                };
+                return Err(self.issue(position, problem).into());
+            }
+        };
+        let asks_for_next = asks_for_next && value.is_zero();
+        if let Some(problem) = problem {
+            self.warn(position, problem.as_warning());
+        }
+        Ok(match asks_for_next {
+            true => Value::Null,
+            false => value,
+        })
+    }
+
+    fn issue(&self, position: usize, problem: ColumnProblem) -> ColumnIssue {
+        ColumnIssue {
+            problem,
+            column: self.new[position].name.clone(),
+            row: self.rows,
+        }
+    }
+
+    /// An error in strict mode, else a warning.
+    fn note(&mut self, position: usize, problem: ColumnProblem) -> Result<()> {
+        if self.mode.strict {
+            return Err(self.issue(position, problem).into());
+        }
+        self.warn(position, problem);
+        Ok(())
+    }
+
+    fn warn(&mut self, position: usize, problem: ColumnProblem) {
+        if self.issues.len() < MAX_ISSUES {
+            let issue = self.issue(position, problem);
+            self.issues.push(issue);
+        } else {
+            self.more_issues += 1;
+        }
+    }
+}
+
+/// True if both are lists of labels: a value goes by its label, not by its number.
+fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
+    matches!(
+        (old, new),
+        (ColumnType::Enum { .. }, ColumnType::Enum { .. })
+    )
+}
+
+/// True if both are the same type of short strings, but for their lengths.
+fn is_shorter(old: &ColumnType, new: &ColumnType) -> bool {
+    std::mem::discriminant(old) == std::mem::discriminant(new)
+        && !old.is_long()
+        && old.collation() == new.collation()
+}
+
+/// What a new column holds: error 1292 in strict mode with NO_ZERO_DATE for what would be a zero date.
+fn new_value(column: &Column, options: &AlterOptions) -> Source {
+    if let Some(value) = default_of(column, options.now_micros) {
+        return Source::Constant(value);
+    }
+    let (kind, zero) = match column.ty {
+        ColumnType::Date => ("date", "0000-00-00"),
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            ("datetime", "0000-00-00 00:00:00")
+        }
+        _ => return Source::Constant(zero_value(&column.ty)),
+    };
+    if options.mode.strict && !options.mode.zero_date {
+        return Source::Nothing(ColumnProblem::IncorrectTemporal {
+            kind,
+            value: zero.to_string(),
+        });
+    }
+    Source::Constant(zero_value(&column.ty))
+}

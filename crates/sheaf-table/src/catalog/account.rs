@@ -1,0 +1,247 @@
+//! Accounts: who may connect, from where, how they prove it, and what they may do.
+//!
+//! An account is a user's name and a pattern of hosts; what it was granted is part of it. The catalog keeps each
+//! account as one value under its name (docs/catalog-format.md). What the patterns match, and how passwords are
+//! proved, is decided above.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::catalog::privilege::{PrivilegeLevel, Privileges};
+use crate::definition::codec::{Reader, Writer};
+use crate::error::Result;
+
+/// The newest format of an account that this program writes and reads.
+const FORMAT: u64 = 2;
+/// An account without limits is written in this one, which older programs read.
+const FORMAT_WITHOUT_LIMITS: u64 = 1;
+
+const LOCKED: u64 = 1;
+const REQUIRE_TLS: u64 = 2;
+
+/// The most characters of the name of a user.
+pub const MAX_USER_CHARACTERS: usize = 32;
+/// The most characters of the pattern of hosts.
+pub const MAX_HOST_CHARACTERS: usize = 255;
+
+/// All accounts by name.
+pub type Accounts = BTreeMap<AccountName, Arc<Account>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccountName {
+    /// Letter case counts. Empty: anybody.
+    pub user: String,
+    /// In lower case: a host, an address, or a pattern with `%` and `_`.
+    pub host: String,
+}
+
+impl AccountName {
+    pub fn new(user: &str, host: &str) -> AccountName {
+        AccountName {
+            user: user.to_string(),
+            host: host.to_lowercase(),
+        }
+    }
+}
+
+/// As MySQL's messages write it.
+impl fmt::Display for AccountName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}'@'{}'", self.user, self.host)
+    }
+}
+
+/// How the user of an account proves who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthenticationMethod {
+    /// `mysql_native_password`
+    NativePassword,
+    /// `caching_sha2_password`
+    CachingSha2Password,
+}
+
+impl AuthenticationMethod {
+    pub fn name(self) -> &'static str {
+        match self {
+            AuthenticationMethod::NativePassword => "mysql_native_password",
+            AuthenticationMethod::CachingSha2Password => "caching_sha2_password",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<AuthenticationMethod> {
+        [
+            AuthenticationMethod::NativePassword,
+            AuthenticationMethod::CachingSha2Password,
+        ]
+        .into_iter()
+        .find(|method| method.name().eq_ignore_ascii_case(name))
+    }
+}
+
+/// See the module's comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub name: AccountName,
+    pub method: AuthenticationMethod,
+    /// What the method checks a password with, as text (`authentication_string`); empty: there is no password.
+    pub verifier: String,
+    /// ACCOUNT LOCK: nobody may connect.
+    pub locked: bool,
+    /// REQUIRE SSL.
+    pub require_tls: bool,
+    /// Clients that may be connected at the same time; 0: as many as the global variable says.
+    pub max_user_connections: u32,
+    /// ON *.*
+    pub global: Privileges,
+    /// ON database.*; names may be patterns with `%` and `_`.
+    pub databases: BTreeMap<String, Privileges>,
+    /// ON database.table, by database and table.
+    pub tables: BTreeMap<String, BTreeMap<String, Privileges>>,
+}
+
+impl Account {
+    /// An account that may connect without a password and do nothing.
+    pub fn new(name: AccountName) -> Account {
+        Account {
+            name,
+            method: AuthenticationMethod::NativePassword,
+            verifier: String::new(),
+            locked: false,
+            require_tls: false,
+            max_user_connections: 0,
+            global: Privileges::NONE,
+            databases: BTreeMap::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// The account that a new database has: `root` of this machine, without a password, who may do everything.
+    pub fn root() -> Account {
+        Account {
+            global: Privileges::all_at(PrivilegeLevel::Dynamic) | Privileges::GRANT_OPTION,
+            ..Account::new(AccountName::new("root", "localhost"))
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        let has_limits = self.max_user_connections != 0;
+        out.number(match has_limits {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_LIMITS,
+        });
+        out.text(self.method.name());
+        out.text(&self.verifier);
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        out.number(flag(self.locked, LOCKED) | flag(self.require_tls, REQUIRE_TLS));
+        out.number(self.global.bits());
+        out.number(self.databases.len() as u64);
+        for (database, privileges) in &self.databases {
+            out.text(database);
+            out.number(privileges.bits());
+        }
+        out.number(self.tables.len() as u64);
+        for (database, tables) in &self.tables {
+            out.text(database);
+            out.number(tables.len() as u64);
+            for (table, privileges) in tables {
+                out.text(table);
+                out.number(privileges.bits());
+            }
+        }
+        if has_limits {
+            out.number(self.max_user_connections.into());
+        }
+        out.into_bytes()
+    }
+
+    pub(crate) fn decode(name: AccountName, bytes: &[u8]) -> Result<Account> {
+        let object = name.to_string();
+        let mut read = Reader::new(bytes, &object);
+        let format = read.version(FORMAT)?;
+        let method = AuthenticationMethod::by_name(&read.text()?);
+        let method = method.ok_or_else(|| read.corrupt())?;
+        let verifier = read.text()?;
+        let flags = read.number()?;
+        let mut account = Account {
+            method,
+            verifier,
+            locked: flags & LOCKED != 0,
+            require_tls: flags & REQUIRE_TLS != 0,
+            global: Privileges::from_bits(read.number()?),
+            ..Account::new(name)
+        };
+        for _ in 0..read.count()? {
+            let database = read.text()?;
+            let privileges = Privileges::from_bits(read.number()?);
+            account.databases.insert(database, privileges);
+        }
+        for _ in 0..read.count()? {
+            let tables = account.tables.entry(read.text()?).or_default();
+            for _ in 0..read.count()? {
+                let table = read.text()?;
+                tables.insert(table, Privileges::from_bits(read.number()?));
+            }
+        }
+        if format > FORMAT_WITHOUT_LIMITS {
+            let limit = u32::try_from(read.number()?);
+            account.max_user_connections = limit.map_err(|_| read.corrupt())?;
+        }
+        Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clerk() -> Account {
+        Account {
+            method: AuthenticationMethod::CachingSha2Password,
+            verifier: "$A$005$salt".to_string(),
+            locked: true,
+            require_tls: true,
+            max_user_connections: 7,
+            global: Privileges::PROCESS,
+            databases: [("shop%".to_string(), Privileges::SELECT)].into(),
+            tables: [(
+                "shop".to_string(),
+                [(
+                    "orders".to_string(),
+                    Privileges::INSERT | Privileges::GRANT_OPTION,
+                )]
+                .into(),
+            )]
+            .into(),
+            ..Account::new(AccountName::new("clerk", "10.0.%"))
+        }
+    }
+
+    #[test]
+    fn an_account_survives_its_encoding() {
+        for account in [clerk(), Account::root()] {
+            let read = Account::decode(account.name.clone(), &account.encode());
+            assert_eq!(read.expect("it was encoded"), account);
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        let bytes = clerk().encode();
+        for end in 0..bytes.len() {
+            assert!(
+                Account::decode(clerk().name, &bytes[..end]).is_err(),
+                "{end}"
+            );
+        }
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                // Whatever it is read as, reading it ends.
+                let _ = Account::decode(clerk().name, &damaged);
+            }
+        }
+    }
+}

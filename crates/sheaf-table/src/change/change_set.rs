@@ -1,0 +1,839 @@
+//! The tables that one statement changes, and what foreign keys make of the changes.
+//!
+//! A statement opens for writing the tables it names, those they refer to, and those that refer to them as far as
+//! actions reach ([`Catalog::related_tables`]). A [`ChangeSet`] holds them, and every change of a row goes through it:
+//!
+//! ```text
+//!   insert into child   ->  the row,  then: is the parent there?                     no: error 1452
+//!   update of child     ->  the row,  then the same, if its columns changed
+//!   delete from parent  ->  the row,  then its children:  RESTRICT  is there one?     yes: error 1451
+//!   update of parent                                      CASCADE   delete or update them, and go on below
+//!                                                         SET NULL  update them
+//! ```
+//!
+//! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
+//! change that fails takes back what it did; what it did before stays.
+//!
+//! **Beside others.** Each side changes its own row and then looks at the other side's, and waits for the end of
+//! whoever has made uncertain what it sees. So one of two that meet sees the other's change. That not both do, and wait
+//! for each other, is what the lock of the *reference* is for, the parent's key: children share it, the parent has it
+//! alone, each from before its change until after its look. No lock stays behind, and a parent's other columns may
+//! change meanwhile.
+//!
+//! ```text
+//!   child    lock (p) shared   insert the row   is p there?            unlock
+//!   parent   lock (p) alone    delete p         is there a child?      unlock     comes before, or after: finds the
+//!   other
+//! ```
+//!
+//! What makes a change fail (the parent that is missing, the child that is there) stays as it is if the transaction
+//! keeps such reasons ([`Transaction::keep_reasons`]).
+//!
+//! A key with a NULL refers to nothing (MATCH SIMPLE). An update that comes back to a table it is cascading through
+//! acts as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, ReadAhead, ReadView, Settled, Transaction, Tree,
+};
+
+use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
+use crate::change::auto_increment::AutoIncrementSeries;
+use crate::change::table::{InsertOutcome, Table};
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::row_codec::RowView;
+use crate::definition::foreign_key::{
+    ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
+};
+use crate::error::{ColumnIssue, Result, TableError};
+use crate::lock::table_lock::SessionLockMode;
+use crate::values::convert::{Mode, to_column};
+use crate::values::value::Value;
+
+/// The most tables that one change goes through.
+pub const MAX_CASCADE_DEPTH: usize = 15;
+
+/// Children that are collected before the first of them is changed.
+const CHILDREN_AT_ONCE: usize = 1000;
+
+/// How often the children of a row are gone through, because others were changing some of them.
+const MAX_CASCADE_PASSES: usize = 1000;
+
+/// A table of the set, as it was opened.
+pub enum ChangeGuard {
+    /// Beside other transactions, who lock the rows that they change.
+    Beside(RowWriteGuard),
+    Alone(WriteGuard),
+}
+
+impl From<RowWriteGuard> for ChangeGuard {
+    fn from(guard: RowWriteGuard) -> ChangeGuard {
+        ChangeGuard::Beside(guard)
+    }
+}
+
+impl From<WriteGuard> for ChangeGuard {
+    fn from(guard: WriteGuard) -> ChangeGuard {
+        ChangeGuard::Alone(guard)
+    }
+}
+
+impl std::ops::Deref for ChangeGuard {
+    type Target = Arc<Table>;
+
+    fn deref(&self) -> &Arc<Table> {
+        match self {
+            ChangeGuard::Beside(guard) => guard,
+            ChangeGuard::Alone(guard) => guard,
+        }
+    }
+}
+
+/// A foreign key whose child is in the set.
+struct Link {
+    child: usize,
+    /// Position among the child's foreign keys.
+    foreign_key: usize,
+    /// `None`: the parent is missing, or is not one that the key can refer to.
+    parent: Option<Parent>,
+}
+
+struct Parent {
+    table: usize,
+    /// Positions of the referenced columns.
+    columns: Vec<usize>,
+}
+
+/// See the module's comment.
+pub struct ChangeSet {
+    tables: Vec<ChangeGuard>,
+    links: Vec<Link>,
+    /// What AUTO_INCREMENT gives out.
+    series: AutoIncrementSeries,
+}
+
+impl Catalog {
+    /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that
+    /// refer to them, as far as actions reach. Sorted by name, the order in which they are to be opened.
+    pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
+        let (changed, mut related) = self.reach(targets);
+        related.extend(changed);
+        related.sort_by_key(name_of);
+        related.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        related
+    }
+
+    /// The locks that a session needs to change rows of `targets`: WRITE of those whose rows may change, READ of those
+    /// that are looked at.
+    pub fn locks_to_change(
+        &self,
+        targets: &[Arc<Table>],
+    ) -> BTreeMap<QualifiedName, SessionLockMode> {
+        let (changed, related) = self.reach(targets);
+        let related = related.iter().map(|table| (table, SessionLockMode::Read));
+        let changed = changed.iter().map(|table| (table, SessionLockMode::Write));
+        // The later ones count.
+        let locks = related.chain(changed);
+        locks.map(|(table, mode)| (name_of(table), mode)).collect()
+    }
+
+    /// The tables whose rows may change with those of `targets`, these among them, and the ones that foreign keys
+    /// connect with these.
+    fn reach(&self, targets: &[Arc<Table>]) -> (Vec<Arc<Table>>, Vec<Arc<Table>>) {
+        let mut related: Vec<Arc<Table>> = Vec::new();
+        let mut changed: Vec<Arc<Table>> = targets.to_vec();
+        let mut next = 0;
+        while let Some(table) = changed.get(next).cloned() {
+            next += 1;
+            for foreign_key in &table.definition.foreign_keys {
+                let parent = self.table(
+                    &foreign_key.referenced_database,
+                    &foreign_key.referenced_table,
+                );
+                related.extend(parent);
+            }
+            for (child, foreign_key) in self.referencing(&table) {
+                let acts = !foreign_key.on_delete.restricts() || !foreign_key.on_update.restricts();
+                let known = changed.iter().any(|other| Arc::ptr_eq(other, &child));
+                if acts && !known {
+                    changed.push(Arc::clone(&child));
+                }
+                related.push(child);
+            }
+        }
+        (changed, related)
+    }
+}
+
+fn name_of(table: &Arc<Table>) -> QualifiedName {
+    let definition = &table.definition;
+    (definition.database.clone(), definition.name.clone())
+}
+
+impl ChangeSet {
+    /// A set of opened tables. Without `check` foreign keys are not looked at (`foreign_key_checks = 0`).
+    pub fn new(tables: Vec<ChangeGuard>, check: bool) -> ChangeSet {
+        let mut links = Vec::new();
+        if check {
+            for (child, table) in tables.iter().enumerate() {
+                for foreign_key in 0..table.definition.foreign_keys.len() {
+                    links.push(Link {
+                        child,
+                        foreign_key,
+                        parent: find_parent(&tables, child, foreign_key),
+                    });
+                }
+            }
+        }
+        ChangeSet {
+            tables,
+            links,
+            series: AutoIncrementSeries::default(),
+        }
+    }
+
+    /// Chooses what AUTO_INCREMENT gives out; otherwise all values.
+    pub fn give_out(&mut self, series: AutoIncrementSeries) {
+        self.series = series;
+    }
+
+    /// Position of a table in the set.
+    pub fn position(&self, table: &Arc<Table>) -> Option<usize> {
+        let tables = &mut self.tables.iter();
+        tables.position(|guard| Arc::ptr_eq(guard, table))
+    }
+
+    pub fn table(&self, position: usize) -> &Arc<Table> {
+        &self.tables[position]
+    }
+
+    /// The tables in the order in which they were given.
+    pub fn tables(&self) -> &[ChangeGuard] {
+        &self.tables
+    }
+
+    /// The guards, back from the set.
+    pub fn into_tables(self) -> Vec<ChangeGuard> {
+        self.tables
+    }
+
+    /// [`Table::insert`], and the parents are there.
+    ///
+    /// # Errors
+    /// As there, and `NoParentRow`.
+    pub fn insert(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        row: &[Value],
+    ) -> Result<InsertOutcome> {
+        let needed = self.needed_parents(table, None, row);
+        if needed.is_empty() {
+            return self.tables[table].insert_of_series(transaction, row, self.series);
+        }
+        let savepoint = transaction.savepoint();
+        self.or_undo(transaction, savepoint, |transaction| {
+            let locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
+            let outcome = self.tables[table]
+                .insert_of_series(transaction, row, self.series)
+                .and_then(|outcome| {
+                    self.check_parents(transaction, table, &needed)?;
+                    Ok(outcome)
+                });
+            unlock_references(transaction, locked);
+            outcome
+        })
+    }
+
+    /// [`Table::replace`], with what it means for parents and children.
+    ///
+    /// # Errors
+    /// As there, `NoParentRow` and `HasChildRow`.
+    pub fn replace(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+        old: &[Value],
+        row: &[Value],
+    ) -> Result<()> {
+        self.replace_beside(transaction, table, (primary_key, &[]), old, row)
+    }
+
+    /// As [`replace`](Self::replace), where the long values of columns stay as they are that neither row has
+    /// ([`RowToChange::untouched`](crate::RowToChange::untouched)).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn replace_beside(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        at: (&[u8], &[usize]),
+        old: &[Value],
+        row: &[Value],
+    ) -> Result<()> {
+        let savepoint = transaction.savepoint();
+        self.or_undo(transaction, savepoint, |transaction| {
+            self.replace_below(transaction, table, at, old, row, &mut vec![table])
+        })
+    }
+
+    /// [`Table::amend`], where `columns`, those that `changes` gives, mean nothing to parents or children. False also
+    /// where they do.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn amend(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        (view, primary_key): (&ReadView, &[u8]),
+        columns: impl Iterator<Item = usize> + Clone,
+        changes: impl FnOnce(&RowView<'_>) -> Option<Vec<(usize, Value)>>,
+    ) -> Result<bool> {
+        let has_one = |of_key: &[usize]| columns.clone().any(|column| of_key.contains(&column));
+        let is_concerned = |link: &Link| {
+            let parent = link.parent.as_ref();
+            link.child == table && has_one(&self.foreign_key(link).columns)
+                || parent.is_some_and(|parent| parent.table == table && has_one(&parent.columns))
+        };
+        if self.links.iter().any(is_concerned) {
+            return Ok(false);
+        }
+        self.tables[table].amend(transaction, view, primary_key, changes)
+    }
+
+    /// [`Table::delete`], with what it means for children. False: there is no such row.
+    ///
+    /// # Errors
+    /// As there, and `HasChildRow`.
+    pub fn delete(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+    ) -> Result<bool> {
+        let savepoint = transaction.savepoint();
+        self.or_undo(transaction, savepoint, |transaction| {
+            self.delete_below(transaction, table, primary_key, 1)
+        })
+    }
+
+    fn or_undo<T>(
+        &self,
+        transaction: &mut Transaction,
+        savepoint: usize,
+        change: impl FnOnce(&mut Transaction) -> Result<T>,
+    ) -> Result<T> {
+        let outcome = change(transaction);
+        if outcome.is_err() {
+            transaction.rollback_to(savepoint)?;
+        }
+        outcome
+    }
+
+    fn foreign_key(&self, link: &Link) -> &ForeignKey {
+        &self.tables[link.child].definition.foreign_keys[link.foreign_key]
+    }
+
+    /// The parents that a row must have: a new row, or one that was `old`.
+    fn needed_parents(
+        &self,
+        table: usize,
+        old: Option<&[Value]>,
+        row: &[Value],
+    ) -> Vec<Needed<'_>> {
+        let mut needed = Vec::new();
+        for link in self.links.iter().filter(|link| link.child == table) {
+            let columns = &self.foreign_key(link).columns;
+            if columns.iter().any(|column| row[*column].is_null())
+                || old.is_some_and(|old| columns.iter().all(|column| old[*column] == row[*column]))
+            {
+                continue;
+            }
+            let lookup = link.parent.as_ref().and_then(|parent| {
+                let values = columns.iter().map(|column| &row[*column]);
+                Lookup::new(&self.tables[parent.table], &parent.columns, values)
+            });
+            needed.push(Needed { link, lookup });
+        }
+        needed
+    }
+
+    /// Checks that the parents of a row are there, which is in its table already. Their references are locked.
+    fn check_parents(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        needed: &[Needed<'_>],
+    ) -> Result<()> {
+        for Needed { link, lookup } in needed {
+            let is_there = match lookup {
+                Some(lookup) => {
+                    lookup.finds_parent(transaction)?
+                        || (lookup.keep_absent(transaction)? && lookup.finds_parent(transaction)?)
+                }
+                None => false,
+            };
+            if !is_there {
+                let foreign_key = self.foreign_key(link);
+                return Err(TableError::NoParentRow {
+                    constraint: foreign_key.described(&self.tables[table].definition),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What refers to a row of the table: as far as the foreign keys' columns change, where it becomes `row`.
+    fn references_to(&self, table: usize, old: &[Value], row: Option<&[Value]>) -> Vec<Lookup<'_>> {
+        let changes = |parent: &Parent| {
+            let mut columns = parent.columns.iter();
+            row.is_none_or(|row| columns.any(|column| old[*column] != row[*column]))
+        };
+        let parents = self.links_to(table).filter(|(_, parent)| changes(parent));
+        let lookups = parents.filter_map(|(_, parent)| {
+            let values = parent.columns.iter().map(|column| &old[*column]);
+            match values.clone().any(Value::is_null) {
+                true => None,
+                false => Lookup::new(&self.tables[table], &parent.columns, values),
+            }
+        });
+        lookups.collect()
+    }
+
+    fn delete_below(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        primary_key: &[u8],
+        depth: usize,
+    ) -> Result<bool> {
+        let guard = &self.tables[table];
+        if !self.is_parent(table) {
+            return guard.delete(transaction, primary_key);
+        }
+        let wait = transaction.lock_wait();
+        let Some(old) = guard.lock_row(transaction, primary_key, LockMode::Exclusive, wait)? else {
+            return Ok(false);
+        };
+        let references = self.references_to(table, &old, None);
+        let locked = lock_references(transaction, references.iter(), LockMode::Exclusive)?;
+        let outcome = guard.delete(transaction, primary_key).and_then(|_| {
+            for (link, parent) in self.links_to(table) {
+                let foreign_key = self.foreign_key(link);
+                let restricts = foreign_key.on_delete.restricts() || depth == MAX_CASCADE_DEPTH;
+                self.for_each_child(
+                    transaction,
+                    (link, parent),
+                    &old,
+                    (restricts, false),
+                    |transaction, key| match foreign_key.on_delete {
+                        ReferentialAction::SetNull => {
+                            self.set_columns(transaction, link, key, None, &mut vec![link.child])
+                        }
+                        _ => self
+                            .delete_below(transaction, link.child, key, depth + 1)
+                            .map(drop),
+                    },
+                )?;
+            }
+            Ok(true)
+        });
+        unlock_references(transaction, locked);
+        outcome
+    }
+
+    /// `path`: the tables that the change has come through, this one last.
+    fn replace_below(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        (primary_key, untouched): (&[u8], &[usize]),
+        old: &[Value],
+        row: &[Value],
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
+        let needed = self.needed_parents(table, Some(old), row);
+        let references = self.references_to(table, old, Some(row));
+        let mut locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
+        let outcome = lock_references(transaction, references.iter(), LockMode::Exclusive)
+            .map(|exclusive| locked.extend(exclusive))
+            .and_then(|()| {
+                self.tables[table].replace_beside(transaction, primary_key, old, row, untouched)
+            })
+            .and_then(|()| self.check_parents(transaction, table, &needed))
+            .and_then(|()| self.replace_children(transaction, table, old, row, path));
+        unlock_references(transaction, locked);
+        outcome
+    }
+
+    fn replace_children(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        old: &[Value],
+        row: &[Value],
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
+        for (link, parent) in self.links_to(table) {
+            if parent
+                .columns
+                .iter()
+                .all(|column| old[*column] == row[*column])
+            {
+                continue;
+            }
+            let foreign_key = self.foreign_key(link);
+            // 'b' becomes 'B': children find their parent as before, and are changed all the same.
+            let keeps_key = self.keeps_key(parent, old, row);
+            let restricts = foreign_key.on_update.restricts()
+                || path.contains(&link.child)
+                || path.len() == MAX_CASCADE_DEPTH;
+            let new: Vec<&Value> = parent.columns.iter().map(|column| &row[*column]).collect();
+            let values = match foreign_key.on_update {
+                ReferentialAction::SetNull => None,
+                _ => Some(new.as_slice()),
+            };
+            path.push(link.child);
+            let outcome = self.for_each_child(
+                transaction,
+                (link, parent),
+                old,
+                (restricts, keeps_key),
+                |transaction, key| self.set_columns(transaction, link, key, values, path),
+            );
+            path.pop();
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// Whether both versions of a row have the same key for its children.
+    fn keeps_key(&self, parent: &Parent, old: &[Value], row: &[Value]) -> bool {
+        let table = &self.tables[parent.table];
+        let lookup = |row: &[Value]| {
+            let values: Vec<Value> = parent
+                .columns
+                .iter()
+                .map(|column| row[*column].clone())
+                .collect();
+            Lookup::new(table, &parent.columns, values.iter()).map(|lookup| lookup.prefix)
+        };
+        lookup(old) == lookup(row)
+    }
+
+    /// Whether foreign keys refer to the table.
+    pub fn is_parent(&self, table: usize) -> bool {
+        self.links_to(table).next().is_some()
+    }
+
+    fn links_to(&self, table: usize) -> impl Iterator<Item = (&Link, &Parent)> {
+        self.links.iter().filter_map(move |link| {
+            let parent = link.parent.as_ref()?;
+            (parent.table == table).then_some((link, parent))
+        })
+    }
+
+    /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference
+    /// is locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values,
+    /// too, and each is changed once.
+    ///
+    /// # Errors
+    /// `HasChildRow` if there is one and the key restricts.
+    fn for_each_child(
+        &self,
+        transaction: &mut Transaction,
+        (link, parent): (&Link, &Parent),
+        old: &[Value],
+        (restricts, keeps_key): (bool, bool),
+        mut change: impl FnMut(&mut Transaction, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let foreign_key = self.foreign_key(link);
+        let child = &self.tables[link.child];
+        let values = parent.columns.iter().map(|column| &old[*column]);
+        if values.clone().any(Value::is_null) {
+            return Ok(());
+        }
+        // Another row of the parent may have the same values, if its key is not unique.
+        let own = Lookup::new(&self.tables[parent.table], &parent.columns, values.clone());
+        if let Some(lookup) = own
+            && !keeps_key
+            && lookup.settled(transaction)?.is_some()
+        {
+            return Ok(());
+        }
+        let Some(lookup) = Lookup::new(child, &foreign_key.columns, values) else {
+            return Ok(());
+        };
+        for _ in 0..MAX_CASCADE_PASSES {
+            let Some(found) = lookup.settled(transaction)? else {
+                return Ok(());
+            };
+            if restricts {
+                match transaction.keep_found(lookup.tree, &found)? {
+                    true => continue,
+                    false => break,
+                }
+            }
+            let mut children = Children {
+                lookup: &lookup,
+                after: None,
+                ended: false,
+            };
+            while let Some(keys) = children.next()? {
+                for key in keys {
+                    let is_new = child.lock_to_change(transaction, &key)?;
+                    if let Some(row) = child.read_row(&key)?
+                        && lookup.is_of(child, &foreign_key.columns, &row)
+                    {
+                        change(transaction, &key)?;
+                    }
+                    if is_new {
+                        // What was changed is its own, and the rest is none of its business.
+                        transaction.unlock_row(&child.clustered, &key);
+                    }
+                }
+            }
+            if keeps_key {
+                return Ok(());
+            }
+        }
+        Err(TableError::HasChildRow {
+            constraint: foreign_key.described(&child.definition),
+        })
+    }
+
+    /// Sets the foreign key's columns of a child: to the parent's new values, or to NULL.
+    fn set_columns(
+        &self,
+        transaction: &mut Transaction,
+        link: &Link,
+        primary_key: &[u8],
+        values: Option<&[&Value]>,
+        path: &mut Vec<usize>,
+    ) -> Result<()> {
+        let table = &self.tables[link.child];
+        let Some(old) = table.read_row(primary_key)? else {
+            return Ok(());
+        };
+        let mut row = old.clone();
+        // What the parent has is a value.
+        let mode = Mode {
+            zero_date: true,
+            ..Mode::STRICT
+        };
+        for (at, column) in self.foreign_key(link).columns.iter().enumerate() {
+            let definition = &table.definition.columns[*column];
+            row[*column] = match values {
+                Some(values) => match to_column(definition, values[at], mode) {
+                    Ok((value, _)) => value,
+                    Err(problem) => {
+                        return Err(TableError::Column(ColumnIssue {
+                            problem,
+                            column: definition.name.clone(),
+                            row: 1,
+                        }));
+                    }
+                },
+                None => Value::Null,
+            };
+        }
+        self.replace_below(
+            transaction,
+            link.child,
+            (primary_key, &[]),
+            &old,
+            &row,
+            path,
+        )
+    }
+}
+
+/// The parent of a foreign key among the opened tables.
+fn find_parent(tables: &[ChangeGuard], child: usize, foreign_key: usize) -> Option<Parent> {
+    let definition = &tables[child].definition;
+    let foreign_key = &definition.foreign_keys[foreign_key];
+    let table = tables.iter().position(|table| {
+        foreign_key.refers_to(&table.definition.database, &table.definition.name)
+    })?;
+    let parent = &tables[table].definition;
+    let columns = referenced_positions(foreign_key, parent)?;
+    let mut pairs = foreign_key.columns.iter().zip(&columns);
+    let comparable = pairs.all(|(column, referenced)| {
+        is_comparable(
+            &definition.columns[*column].ty,
+            &parent.columns[*referenced].ty,
+        )
+    });
+    (comparable && leading_index(parent, &columns).is_some()).then_some(Parent { table, columns })
+}
+
+/// Rows of a table with given values in the first columns of an index.
+pub(crate) struct Lookup<'a> {
+    tree: &'a Arc<Tree>,
+    layout: &'a KeyLayout,
+    /// The index is not the clustered one.
+    is_secondary: bool,
+    prefix: Vec<u8>,
+}
+
+impl<'a> Lookup<'a> {
+    /// `None` if no index begins with these columns.
+    pub(crate) fn new<'v>(
+        table: &'a Table,
+        columns: &[usize],
+        values: impl Iterator<Item = &'v Value>,
+    ) -> Option<Lookup<'a>> {
+        let index = leading_index(&table.definition, columns)?;
+        let (tree, layout) = match index {
+            None => (&table.clustered, &table.clustered_layout),
+            Some(position) => (
+                &table.secondary[position],
+                &table.secondary_layouts[position],
+            ),
+        };
+        let mut prefix = Vec::new();
+        for (part, value) in values.enumerate() {
+            layout.encode_part(part, value.into(), &mut prefix);
+        }
+        Some(Lookup {
+            tree,
+            layout,
+            is_secondary: index.is_some(),
+            prefix,
+        })
+    }
+
+    pub(crate) fn finds_any(&self) -> Result<bool> {
+        Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
+    }
+
+    /// A key of a row that is there whatever becomes of those who are changing some.
+    fn settled(&self, transaction: &mut Transaction) -> Result<Option<Vec<u8>>> {
+        loop {
+            match self.tree.settled_prefix(transaction, &self.prefix)? {
+                Settled::Found(key) => return Ok(Some(key)),
+                Settled::Absent => return Ok(None),
+                Settled::Unknown(unsettled) => transaction.wait_until_settled(&unsettled)?,
+            }
+        }
+    }
+
+    /// [`Transaction::keep_absent`], for a child whose lock of the reference goes while it waits.
+    fn keep_absent(&self, transaction: &mut Transaction) -> Result<bool> {
+        transaction.unlock_reference(self.tree, &self.prefix);
+        let is_kept = transaction.keep_absent(self.tree, &self.prefix)?;
+        transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
+        Ok(is_kept)
+    }
+
+    /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
+    /// want it next.
+    fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
+        loop {
+            match self.tree.settled_prefix(transaction, &self.prefix)? {
+                Settled::Found(_) => return Ok(true),
+                Settled::Absent => return Ok(false),
+                Settled::Unknown(unsettled) => {
+                    transaction.unlock_reference(self.tree, &self.prefix);
+                    transaction.wait_until_settled(&unsettled)?;
+                    transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
+                }
+            }
+        }
+    }
+
+    /// Whether the row has the values that are looked up in these columns.
+    fn is_of(&self, table: &Table, columns: &[usize], row: &[Value]) -> bool {
+        let values = columns.iter().map(|column| &row[*column]);
+        Lookup::new(table, columns, values).is_some_and(|lookup| lookup.prefix == self.prefix)
+    }
+}
+
+/// A parent that a row must have; without a lookup it cannot be there.
+struct Needed<'a> {
+    link: &'a Link,
+    lookup: Option<Lookup<'a>>,
+}
+
+fn lookups_of<'n, 'a>(needed: &'n [Needed<'a>]) -> impl Iterator<Item = &'n Lookup<'a>> {
+    needed.iter().filter_map(|needed| needed.lookup.as_ref())
+}
+
+/// Locks references; returns those whose lock is new. After an error none is locked.
+fn lock_references<'l, 'a: 'l>(
+    transaction: &mut Transaction,
+    lookups: impl Iterator<Item = &'l Lookup<'a>>,
+    mode: LockMode,
+) -> Result<Vec<&'l Lookup<'a>>> {
+    let mut locked = Vec::new();
+    for lookup in lookups {
+        match transaction.lock_reference(lookup.tree, &lookup.prefix, mode) {
+            Ok(true) => locked.push(lookup),
+            Ok(false) => {}
+            Err(error) => {
+                unlock_references(transaction, locked);
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(locked)
+}
+
+fn unlock_references(transaction: &mut Transaction, locked: Vec<&Lookup<'_>>) {
+    for lookup in locked {
+        transaction.unlock_reference(lookup.tree, &lookup.prefix);
+    }
+}
+
+/// Primary keys of the rows that a lookup finds, some at a time: they may be changed before the next are asked for.
+struct Children<'l, 'a> {
+    lookup: &'l Lookup<'a>,
+    /// The last entry that was given.
+    after: Option<Vec<u8>>,
+    ended: bool,
+}
+
+impl Children<'_, '_> {
+    fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let Lookup {
+            tree,
+            layout,
+            is_secondary,
+            prefix,
+        } = self.lookup;
+        let mut range = KeyRange::prefix(prefix);
+        if let Some(after) = self.after.take() {
+            range.lower = Bound::Excluded(after);
+        }
+        let mut cursor = tree.scan(range, Direction::Forward, ReadAhead::Off);
+        let mut keys = Vec::new();
+        let mut entry = Vec::new();
+        self.ended = true;
+        'leaves: while let Some(leaf) = cursor.next_leaf()? {
+            for at in 0..leaf.len() {
+                if keys.len() == CHILDREN_AT_ONCE {
+                    self.ended = false;
+                    break 'leaves;
+                }
+                leaf.key_into(at, &mut entry);
+                let mut key = Vec::new();
+                match is_secondary {
+                    true => layout.primary_key_into(&entry, &mut key)?,
+                    false => key.extend_from_slice(&entry),
+                }
+                keys.push(key);
+            }
+        }
+        self.after = Some(entry);
+        Ok((!keys.is_empty()).then_some(keys))
+    }
+}

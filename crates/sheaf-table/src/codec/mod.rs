@@ -1,0 +1,13 @@
+//! Rows and keys as bytes.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`key_codec`] | index keys as bytes in memcmp order |
+//! | [`key_range`] | ranges of encoded keys: what a condition on the leading parts of an index selects |
+//! | [`row_codec`] | rows as bytes, made so that a column is read without the others |
+//! | [`overflow`] | long values outside of their rows |
+
+pub mod key_codec;
+pub mod key_range;
+pub(crate) mod overflow;
+pub mod row_codec;

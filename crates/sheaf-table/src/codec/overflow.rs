@@ -1,0 +1,153 @@
+//! Long values outside of their rows.
+//!
+//! A row must fit a quarter of a page. What makes it longer, the longest strings first, moves to the table's overflow
+//! tree, cut into chunks under the key (value number, chunk number), both big-endian. The row keeps a reference of 20
+//! bytes: the value's number (8), its length (8) and the length of a chunk (4), little-endian. Value numbers are never
+//! used twice while the table is open.
+
+use std::sync::Arc;
+
+use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction, Tree};
+
+use crate::codec::row_codec::OVERFLOW_REFERENCE_BYTES;
+use crate::error::{Result, TableError};
+
+/// Bytes of a chunk's key.
+const KEY_BYTES: usize = 12;
+/// Bytes of a chunk: four fill a page.
+const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - KEY_BYTES;
+
+/// A reference to a long value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OverflowReference {
+    number: u64,
+    length: u64,
+    chunk_bytes: u32,
+}
+
+impl OverflowReference {
+    pub(crate) fn new(number: u64, value: &[u8]) -> OverflowReference {
+        let (length, chunk_bytes) = (value.len() as u64, CHUNK_BYTES as u32);
+        OverflowReference {
+            number,
+            length,
+            chunk_bytes,
+        }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; OVERFLOW_REFERENCE_BYTES] {
+        let mut bytes = [0; OVERFLOW_REFERENCE_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.chunk_bytes.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<OverflowReference> {
+        let bad = || {
+            TableError::corrupt(
+                "?",
+                "a row refers to a long value in a way that cannot be read",
+            )
+        };
+        let bytes: &[u8; OVERFLOW_REFERENCE_BYTES] = bytes.try_into().map_err(|_| bad())?;
+        let (number, rest) = bytes.split_first_chunk::<8>().ok_or_else(bad)?;
+        let (length, rest) = rest.split_first_chunk::<8>().ok_or_else(bad)?;
+        let (chunk_bytes, _) = rest.split_first_chunk::<4>().ok_or_else(bad)?;
+        let reference = OverflowReference {
+            number: u64::from_le_bytes(*number),
+            length: u64::from_le_bytes(*length),
+            chunk_bytes: u32::from_le_bytes(*chunk_bytes),
+        };
+        if reference.chunk_bytes == 0 {
+            Err(bad())
+        } else {
+            Ok(reference)
+        }
+    }
+
+    fn chunks(self) -> u64 {
+        self.length.div_ceil(u64::from(self.chunk_bytes))
+    }
+
+    fn key(self, chunk: u64) -> [u8; KEY_BYTES] {
+        let mut key = [0; KEY_BYTES];
+        key[..8].copy_from_slice(&self.number.to_be_bytes());
+        key[8..].copy_from_slice(&(chunk as u32).to_be_bytes());
+        key
+    }
+}
+
+/// The chunks of a value with their keys, in key order.
+pub(crate) fn chunks(
+    reference: OverflowReference,
+    value: &[u8],
+) -> impl Iterator<Item = ([u8; KEY_BYTES], &[u8])> {
+    value
+        .chunks(CHUNK_BYTES)
+        .enumerate()
+        .map(move |(i, chunk)| (reference.key(i as u64), chunk))
+}
+
+/// Stores a long value.
+pub(crate) fn write(
+    tree: &Tree,
+    transaction: &mut Transaction,
+    number: u64,
+    value: &[u8],
+) -> Result<OverflowReference> {
+    let reference = OverflowReference::new(number, value);
+    for (key, chunk) in chunks(reference, value) {
+        tree.insert(transaction, &key, chunk)?;
+    }
+    Ok(reference)
+}
+
+/// Clears `value` and fills it with the value that is referred to, as the view sees it.
+pub(crate) fn read(
+    tree: &Arc<Tree>,
+    view: &ReadView,
+    reference: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<()> {
+    value.clear();
+    let reference = OverflowReference::from_bytes(reference)?;
+    let mut chunk = Vec::new();
+    for number in 0..reference.chunks() {
+        if !tree.get_at(view, &reference.key(number), &mut chunk)? {
+            return Err(TableError::corrupt(
+                "?",
+                "a part of a long value is missing",
+            ));
+        }
+        value.extend_from_slice(&chunk);
+    }
+    if value.len() as u64 == reference.length {
+        Ok(())
+    } else {
+        Err(TableError::corrupt(
+            "?",
+            "a long value does not have the length that its row says",
+        ))
+    }
+}
+
+/// Bytes of the value that is referred to.
+pub(crate) fn length(reference: &[u8]) -> Result<u64> {
+    OverflowReference::from_bytes(reference).map(|reference| reference.length)
+}
+
+/// Removes a long value.
+pub(crate) fn delete(tree: &Tree, transaction: &mut Transaction, reference: &[u8]) -> Result<()> {
+    let reference = OverflowReference::from_bytes(reference)?;
+    for chunk in 0..reference.chunks() {
+        tree.delete(transaction, &reference.key(chunk))?;
+    }
+    Ok(())
+}
+
+/// The value number in a chunk's key.
+pub(crate) fn number_of_key(key: &[u8]) -> Option<u64> {
+    key.first_chunk::<8>()
+        .map(|number| u64::from_be_bytes(*number))
+}

@@ -1,0 +1,558 @@
+//! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and resolved here, before
+//! anything is made.
+
+use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
+
+use crate::codec::key_codec::KeyLayout;
+use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
+use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
+use crate::definition::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
+use crate::definition::schema::{
+    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, MAX_COLUMNS,
+    MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition, same_name,
+};
+use crate::error::{Result, TableError};
+use crate::values::convert::{Mode, to_column};
+use crate::values::types::{
+    ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
+};
+use crate::values::value::Value;
+
+/// Trees are made after the checks; until then an index has this one.
+pub(crate) const NO_TREE: TreeId = TreeId(0);
+
+/// A name that is too long, empty, or ends with a space is refused with `incorrect`.
+pub(crate) fn check_name(name: &str, incorrect: fn(String) -> TableError) -> Result<()> {
+    if name.chars().count() > MAX_NAME_CHARACTERS {
+        return Err(TableError::NameTooLong {
+            name: name.to_string(),
+        });
+    }
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(incorrect(name.to_string()));
+    }
+    Ok(())
+}
+
+/// The definition of a new table, without trees.
+///
+/// # Errors
+/// The MySQL error for whatever is wrong with the request.
+pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefinition> {
+    check_name(&request.name, |name| TableError::IncorrectTableName {
+        name,
+    })?;
+    if request.columns.is_empty() {
+        return Err(TableError::NoColumns);
+    }
+    if request.columns.len() > MAX_COLUMNS {
+        return Err(TableError::TooManyColumns);
+    }
+    let mut columns = request.columns;
+    let in_primary = |column: &Column, key: &Option<Vec<IndexPartSpec>>| {
+        key.iter()
+            .flatten()
+            .any(|part| same_name(&part.column, &column.name))
+    };
+    for column in &mut columns {
+        if column.auto_increment || in_primary(column, &request.primary_key) {
+            column.nullable = false;
+            if column.default == Some(DefaultValue::Value(Value::Null)) {
+                column.default = None;
+            }
+        }
+        check_column(column)?;
+    }
+    for (i, column) in columns.iter().enumerate() {
+        if columns[..i]
+            .iter()
+            .any(|other| same_name(&other.name, &column.name))
+        {
+            return Err(TableError::DuplicateColumn {
+                column: column.name.clone(),
+            });
+        }
+    }
+    let mut definition = TableDefinition {
+        id,
+        database: request.database,
+        name: request.name,
+        columns,
+        primary: Index {
+            id: 0,
+            name: PRIMARY.to_string(),
+            parts: Vec::new(),
+            unique: true,
+            primary: true,
+            tree: NO_TREE,
+            comment: String::new(),
+        },
+        secondary: Vec::new(),
+        collation: request.collation,
+        comment: request.comment,
+        overflow: None,
+        auto_increment_start: request.auto_increment_start.max(1),
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+    };
+    if let Some(parts) = &request.primary_key {
+        definition.primary.parts = resolve_parts(&definition, parts)?;
+    }
+    for spec in &request.indexes {
+        let index = resolve_index(&definition, spec, 1)?;
+        definition.secondary.push(index);
+    }
+    for spec in &request.foreign_keys {
+        let foreign_key = resolve_foreign_key(&definition, spec)?;
+        if leading_index(&definition, &foreign_key.columns).is_none() {
+            let index = resolve_index(&definition, &index_for(&definition, spec), 1)?;
+            definition.secondary.push(index);
+        }
+        definition.foreign_keys.push(foreign_key);
+    }
+    for spec in &request.checks {
+        let check = resolve_check(&definition, spec)?;
+        definition.checks.push(check);
+    }
+    check_against_foreign_keys(&definition)?;
+    check_key_lengths(&definition)?;
+    check_auto_increment(&definition)?;
+    check_row_length(&definition)?;
+    Ok(definition)
+}
+
+/// A new secondary index of a table, without a tree. Ids from `first_id` on may be its.
+///
+/// # Errors
+/// The MySQL error for whatever is wrong with the request.
+pub(crate) fn resolve_index(
+    definition: &TableDefinition,
+    spec: &IndexSpec,
+    first_id: u32,
+) -> Result<Index> {
+    if definition.secondary.len() >= MAX_INDEXES {
+        return Err(TableError::TooManyIndexes { limit: MAX_INDEXES });
+    }
+    let parts = resolve_parts(definition, &spec.parts)?;
+    let name = match &spec.name {
+        Some(name) => {
+            check_name(name, |name| TableError::IncorrectIndexName { name })?;
+            if same_name(name, PRIMARY) {
+                return Err(TableError::IncorrectIndexName { name: name.clone() });
+            }
+            if definition.secondary_position(name).is_some() {
+                return Err(TableError::DuplicateIndex {
+                    index: name.clone(),
+                });
+            }
+            name.clone()
+        }
+        None => free_name(definition, &definition.columns[parts[0].column].name),
+    };
+    let taken = definition.secondary.iter().map(|index| index.id);
+    let id = taken.max().map_or(first_id, |id| first_id.max(id + 1));
+    let (unique, comment) = (spec.unique, spec.comment.clone());
+    Ok(Index {
+        id,
+        name,
+        parts,
+        unique,
+        primary: false,
+        tree: NO_TREE,
+        comment,
+    })
+}
+
+/// The index that a foreign key needs in its own table, where none begins with its columns.
+pub(crate) fn index_for(definition: &TableDefinition, spec: &ForeignKeySpec) -> IndexSpec {
+    let wanted = spec.name.as_ref().or(spec.index_name.as_ref());
+    let free = |name: &&String| definition.secondary_position(name).is_none();
+    IndexSpec {
+        name: wanted.filter(free).cloned(),
+        parts: spec.columns.iter().map(IndexPartSpec::column).collect(),
+        unique: false,
+        comment: String::new(),
+    }
+}
+
+/// The column's name, or that with `_2`, `_3` ... behind.
+fn free_name(definition: &TableDefinition, column: &str) -> String {
+    let taken =
+        |name: &str| same_name(name, PRIMARY) || definition.secondary_position(name).is_some();
+    let numbered = (2..).map(|number| format!("{column}_{number}"));
+    std::iter::once(column.to_string())
+        .chain(numbered)
+        .find(|name| !taken(name))
+        .unwrap_or_else(|| column.to_string())
+}
+
+pub(crate) fn resolve_parts(
+    definition: &TableDefinition,
+    specs: &[IndexPartSpec],
+) -> Result<Vec<IndexPart>> {
+    if specs.is_empty() || specs.len() > MAX_INDEX_PARTS {
+        return Err(TableError::TooManyIndexParts {
+            limit: MAX_INDEX_PARTS,
+        });
+    }
+    let mut parts: Vec<IndexPart> = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let Some(column) = definition.column_position(&spec.column) else {
+            return Err(TableError::UnknownKeyColumn {
+                column: spec.column.clone(),
+            });
+        };
+        if parts.iter().any(|part| part.column == column) {
+            return Err(TableError::DuplicateColumn {
+                column: spec.column.clone(),
+            });
+        }
+        let prefix_length = resolve_prefix(&definition.columns[column], spec.prefix_length)?;
+        parts.push(IndexPart {
+            column,
+            prefix_length,
+            descending: spec.descending,
+        });
+    }
+    Ok(parts)
+}
+
+/// The prefix of a column that an index has; `None`: the whole column.
+///
+/// # Errors
+/// `LongColumnNeedsPrefix`, `IncorrectPrefix`.
+pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Result<Option<u32>> {
+    let ty = &column.ty;
+    let Some(length) = prefix_length else {
+        return match ty.is_long() {
+            true => Err(TableError::LongColumnNeedsPrefix {
+                column: column.name.clone(),
+            }),
+            false => Ok(None),
+        };
+    };
+    let longest = match ty {
+        ColumnType::Char { length, .. }
+        | ColumnType::VarChar { length, .. }
+        | ColumnType::Binary { length }
+        | ColumnType::VarBinary { length } => u64::from(*length),
+        ColumnType::Text { max_bytes, .. } | ColumnType::Blob { max_bytes } => *max_bytes,
+        _ => 0,
+    };
+    if length == 0 || u64::from(length) > longest {
+        return Err(TableError::IncorrectPrefix);
+    }
+    // A prefix as long as the column is no prefix.
+    Ok(Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest))
+}
+
+/// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key that
+/// is too long for that reason is refused when it is inserted.
+pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
+    let layouts = std::iter::once(KeyLayout::clustered(definition)).chain(
+        definition
+            .secondary
+            .iter()
+            .map(|index| KeyLayout::secondary(definition, index)),
+    );
+    for layout in layouts {
+        if layout.mysql_key_len(layout.declared) as usize > MAX_KEY_BYTES {
+            return Err(TableError::KeyTooLong {
+                limit: MAX_KEY_BYTES,
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_auto_increment(definition: &TableDefinition) -> Result<()> {
+    let Some(column) = definition.auto_increment_column() else {
+        return Ok(());
+    };
+    let leads = definition
+        .indexes()
+        .any(|index| index.parts[0].column == column);
+    let count = definition
+        .columns
+        .iter()
+        .filter(|column| column.auto_increment)
+        .count();
+    if leads && count == 1 {
+        Ok(())
+    } else {
+        Err(TableError::IncorrectAutoColumn)
+    }
+}
+
+/// With all long values moved out, a row and its key must fit an entry.
+pub(crate) fn check_row_length(definition: &TableDefinition) -> Result<()> {
+    let layout = RowLayout::new(&definition.columns);
+    let strings = definition
+        .columns
+        .iter()
+        .filter(|column| column.ty.max_bytes().is_some())
+        .count();
+    let least = layout.fixed_bytes() + strings * OVERFLOW_REFERENCE_BYTES;
+    let clustered = KeyLayout::clustered(definition);
+    let key = clustered.mysql_key_len(clustered.parts.len()) as usize;
+    let limit = MAX_ENTRY_BYTES - key.min(MAX_KEY_BYTES);
+    if least > limit {
+        Err(TableError::RowTooLarge { limit })
+    } else {
+        Ok(())
+    }
+}
+
+/// True if a row can be so long that values must move to an overflow tree.
+pub(crate) fn needs_overflow(definition: &TableDefinition) -> bool {
+    let strings: u64 = definition
+        .columns
+        .iter()
+        .filter_map(|column| column.ty.max_bytes())
+        .sum();
+    let row = RowLayout::new(&definition.columns).fixed_bytes() as u64 + strings;
+    // The key repeats columns of the row, and may take half as much again for characters.
+    row + row * 3 / 2 > MAX_ENTRY_BYTES as u64
+}
+
+pub(crate) fn check_column(column: &mut Column) -> Result<()> {
+    check_name(&column.name, |name| TableError::IncorrectColumnName {
+        name,
+    })?;
+    let name = || column.name.clone();
+    let limit = match &column.ty {
+        ColumnType::Char { length, .. } | ColumnType::Binary { length } => {
+            (*length, MAX_CHAR_LENGTH)
+        }
+        ColumnType::VarChar { length, .. } => (*length, MAX_VARCHAR_LENGTH),
+        ColumnType::VarBinary { length } => (*length, MAX_VARBINARY_LENGTH),
+        _ => (0, 0),
+    };
+    if limit.0 > limit.1 {
+        return Err(TableError::ColumnTooLong {
+            column: name(),
+            limit: limit.1,
+        });
+    }
+    if let ColumnType::Enum { labels, collation } = &column.ty {
+        if labels.is_empty() || labels.len() > MAX_ENUM_LABELS {
+            return Err(TableError::IncorrectColumnSpecifier { column: name() });
+        }
+        for (i, label) in labels.iter().enumerate() {
+            if labels[..i]
+                .iter()
+                .any(|other| collation.compare(other, label).is_eq())
+            {
+                return Err(TableError::DuplicateLabel {
+                    column: name(),
+                    label: label.clone(),
+                });
+            }
+        }
+    }
+    let can_count = column.ty.is_integer()
+        || matches!(
+            column.ty,
+            ColumnType::Float { .. } | ColumnType::Double { .. }
+        );
+    if column.auto_increment && !can_count {
+        return Err(TableError::IncorrectColumnSpecifier { column: name() });
+    }
+    let has_clock = matches!(
+        column.ty,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    );
+    if column.on_update_current_timestamp && !has_clock {
+        return Err(TableError::IncorrectColumnSpecifier { column: name() });
+    }
+    let invalid = TableError::InvalidDefault { column: name() };
+    let resolved = match &column.default {
+        None => None,
+        Some(_) if column.auto_increment => return Err(invalid),
+        Some(DefaultValue::CurrentTimestamp) if has_clock => Some(DefaultValue::CurrentTimestamp),
+        Some(DefaultValue::CurrentTimestamp) => return Err(invalid),
+        Some(DefaultValue::Value(Value::Null)) if column.nullable => {
+            Some(DefaultValue::Value(Value::Null))
+        }
+        Some(DefaultValue::Value(_)) if column.ty.is_long() => {
+            return Err(TableError::LongColumnDefault { column: name() });
+        }
+        Some(DefaultValue::Value(value)) => {
+            // Whether 0000-00-00 may be a default was decided where it was read.
+            let mode = Mode {
+                zero_date: true,
+                ..Mode::STRICT
+            };
+            let (value, _) = to_column(column, value, mode).map_err(|_| invalid)?;
+            Some(DefaultValue::Value(value))
+        }
+    };
+    column.default = resolved;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, ty: &str) -> Column {
+        Column::new(name, ColumnType::parse(ty).unwrap(), true)
+    }
+
+    fn key(columns: &[&str]) -> Vec<IndexPartSpec> {
+        columns
+            .iter()
+            .map(|column| IndexPartSpec::column(*column))
+            .collect()
+    }
+
+    fn index(name: Option<&str>, columns: &[&str]) -> IndexSpec {
+        IndexSpec {
+            name: name.map(str::to_string),
+            parts: key(columns),
+            unique: false,
+            comment: String::new(),
+        }
+    }
+
+    fn prefix(column: &str, length: u32) -> IndexSpec {
+        let mut spec = index(None, &[column]);
+        spec.parts[0].prefix_length = Some(length);
+        spec
+    }
+
+    fn table(
+        columns: Vec<Column>,
+        primary: Option<&[&str]>,
+        indexes: Vec<IndexSpec>,
+    ) -> Result<TableDefinition> {
+        let mut request = CreateTable::new("d", "t", columns);
+        request.primary_key = primary.map(key);
+        request.indexes = indexes;
+        resolve_table(1, request)
+    }
+
+    fn code(result: Result<TableDefinition>) -> u16 {
+        result.unwrap_err().mysql_code()
+    }
+
+    #[test]
+    fn names_are_found_without_case_and_made_up_where_missing() {
+        let definition = table(
+            vec![column("Id", "int"), column("a", "varchar(20)")],
+            Some(&["ID"]),
+            vec![
+                index(None, &["A"]),
+                index(None, &["a", "id"]),
+                index(Some("k"), &["id"]),
+            ],
+        )
+        .unwrap();
+        assert!(!definition.columns[0].nullable);
+        let names: Vec<&str> = definition
+            .secondary
+            .iter()
+            .map(|index| index.name.as_str())
+            .collect();
+        assert_eq!(names, ["a", "a_2", "k"]);
+        assert_eq!(
+            definition.secondary[1]
+                .parts
+                .iter()
+                .map(|part| part.column)
+                .collect::<Vec<_>>(),
+            [1, 0]
+        );
+    }
+
+    #[test]
+    fn wrong_requests_get_mysqls_errors() {
+        let a = || column("a", "int");
+        let text = || column("t", "text");
+        let mut counter = a();
+        counter.auto_increment = true;
+        let mut long_default = text();
+        long_default.default = Some(DefaultValue::Value(Value::Text("x".into())));
+        let mut bad_default = a();
+        bad_default.default = Some(DefaultValue::Value(Value::Text("x".into())));
+        for (result, expected) in [
+            (table(vec![], None, vec![]), 1113),
+            (table(vec![a(), column("A", "int")], None, vec![]), 1060),
+            (table(vec![column("", "int")], None, vec![]), 1166),
+            (
+                table(vec![column(&"x".repeat(65), "int")], None, vec![]),
+                1059,
+            ),
+            (table(vec![a()], Some(&["b"]), vec![]), 1072),
+            (table(vec![a()], None, vec![index(None, &["a", "a"])]), 1060),
+            (
+                table(
+                    vec![a()],
+                    None,
+                    vec![index(Some("k"), &["a"]), index(Some("K"), &["a"])],
+                ),
+                1061,
+            ),
+            (
+                table(vec![a()], None, vec![index(Some("primary"), &["a"])]),
+                1280,
+            ),
+            (table(vec![text()], None, vec![index(None, &["t"])]), 1170),
+            (table(vec![a()], None, vec![prefix("a", 1)]), 1089),
+            (
+                table(vec![column("c", "char(3)")], None, vec![prefix("c", 4)]),
+                1089,
+            ),
+            (
+                table(
+                    vec![column("c", "varchar(1000)")],
+                    None,
+                    vec![index(None, &["c"])],
+                ),
+                1071,
+            ),
+            (table(vec![column("c", "char(256)")], None, vec![]), 1074),
+            (
+                table(vec![column("c", "enum('a','A')")], None, vec![]),
+                1291,
+            ),
+            (table(vec![counter.clone()], None, vec![]), 1075),
+            (table(vec![long_default], None, vec![]), 1101),
+            (table(vec![bad_default], None, vec![]), 1067),
+        ] {
+            assert_eq!(code(result), expected);
+        }
+        assert!(table(vec![counter], Some(&["a"]), vec![]).is_ok());
+    }
+
+    #[test]
+    fn a_prefix_of_the_whole_column_is_none() {
+        let definition = table(
+            vec![column("c", "char(3)")],
+            None,
+            vec![prefix("c", 3), prefix("c", 2)],
+        )
+        .unwrap();
+        let lengths: Vec<_> = definition
+            .secondary
+            .iter()
+            .map(|index| index.parts[0].prefix_length)
+            .collect();
+        assert_eq!(lengths, [None, Some(2)]);
+    }
+
+    #[test]
+    fn only_tables_with_long_rows_have_an_overflow_tree() {
+        assert!(!needs_overflow(
+            &table(
+                vec![column("a", "int"), column("b", "char(25)")],
+                None,
+                vec![]
+            )
+            .unwrap()
+        ));
+        assert!(needs_overflow(
+            &table(vec![column("a", "text")], None, vec![]).unwrap()
+        ));
+    }
+}

@@ -1,0 +1,549 @@
+//! Table definitions as bytes, as docs/catalog-format.md specifies them.
+//!
+//! Numbers are LEB128 varints (signed ones zigzag), strings have their length in front, types are their text. The first
+//! number is the format's version. A definition does not contain its own database and table name: they are the key.
+
+use sheaf_storage::TreeId;
+
+use crate::definition::check_constraint::CheckConstraint;
+use crate::definition::foreign_key::{ForeignKey, ReferentialAction};
+use crate::definition::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
+use crate::error::{Result, TableError};
+use crate::values::collation::Collation;
+use crate::values::types::ColumnType;
+use crate::values::value::Value;
+
+/// The newest format this program writes and reads.
+pub(crate) const FORMAT: u64 = 3;
+
+const NULLABLE: u64 = 1;
+const AUTO_INCREMENT: u64 = 2;
+const ON_UPDATE_CURRENT_TIMESTAMP: u64 = 4;
+const DEFAULT_VALUE: u64 = 8;
+const DEFAULT_CURRENT_TIMESTAMP: u64 = 16;
+
+const UNIQUE: u64 = 1;
+const PRIMARY: u64 = 2;
+
+/// Appends numbers, texts and what is made of them.
+#[derive(Default)]
+pub(crate) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    pub(crate) fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    pub(crate) fn signed(&mut self, value: i64) {
+        self.number(((value << 1) ^ (value >> 63)) as u64);
+    }
+
+    /// IEEE, little-endian.
+    pub(crate) fn double(&mut self, value: f64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn tagged(&mut self, tag: u64, value: i64) {
+        self.number(tag);
+        self.signed(value);
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.number(0),
+            Value::Int(v) => self.tagged(1, *v),
+            Value::UInt(v) => {
+                self.number(2);
+                self.number(*v);
+            }
+            Value::Decimal { unscaled, scale } => {
+                self.number(3);
+                self.0.extend_from_slice(&unscaled.to_le_bytes());
+                self.number(u64::from(*scale));
+            }
+            Value::Float(v) => {
+                self.number(4);
+                self.0.extend_from_slice(&v.to_le_bytes());
+            }
+            Value::Double(v) => {
+                self.number(5);
+                self.double(*v);
+            }
+            Value::Text(v) => {
+                self.number(6);
+                self.text(v);
+            }
+            Value::Bytes(v) => {
+                self.number(7);
+                self.bytes(v);
+            }
+            Value::Date(v) => self.tagged(8, i64::from(*v)),
+            Value::Time(v) => self.tagged(9, *v),
+            Value::DateTime(v) => self.tagged(10, *v),
+            Value::Timestamp(v) => self.tagged(11, *v),
+            Value::Year(v) => self.tagged(12, i64::from(*v)),
+            Value::Enum(v) => self.tagged(13, i64::from(*v)),
+        }
+    }
+
+    fn column(&mut self, column: &Column) {
+        self.text(&column.name);
+        self.text(&column.ty.descriptor());
+        let flag = |set: bool, flag: u64| if set { flag } else { 0 };
+        self.number(
+            flag(column.nullable, NULLABLE)
+                | flag(column.auto_increment, AUTO_INCREMENT)
+                | flag(
+                    column.on_update_current_timestamp,
+                    ON_UPDATE_CURRENT_TIMESTAMP,
+                )
+                | match column.default {
+                    None => 0,
+                    Some(DefaultValue::Value(_)) => DEFAULT_VALUE,
+                    Some(DefaultValue::CurrentTimestamp) => DEFAULT_CURRENT_TIMESTAMP,
+                },
+        );
+        if let Some(DefaultValue::Value(value)) = &column.default {
+            self.value(value);
+        }
+        self.text(&column.comment);
+    }
+
+    fn index(&mut self, index: &Index) {
+        self.number(u64::from(index.id));
+        self.text(&index.name);
+        self.number((u64::from(index.unique) * UNIQUE) | (u64::from(index.primary) * PRIMARY));
+        self.number(index.tree.0);
+        self.text(&index.comment);
+        self.number(index.parts.len() as u64);
+        for part in &index.parts {
+            self.number(part.column as u64);
+            self.number(part.prefix_length.map_or(0, |length| u64::from(length) + 1));
+            self.number(u64::from(part.descending));
+        }
+    }
+}
+
+impl Writer {
+    fn foreign_key(&mut self, foreign_key: &ForeignKey) {
+        self.text(&foreign_key.name);
+        self.text(&foreign_key.referenced_database);
+        self.text(&foreign_key.referenced_table);
+        self.number(action_number(foreign_key.on_delete));
+        self.number(action_number(foreign_key.on_update));
+        self.number(foreign_key.columns.len() as u64);
+        for (column, referenced) in foreign_key
+            .columns
+            .iter()
+            .zip(&foreign_key.referenced_columns)
+        {
+            self.number(*column as u64);
+            self.text(referenced);
+        }
+    }
+}
+
+fn write_check(writer: &mut Writer, check: &CheckConstraint) {
+    writer.text(&check.name);
+    writer.text(&check.expression);
+    writer.number(u64::from(check.enforced));
+    writer.number(check.columns.len() as u64);
+    check.columns.iter().for_each(|column| writer.text(column));
+}
+
+fn action_number(action: ReferentialAction) -> u64 {
+    match action {
+        ReferentialAction::NoAction => 0,
+        ReferentialAction::Restrict => 1,
+        ReferentialAction::Cascade => 2,
+        ReferentialAction::SetNull => 3,
+    }
+}
+
+/// Reads what a [`Writer`] wrote. Whatever the bytes are, it does not panic.
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    object: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes`, the entry of the object of this name.
+    pub(crate) fn new(bytes: &'a [u8], object: &'a str) -> Reader<'a> {
+        Reader {
+            rest: bytes,
+            object,
+        }
+    }
+
+    pub(crate) fn corrupt(&self) -> TableError {
+        TableError::corrupt(self.object, "its entry in the catalog cannot be read")
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or_else(|| self.corrupt())?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| self.corrupt())
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array()?;
+            value |= u64::from(byte & 0x7F) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(self.corrupt())
+    }
+
+    pub(crate) fn narrow<T: TryFrom<u64>>(&mut self) -> Result<T> {
+        T::try_from(self.number()?).map_err(|_| self.corrupt())
+    }
+
+    pub(crate) fn signed(&mut self) -> Result<i64> {
+        let value = self.number()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// A count of things that take at least a byte each.
+    pub(crate) fn count(&mut self) -> Result<usize> {
+        let count: usize = self.narrow()?;
+        if count <= self.rest.len() {
+            Ok(count)
+        } else {
+            Err(self.corrupt())
+        }
+    }
+
+    pub(crate) fn double(&mut self) -> Result<f64> {
+        Ok(f64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
+        let length = self.narrow()?;
+        self.take(length)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String> {
+        let bytes = self.bytes()?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| self.corrupt())
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        Ok(match self.number()? {
+            0 => Value::Null,
+            1 => Value::Int(self.signed()?),
+            2 => Value::UInt(self.number()?),
+            3 => Value::Decimal {
+                unscaled: i128::from_le_bytes(self.array()?),
+                scale: self.narrow()?,
+            },
+            4 => Value::Float(f32::from_le_bytes(self.array()?)),
+            5 => Value::Double(self.double()?),
+            6 => Value::Text(self.text()?),
+            7 => Value::Bytes(self.bytes()?.to_vec()),
+            8 => Value::Date(i32::try_from(self.signed()?).map_err(|_| self.corrupt())?),
+            9 => Value::Time(self.signed()?),
+            10 => Value::DateTime(self.signed()?),
+            11 => Value::Timestamp(self.signed()?),
+            12 => Value::Year(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
+            13 => Value::Enum(u16::try_from(self.signed()?).map_err(|_| self.corrupt())?),
+            _ => return Err(self.corrupt()),
+        })
+    }
+
+    fn column(&mut self) -> Result<Column> {
+        let name = self.text()?;
+        let ty = ColumnType::parse(&self.text()?).map_err(|_| self.corrupt())?;
+        let flags = self.number()?;
+        let default = if flags & DEFAULT_VALUE != 0 {
+            Some(DefaultValue::Value(self.value()?))
+        } else {
+            (flags & DEFAULT_CURRENT_TIMESTAMP != 0).then_some(DefaultValue::CurrentTimestamp)
+        };
+        Ok(Column {
+            name,
+            ty,
+            nullable: flags & NULLABLE != 0,
+            default,
+            auto_increment: flags & AUTO_INCREMENT != 0,
+            on_update_current_timestamp: flags & ON_UPDATE_CURRENT_TIMESTAMP != 0,
+            comment: self.text()?,
+        })
+    }
+
+    fn index(&mut self, columns: usize) -> Result<Index> {
+        let id = self.narrow()?;
+        let name = self.text()?;
+        let flags = self.number()?;
+        let tree = TreeId(self.number()?);
+        let comment = self.text()?;
+        let parts = (0..self.count()?)
+            .map(|_| {
+                let column: usize = self.narrow()?;
+                if column >= columns {
+                    return Err(self.corrupt());
+                }
+                let prefix: u32 = self.narrow()?;
+                let descending = self.number()? != 0;
+                Ok(IndexPart {
+                    column,
+                    prefix_length: prefix.checked_sub(1),
+                    descending,
+                })
+            })
+            .collect::<Result<_>>()?;
+        let (unique, primary) = (flags & UNIQUE != 0, flags & PRIMARY != 0);
+        Ok(Index {
+            id,
+            name,
+            parts,
+            unique,
+            primary,
+            tree,
+            comment,
+        })
+    }
+
+    fn action(&mut self) -> Result<ReferentialAction> {
+        Ok(match self.number()? {
+            0 => ReferentialAction::NoAction,
+            1 => ReferentialAction::Restrict,
+            2 => ReferentialAction::Cascade,
+            3 => ReferentialAction::SetNull,
+            _ => return Err(self.corrupt()),
+        })
+    }
+
+    fn foreign_key(&mut self, columns: usize) -> Result<ForeignKey> {
+        let mut foreign_key = ForeignKey {
+            name: self.text()?,
+            referenced_database: self.text()?,
+            referenced_table: self.text()?,
+            on_delete: self.action()?,
+            on_update: self.action()?,
+            columns: Vec::new(),
+            referenced_columns: Vec::new(),
+        };
+        for _ in 0..self.count()? {
+            let column: usize = self.narrow()?;
+            if column >= columns {
+                return Err(self.corrupt());
+            }
+            foreign_key.columns.push(column);
+            foreign_key.referenced_columns.push(self.text()?);
+        }
+        Ok(foreign_key)
+    }
+
+    fn check(&mut self) -> Result<CheckConstraint> {
+        Ok(CheckConstraint {
+            name: self.text()?,
+            expression: self.text()?,
+            enforced: self.number()? != 0,
+            columns: (0..self.count()?)
+                .map(|_| self.text())
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// The format's version, of which `known` is the newest one.
+    pub(crate) fn version(&mut self, known: u64) -> Result<u64> {
+        match self.number()? {
+            found if found > known => Err(TableError::CatalogTooNew { found, known }),
+            found => Ok(found),
+        }
+    }
+}
+
+/// The bytes of a definition.
+pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.number(FORMAT);
+    writer.number(definition.id);
+    writer.number(definition.columns.len() as u64);
+    definition
+        .columns
+        .iter()
+        .for_each(|column| writer.column(column));
+    writer.index(&definition.primary);
+    writer.number(definition.secondary.len() as u64);
+    definition
+        .secondary
+        .iter()
+        .for_each(|index| writer.index(index));
+    writer.number(u64::from(definition.collation.id()));
+    writer.text(&definition.comment);
+    writer.number(definition.overflow.map_or(0, |tree| tree.0 + 1));
+    writer.number(definition.auto_increment_start);
+    writer.number(definition.foreign_keys.len() as u64);
+    definition
+        .foreign_keys
+        .iter()
+        .for_each(|foreign_key| writer.foreign_key(foreign_key));
+    writer.number(definition.checks.len() as u64);
+    let checks = definition.checks.iter();
+    checks.for_each(|check| write_check(&mut writer, check));
+    writer.0
+}
+
+/// Reads a definition.
+///
+/// # Errors
+/// `CatalogTooNew`, or `Corrupt` if the bytes are not one.
+pub(crate) fn decode_definition(
+    bytes: &[u8],
+    database: &str,
+    name: &str,
+) -> Result<TableDefinition> {
+    let mut reader = Reader::new(bytes, name);
+    let version = reader.version(FORMAT)?;
+    let id = reader.number()?;
+    let columns: Vec<Column> = (0..reader.count()?)
+        .map(|_| reader.column())
+        .collect::<Result<_>>()?;
+    let primary = reader.index(columns.len())?;
+    let secondary = (0..reader.count()?)
+        .map(|_| reader.index(columns.len()))
+        .collect::<Result<_>>()?;
+    let collation = Collation::of_id(reader.number()?);
+    let width = columns.len();
+    let mut definition = TableDefinition {
+        id,
+        database: database.to_string(),
+        name: name.to_string(),
+        columns,
+        primary,
+        secondary,
+        collation: collation.ok_or_else(|| reader.corrupt())?,
+        comment: reader.text()?,
+        overflow: reader.number()?.checked_sub(1).map(TreeId),
+        auto_increment_start: reader.number()?,
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+    };
+    // Definitions of format 1 end here.
+    if version > 1 {
+        definition.foreign_keys = (0..reader.count()?)
+            .map(|_| reader.foreign_key(width))
+            .collect::<Result<_>>()?;
+    }
+    // And those of format 2 here.
+    if version > 2 {
+        definition.checks = (0..reader.count()?)
+            .map(|_| reader.check())
+            .collect::<Result<_>>()?;
+    }
+    Ok(definition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> TableDefinition {
+        let parse = |ty: &str| ColumnType::parse(ty).unwrap();
+        let mut id = Column::new("id", parse("bigint unsigned"), false);
+        id.auto_increment = true;
+        let mut name = Column::new("Näme", parse("varchar(20) collate utf8mb4_bin"), true);
+        name.default = Some(DefaultValue::Value(Value::Text("it's".into())));
+        name.comment = "who".into();
+        let mut price = Column::new("price", parse("decimal(38,2)"), false);
+        price.default = Some(DefaultValue::Value(Value::Decimal {
+            unscaled: -1,
+            scale: 2,
+        }));
+        let mut at = Column::new("at", parse("timestamp(3)"), false);
+        at.default = Some(DefaultValue::CurrentTimestamp);
+        at.on_update_current_timestamp = true;
+        let index = |id, name: &str, parts, primary| Index {
+            id,
+            name: name.into(),
+            parts,
+            unique: primary,
+            primary,
+            tree: TreeId(u64::from(id) + 100),
+            comment: String::new(),
+        };
+        let part = |column, prefix_length| IndexPart {
+            column,
+            prefix_length,
+            descending: column == 2,
+        };
+        TableDefinition {
+            id: 7,
+            database: "d".into(),
+            name: "t".into(),
+            columns: vec![id, name, price, at],
+            primary: index(0, "PRIMARY", vec![part(0, None)], true),
+            secondary: vec![index(3, "k", vec![part(1, Some(5)), part(2, None)], false)],
+            collation: Collation::Utf8mb4_general_ci,
+            comment: "a table".into(),
+            overflow: Some(TreeId(0)),
+            auto_increment_start: 10,
+            foreign_keys: vec![ForeignKey {
+                name: "fk".into(),
+                columns: vec![0],
+                referenced_database: "other".into(),
+                referenced_table: "parent".into(),
+                referenced_columns: vec!["id".into()],
+                on_delete: ReferentialAction::Cascade,
+                on_update: ReferentialAction::SetNull,
+            }],
+            checks: vec![CheckConstraint {
+                name: "t_chk_1".into(),
+                expression: "`price` > 0".into(),
+                columns: vec!["price".into()],
+                enforced: true,
+            }],
+        }
+    }
+
+    #[test]
+    fn definitions_read_back() {
+        let definition = definition();
+        let bytes = encode_definition(&definition);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+    }
+
+    #[test]
+    fn cut_definitions_are_corrupt_and_newer_ones_are_named() {
+        let mut bytes = encode_definition(&definition());
+        for length in 0..bytes.len() {
+            assert!(
+                decode_definition(&bytes[..length], "d", "t").is_err(),
+                "{length}"
+            );
+        }
+        bytes[0] = FORMAT as u8 + 1;
+        assert!(matches!(
+            decode_definition(&bytes, "d", "t"),
+            Err(TableError::CatalogTooNew { found: 4, known: 3 })
+        ));
+    }
+}

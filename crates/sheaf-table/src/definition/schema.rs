@@ -1,0 +1,241 @@
+//! What a table is: its columns, its indexes, and the trees that hold them.
+//!
+//! [`TableDefinition`] is immutable once a table is open; DDL makes a new one. Columns and indexes are found by name
+//! without regard to case, as in MySQL. [`CreateTable`] and [`IndexSpec`] are what a statement asks for, before the
+//! catalog has checked it and given out ids and trees.
+
+use sheaf_storage::TreeId;
+
+use crate::definition::check_constraint::{CheckConstraint, CheckSpec};
+use crate::definition::foreign_key::{ForeignKey, ForeignKeySpec};
+use crate::values::collation::Collation;
+use crate::values::types::ColumnType;
+use crate::values::value::Value;
+
+/// The name of every primary key.
+pub const PRIMARY: &str = "PRIMARY";
+/// The most characters of a name of a database, table, column or index.
+pub const MAX_NAME_CHARACTERS: usize = 64;
+/// The most columns of a table.
+pub const MAX_COLUMNS: usize = 1017;
+/// The most secondary indexes of a table.
+pub const MAX_INDEXES: usize = 64;
+/// The most parts of an index.
+pub const MAX_INDEX_PARTS: usize = 16;
+
+/// The value of a column that a statement does not give.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DefaultValue {
+    /// A constant, already of the column's type; `Value::Null` for DEFAULT NULL.
+    Value(Value),
+    /// DEFAULT CURRENT_TIMESTAMP (with the column's own fraction digits).
+    CurrentTimestamp,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    pub name: String,
+    pub ty: ColumnType,
+    pub nullable: bool,
+    /// `None`: a nullable column defaults to NULL, another must be given.
+    pub default: Option<DefaultValue>,
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update_current_timestamp: bool,
+    pub comment: String,
+}
+
+impl Column {
+    /// A column with a name, a type and nothing else.
+    pub fn new(name: impl Into<String>, ty: ColumnType, nullable: bool) -> Column {
+        Column {
+            name: name.into(),
+            ty,
+            nullable,
+            default: None,
+            auto_increment: false,
+            on_update_current_timestamp: false,
+            comment: String::new(),
+        }
+    }
+}
+
+/// One column, or the start of one, in an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPart {
+    /// Position in [`TableDefinition::columns`].
+    pub column: usize,
+    /// Only this many characters (bytes for byte strings) are in the index; `None`: all.
+    pub prefix_length: Option<u32>,
+    /// Declared DESC. Accepted and printed; stored ascending, because every scan runs both ways.
+    pub descending: bool,
+}
+
+/// An index: the primary key's clustered tree, or a secondary tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    /// Unique in its table, also among the dropped indexes that statistics still know; 0 for the primary key.
+    pub id: u32,
+    pub name: String,
+    /// In key order. Empty only for the primary index of a table with a hidden row id.
+    pub parts: Vec<IndexPart>,
+    pub unique: bool,
+    pub primary: bool,
+    pub tree: TreeId,
+    pub comment: String,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDefinition {
+    /// Unique among all tables there ever were.
+    pub id: u64,
+    pub database: String,
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// Without parts: the table has a hidden row id.
+    pub primary: Index,
+    pub secondary: Vec<Index>,
+    /// Collation of string columns that do not name one.
+    pub collation: Collation,
+    pub comment: String,
+    /// The tree of long values; `None` if no row can be too long for a page.
+    pub overflow: Option<TreeId>,
+    /// AUTO_INCREMENT = n of the CREATE TABLE: the least value to give out.
+    pub auto_increment_start: u64,
+    pub foreign_keys: Vec<ForeignKey>,
+    pub checks: Vec<CheckConstraint>,
+}
+
+impl TableDefinition {
+    /// Position of a column by name, without regard to case.
+    pub fn column_position(&self, name: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|column| same_name(&column.name, name))
+    }
+
+    /// True if rows are keyed by a hidden 8-byte row id.
+    pub fn has_hidden_row_id(&self) -> bool {
+        self.primary.parts.is_empty()
+    }
+
+    /// Position of a secondary index by name, without regard to case.
+    pub fn secondary_position(&self, name: &str) -> Option<usize> {
+        self.secondary
+            .iter()
+            .position(|index| same_name(&index.name, name))
+    }
+
+    /// The index of that name, PRIMARY included (only if it was declared).
+    pub fn index(&self, name: &str) -> Option<&Index> {
+        if same_name(name, PRIMARY) {
+            return (!self.has_hidden_row_id()).then_some(&self.primary);
+        }
+        self.secondary_position(name)
+            .map(|position| &self.secondary[position])
+    }
+
+    /// Declared indexes in MySQL's order: the primary key, unique indexes, the others.
+    pub fn indexes(&self) -> impl Iterator<Item = &Index> {
+        let unique = self.secondary.iter().filter(|index| index.unique);
+        let plain = self.secondary.iter().filter(|index| !index.unique);
+        (!self.has_hidden_row_id())
+            .then_some(&self.primary)
+            .into_iter()
+            .chain(unique)
+            .chain(plain)
+    }
+
+    /// True if a column depends on the session's time zone.
+    pub fn has_timestamp(&self) -> bool {
+        let is_timestamp = |column: &Column| matches!(column.ty, ColumnType::Timestamp { .. });
+        self.columns.iter().any(is_timestamp)
+    }
+
+    /// True if rows must be tested before they are written.
+    pub fn has_enforced_checks(&self) -> bool {
+        self.checks.iter().any(|check| check.enforced)
+    }
+
+    /// Position of the AUTO_INCREMENT column.
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.auto_increment)
+    }
+}
+
+/// Names of columns and indexes are equal without regard to case.
+pub fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// What CREATE TABLE asks for.
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    pub database: String,
+    pub name: String,
+    pub columns: Vec<Column>,
+    pub primary_key: Option<Vec<IndexPartSpec>>,
+    pub indexes: Vec<IndexSpec>,
+    pub collation: Collation,
+    pub comment: String,
+    pub auto_increment_start: u64,
+    pub foreign_keys: Vec<ForeignKeySpec>,
+    /// Parents must be there and fit (the variable `foreign_key_checks`).
+    pub check_foreign_keys: bool,
+    pub checks: Vec<CheckSpec>,
+}
+
+impl CreateTable {
+    /// A table of these columns without indexes and options.
+    pub fn new(
+        database: impl Into<String>,
+        name: impl Into<String>,
+        columns: Vec<Column>,
+    ) -> CreateTable {
+        CreateTable {
+            database: database.into(),
+            name: name.into(),
+            columns,
+            primary_key: None,
+            indexes: Vec::new(),
+            collation: Collation::default(),
+            comment: String::new(),
+            auto_increment_start: 1,
+            foreign_keys: Vec::new(),
+            check_foreign_keys: true,
+            checks: Vec::new(),
+        }
+    }
+}
+
+/// What KEY, UNIQUE KEY or CREATE INDEX asks for.
+#[derive(Debug, Clone)]
+pub struct IndexSpec {
+    /// `None`: named after the first column, with `_2`, `_3` ... if that is taken.
+    pub name: Option<String>,
+    pub parts: Vec<IndexPartSpec>,
+    pub unique: bool,
+    pub comment: String,
+}
+
+/// One part of an index by column name.
+#[derive(Debug, Clone)]
+pub struct IndexPartSpec {
+    pub column: String,
+    pub prefix_length: Option<u32>,
+    pub descending: bool,
+}
+
+impl IndexPartSpec {
+    /// A whole column, ascending.
+    pub fn column(name: impl Into<String>) -> IndexPartSpec {
+        IndexPartSpec {
+            column: name.into(),
+            prefix_length: None,
+            descending: false,
+        }
+    }
+}

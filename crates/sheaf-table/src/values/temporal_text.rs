@@ -1,0 +1,670 @@
+//! Reads dates and times as MySQL does, from text in its many forms and from numbers such as 20240229. Assignments and
+//! expressions both read them here, so that INSERT and CAST agree.
+//!
+//! ```text
+//!   2024-02-29   24/2/29   2024-02-29 12:30:00.5   2024-02-29T12.30        any punctuation separates
+//!   20240229   240229   20240229123000   20240229T123000                   digits alone: 4 of the year if 8, 14 or more
+//!   -838:59:59   2 10:11 (58:11:00)   10:11   101112   12 (seconds)        times
+//! ```
+//!
+//! Text behind a date or time is noticed and left: an assignment in strict mode makes an error of it, others a warning.
+//! The zero date `0000-00-00` is a value ([`ZERO_DATE`]); a date of which only some part is zero is not.
+//!
+//! Seconds are rounded to the digits that are asked for, once, from nine digits of the text.
+//!
+//! Reference: MySQL manual, "String and Numeric Literals in Date and Time Context".
+
+use crate::values::temporal::{
+    DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME, days_from_civil, days_in_month,
+};
+
+/// Why a text or number is no date or time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTemporal {
+    /// It is none.
+    Text,
+    /// A date with a month or day of 0, as 2024-00-10: one to MySQL without NO_ZERO_IN_DATE, and not to be had here.
+    ZeroInDate,
+    /// A time, but longer than 838:59:59.
+    TooLong,
+}
+
+use NotTemporal::{Text, TooLong, ZeroInDate};
+
+/// Nanoseconds of a second.
+const NANOS: i64 = 1_000_000_000;
+/// A text of a time that is as long may begin with a date.
+const SHORTEST_DATETIME: usize = 12;
+
+/// A date, with or without a time of day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DateTimeText {
+    days: i32,
+    nanos_of_day: i64,
+    /// A time of day was given, if only midnight.
+    pub has_time: bool,
+    /// Digits of the second's fraction, at most 6.
+    pub fraction_digits: u8,
+    /// Something other than spaces follows.
+    pub trailing: bool,
+}
+
+impl DateTimeText {
+    /// Microseconds since 1970, rounded to `digits` digits of a second's fraction.
+    ///
+    /// # Errors
+    /// `Text` if rounding leads out of the calendar.
+    pub fn micros(&self, digits: u8) -> Result<i64, NotTemporal> {
+        if self.days == ZERO_DATE {
+            return Ok(ZERO_DATETIME);
+        }
+        let micros = rounded(self.nanos_of_day, digits);
+        in_range(i64::from(self.days) * DAY + micros)
+    }
+}
+
+/// A length of time, or a time of day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeText {
+    negative: bool,
+    nanos: i64,
+    /// Digits of the second's fraction, at most 6.
+    pub fraction_digits: u8,
+    /// Something other than spaces follows.
+    pub trailing: bool,
+    /// The time was longer than 838:59:59, and is that.
+    pub is_cut: bool,
+}
+
+impl TimeText {
+    /// Signed microseconds, rounded to `digits` digits of a second's fraction.
+    pub fn micros(&self, digits: u8) -> i64 {
+        let size = rounded(self.nanos, digits).min(MAX_TIME);
+        if self.negative { -size } else { size }
+    }
+}
+
+/// Nanoseconds as microseconds, rounded to so many digits, halves up.
+fn rounded(nanos: i64, digits: u8) -> i64 {
+    let unit = 10i64.pow(9 - u32::from(digits.min(6)));
+    (nanos + unit / 2) / unit * unit / 1000
+}
+
+/// Reads a date with or without a time of day.
+///
+/// # Errors
+/// `Text` and `ZeroInDate`.
+pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
+    let mut input = Input::new(text);
+    let run = input.digits_ahead();
+    // Behind a year alone, a point separates.
+    let is_compact = match input.rest.get(run) {
+        None | Some(b'T') => true,
+        Some(b'.') => run > 4,
+        Some(_) => false,
+    };
+    let fields = match is_compact {
+        true => compact_fields(&mut input, run)?,
+        false => separated_fields(&mut input)?,
+    };
+    let Fields {
+        mut year,
+        year_digits,
+        month,
+        day,
+        clock,
+        has_time,
+    } = fields;
+    let [hour, minute, second] = clock;
+    let (mut nanos, mut fraction_digits) = (0, 0);
+    if has_time && input.eat(b'.') {
+        (nanos, fraction_digits) = input.fraction();
+    }
+    let trailing = !input.is_at_end();
+    let is_zero = [year, month, day, hour, minute, second] == [0; 6] && nanos == 0;
+    if year_digits == 2 && !is_zero {
+        year = if year < 70 { 2000 + year } else { 1900 + year };
+    }
+    if year > 9999 || month > 12 || day > 31 || hour > 23 || minute > 59 || second > 59 {
+        return Err(Text);
+    }
+    let seconds = i64::from(hour * 3600 + minute * 60 + second);
+    let days = match (month, day) {
+        _ if is_zero => ZERO_DATE,
+        (0, _) | (_, 0) => return Err(ZeroInDate),
+        (month, day) if day <= days_in_month(year as i32, month) => {
+            days_from_civil(year as i32, month, day)
+        }
+        _ => return Err(Text),
+    };
+    Ok(DateTimeText {
+        days,
+        nanos_of_day: seconds * NANOS + nanos,
+        has_time,
+        fraction_digits,
+        trailing,
+    })
+}
+
+/// Numbers of a date and a clock, before anybody has looked whether there is such a day.
+struct Fields {
+    year: u32,
+    year_digits: usize,
+    month: u32,
+    day: u32,
+    clock: [u32; 3],
+    has_time: bool,
+}
+
+/// `[YY]YYMMDD[[T]hh[mm[ss]]]`, of which the first `run` bytes are digits.
+fn compact_fields(input: &mut Input<'_>, run: usize) -> Result<Fields, NotTemporal> {
+    let year_digits = if run == 4 || run == 8 || run >= 14 {
+        4
+    } else {
+        2
+    };
+    let (year, month, day) = (
+        input.number(year_digits)?,
+        input.number(2)?,
+        input.number(2)?,
+    );
+    let mut clock = [0; 3];
+    let mut has_time = false;
+    // A T without a clock behind it is no part of the date.
+    if input.rest.first() == Some(&b'T') && input.rest.get(1).is_some_and(u8::is_ascii_digit) {
+        input.eat(b'T');
+    }
+    for part in &mut clock {
+        if input.digits_ahead() == 0 {
+            break;
+        }
+        *part = input.number(2)?;
+        has_time = true;
+    }
+    // The fraction of a day, or of a minute, is none.
+    if !has_time && input.rest.first() == Some(&b'.') {
+        return Err(Text);
+    }
+    Ok(Fields {
+        year,
+        year_digits,
+        month,
+        day,
+        clock,
+        has_time,
+    })
+}
+
+/// Fields with punctuation between them, and spaces or a T between date and clock.
+fn separated_fields(input: &mut Input<'_>) -> Result<Fields, NotTemporal> {
+    let year_digits = input.digits_ahead();
+    let year = input.number_of_any_length()?;
+    input.separators()?;
+    let month = input.number_of_any_length()?;
+    input.separators()?;
+    let day = input.number_of_any_length()?;
+    let mut fields = Fields {
+        year,
+        year_digits,
+        month,
+        day,
+        clock: [0; 3],
+        has_time: false,
+    };
+    if input.rest == b"T" {
+        input.rest = &[];
+    }
+    let before = input.rest;
+    if !input.eat(b'T') {
+        while input
+            .rest
+            .first()
+            .is_some_and(|byte| byte.is_ascii_punctuation() || is_space(*byte))
+        {
+            input.rest = &input.rest[1..];
+        }
+    }
+    if input.digits_ahead() == 0 || before.len() == input.rest.len() {
+        input.rest = before;
+        return Ok(fields);
+    }
+    fields.has_time = true;
+    for part in 0..3 {
+        let before = input.rest;
+        // Behind the seconds a point begins their fraction, and in front of them it separates.
+        if part > 0 && (input.separators().is_err() || input.digits_ahead() == 0) {
+            input.rest = before;
+            break;
+        }
+        fields.clock[part] = input.number_of_any_length()?;
+    }
+    Ok(fields)
+}
+
+/// Reads a number as YYMMDD, YYYYMMDD, YYMMDDHHMMSS or YYYYMMDDHHMMSS: microseconds since 1970, and whether it has a
+/// time of day.
+///
+/// # Errors
+/// `Text` and `ZeroInDate`.
+pub fn datetime_from_number(number: i128) -> Result<(i64, bool), NotTemporal> {
+    let full = match number {
+        0 => return Ok((ZERO_DATETIME, false)),
+        101..=691_231 => (number + 20_000_000) * 1_000_000,
+        700_101..=991_231 => (number + 19_000_000) * 1_000_000,
+        10_000_101..=99_991_231 => number * 1_000_000,
+        101_000_000..=691_231_235_959 => number + 20_000_000_000_000,
+        700_101_000_000..=991_231_235_959 => number + 19_000_000_000_000,
+        10_000_101_000_000..=99_991_231_235_959 => number,
+        _ => return Err(Text),
+    };
+    let field = |divisor: i128, modulus: i128| (full / divisor % modulus) as u32;
+    let (year, month, day) = (
+        field(10_000_000_000, 10_000),
+        field(100_000_000, 100),
+        field(1_000_000, 100),
+    );
+    let (hour, minute, second) = (field(10_000, 100), field(100, 100), field(1, 100));
+    if month > 12 || day > 31 || hour > 23 || minute > 59 || second > 59 {
+        return Err(Text);
+    }
+    if month == 0 || day == 0 {
+        return Err(ZeroInDate);
+    }
+    if day > days_in_month(year as i32, month) {
+        return Err(Text);
+    }
+    let seconds = i64::from(hour * 3600 + minute * 60 + second);
+    let days = i64::from(days_from_civil(year as i32, month, day));
+    let micros = in_range(days * DAY + seconds * SECOND)?;
+    Ok((micros, number >= 100_000_000))
+}
+
+/// Rounding may lead out of the calendar.
+fn in_range(micros: i64) -> Result<i64, NotTemporal> {
+    match micros.div_euclid(DAY) <= i64::from(MAX_DATE) {
+        true => Ok(micros),
+        false => Err(Text),
+    }
+}
+
+/// Reads `[-][D ]HH[:MM[:SS[.fraction]]]`, `[-]HHMMSS[.fraction]` or the time of day of a datetime.
+///
+/// # Errors
+/// `Text`.
+pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
+    let mut input = Input::new(text);
+    let negative = input.rest.first() == Some(&b'-');
+    if negative || input.rest.first() == Some(&b'+') {
+        input.rest = &input.rest[1..];
+    } else if input.rest.len() >= SHORTEST_DATETIME
+        && let Some(time) = time_of_datetime(&input)?
+    {
+        return Ok(time);
+    }
+    let first = input.long_number()?;
+    let mut parts = [first, 0, 0];
+    let behind_first = input.rest;
+    while input.rest.first().is_some_and(|byte| is_space(*byte)) {
+        input.rest = &input.rest[1..];
+    }
+    let has_days = input.rest.len() < behind_first.len() && input.digits_ahead() > 0;
+    if has_days {
+        parts[0] = 24 * first + u64::from(input.number_of_any_length()?);
+        clock_parts(&mut input, &mut parts)?;
+    } else {
+        input.rest = behind_first;
+        if !clock_parts(&mut input, &mut parts)? {
+            parts = [first / 10_000, first / 100 % 100, first % 100];
+        }
+    }
+    let [hours, minutes, seconds] = parts;
+    let (mut nanos, mut fraction_digits) = (0, 0);
+    if input.eat(b'.') {
+        (nanos, fraction_digits) = input.fraction();
+    }
+    // What %g makes of a number.
+    if let [b'e' | b'E', b'0'..=b'9' | b'+' | b'-', ..] = input.rest {
+        return Err(Text);
+    }
+    if minutes > 59 || seconds > 59 {
+        return Err(Text);
+    }
+    let seconds = hours * 3600 + minutes * 60 + seconds;
+    let longest = (MAX_TIME / SECOND) as u64;
+    let is_cut = seconds > longest || (seconds == longest && nanos > 0);
+    let nanos = match is_cut {
+        true => MAX_TIME * 1000,
+        false => seconds as i64 * NANOS + nanos,
+    };
+    Ok(TimeText {
+        negative,
+        nanos,
+        fraction_digits,
+        trailing: !input.is_at_end(),
+        is_cut,
+    })
+}
+
+/// `:MM[:SS]` behind the hours; false: there is no colon with a digit.
+fn clock_parts(input: &mut Input<'_>, parts: &mut [u64; 3]) -> Result<bool, NotTemporal> {
+    for (n, part) in parts.iter_mut().enumerate().skip(1) {
+        let is_next =
+            input.rest.first() == Some(&b':') && input.rest.get(1).is_some_and(u8::is_ascii_digit);
+        if !is_next {
+            return Ok(n > 1);
+        }
+        input.eat(b':');
+        *part = input.number_of_any_length()?.into();
+    }
+    Ok(true)
+}
+
+/// The time of day of a text that begins with a date; `None` if it does not, or has nothing else.
+fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> {
+    let run = input.digits_ahead();
+    let behind = input.rest.get(run);
+    let is_apart = input.rest.iter().any(|byte| matches!(byte, b' ' | b'T'));
+    let may_be = run >= SHORTEST_DATETIME || matches!(behind, Some(b'-' | b'/' | b'T'));
+    if !may_be || !(is_apart || run >= SHORTEST_DATETIME) {
+        return Ok(None);
+    }
+    let text = std::str::from_utf8(input.rest).map_err(|_| Text)?;
+    let read = read_datetime(text)?;
+    Ok(read.has_time.then_some(TimeText {
+        negative: false,
+        nanos: read.nanos_of_day,
+        fraction_digits: read.fraction_digits,
+        trailing: read.trailing,
+        is_cut: false,
+    }))
+}
+
+/// Reads a number as HHMMSS: signed microseconds.
+///
+/// # Errors
+/// `Text`, and `TooLong` beyond 838:59:59.
+pub fn time_from_number(number: i128) -> Result<i64, NotTemporal> {
+    let size = u64::try_from(number.unsigned_abs()).map_err(|_| Text)?;
+    if size >= 10_000_000_000 {
+        // Too many digits for a time: a datetime of which the time of day is taken.
+        return datetime_from_number(number).map(|(micros, _)| micros.rem_euclid(DAY));
+    }
+    let (hours, minutes, seconds) = (size / 10_000, size / 100 % 100, size % 100);
+    if minutes > 59 || seconds > 59 {
+        return Err(Text);
+    }
+    let micros = (hours * 3600 + minutes * 60 + seconds) as i64 * SECOND;
+    if micros > MAX_TIME {
+        return Err(TooLong);
+    }
+    Ok(if number < 0 { -micros } else { micros })
+}
+
+/// Rounds a point in time to `digits` digits of a second's fraction, halves up.
+pub fn round_datetime(micros: i64, digits: u8) -> i64 {
+    let unit = 10i64.pow(6 - u32::from(digits.min(6)));
+    (micros + unit / 2).div_euclid(unit) * unit
+}
+
+/// Rounds a length of time to `digits` digits of a second's fraction, halves away from zero.
+pub fn round_time(micros: i64, digits: u8) -> i64 {
+    round_datetime(micros.abs(), digits) * micros.signum()
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
+}
+
+/// What is left to read.
+struct Input<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    /// Without spaces around it.
+    fn new(text: &'a str) -> Input<'a> {
+        let mut rest = text.as_bytes();
+        while let [first, behind @ ..] = rest
+            && is_space(*first)
+        {
+            rest = behind;
+        }
+        while let [before @ .., last] = rest
+            && is_space(*last)
+        {
+            rest = before;
+        }
+        Input { rest }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn digits_ahead(&self) -> usize {
+        let digits = self.rest.iter();
+        digits.take_while(|byte| byte.is_ascii_digit()).count()
+    }
+
+    /// One to `most` digits.
+    fn number(&mut self, most: usize) -> Result<u32, NotTemporal> {
+        self.number_of(self.digits_ahead().min(most))
+    }
+
+    /// All digits that come next. More than nine make no part of a date or time.
+    fn number_of_any_length(&mut self) -> Result<u32, NotTemporal> {
+        self.number_of(self.digits_ahead())
+    }
+
+    /// As many hours as fit nowhere.
+    fn long_number(&mut self) -> Result<u64, NotTemporal> {
+        let count = self.digits_ahead();
+        if count == 0 || count > 12 {
+            return Err(Text);
+        }
+        let (number, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        Ok(number
+            .iter()
+            .fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+    }
+
+    fn number_of(&mut self, count: usize) -> Result<u32, NotTemporal> {
+        if count == 0 || count > 9 {
+            return Err(Text);
+        }
+        let (number, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        Ok(number
+            .iter()
+            .fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.rest.first() == Some(&byte);
+        if found {
+            self.rest = &self.rest[1..];
+        }
+        found
+    }
+
+    /// Any punctuation separates fields, and any number of it.
+    fn separators(&mut self) -> Result<(), NotTemporal> {
+        let length = self.rest.iter();
+        let length = length
+            .take_while(|byte| byte.is_ascii_punctuation())
+            .count();
+        self.rest = &self.rest[length..];
+        match length {
+            0 => Err(Text),
+            _ => Ok(()),
+        }
+    }
+
+    /// The digits behind a point: nanoseconds, and how many digits there were, up to 6.
+    fn fraction(&mut self) -> (i64, u8) {
+        let count = self.digits_ahead();
+        let (digits, rest) = self.rest.split_at(count);
+        self.rest = rest;
+        let kept = &digits[..count.min(9)];
+        let number = kept
+            .iter()
+            .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        let nanos = number * 10i64.pow(9 - kept.len() as u32);
+        (nanos, count.min(6) as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::temporal::{write_datetime, write_time};
+
+    fn datetime(text: &str, digits: u8) -> Option<String> {
+        let read = read_datetime(text).ok()?;
+        let mut out = String::new();
+        write_datetime(&mut out, read.micros(digits).ok()?, digits).unwrap();
+        out.push_str(if read.trailing { " ..." } else { "" });
+        Some(out)
+    }
+
+    fn time(text: &str, digits: u8) -> Option<String> {
+        let read = read_time(text).ok()?;
+        let mut out = String::new();
+        write_time(&mut out, read.micros(digits), digits).unwrap();
+        out.push_str(if read.trailing { " ..." } else { "" });
+        Some(out)
+    }
+
+    #[test]
+    fn datetimes_are_read_in_all_of_mysqls_forms() {
+        for (text, expected) in [
+            ("2024-02-29", "2024-02-29 00:00:00"),
+            ("2024-2-9", "2024-02-09 00:00:00"),
+            ("24-02-09", "2024-02-09 00:00:00"),
+            ("70-01-01", "1970-01-01 00:00:00"),
+            ("124-02-09", "0124-02-09 00:00:00"),
+            ("4-02-09", "0004-02-09 00:00:00"),
+            ("2024/02^09", "2024-02-09 00:00:00"),
+            ("20240209", "2024-02-09 00:00:00"),
+            ("240209", "2024-02-09 00:00:00"),
+            ("10102", "2010-10-02 00:00:00"),
+            ("20240209101112", "2024-02-09 10:11:12"),
+            ("20240209T101112", "2024-02-09 10:11:12"),
+            ("240209T101112", "2024-02-09 10:11:12"),
+            ("240209101112", "2024-02-09 10:11:12"),
+            ("2402091011", "2024-02-09 10:11:00"),
+            (" 2024-02-09  10:11:12 ", "2024-02-09 10:11:12"),
+            ("2024-02-09\t", "2024-02-09 00:00:00"),
+            ("2024-02-09T10:11:12", "2024-02-09 10:11:12"),
+            ("2024-02-09 10:11", "2024-02-09 10:11:00"),
+            ("2024-02-09 10.11.12", "2024-02-09 10:11:12"),
+            ("2024-02-09 10", "2024-02-09 10:00:00"),
+            ("2024-02-09-10-11-12", "2024-02-09 10:11:12"),
+            ("2024-12-31 23:59:59.5", "2025-01-01 00:00:00"),
+            ("1969-12-31 23:59:59.4", "1969-12-31 23:59:59"),
+            ("2024-02-09 10:11:12.", "2024-02-09 10:11:12"),
+            ("0000-00-00", "0000-00-00 00:00:00"),
+            ("00-00-00 00:00:00", "0000-00-00 00:00:00"),
+            ("00000000000000", "0000-00-00 00:00:00"),
+            ("2024-01-01x", "2024-01-01 00:00:00 ..."),
+            ("2024-01-01 x", "2024-01-01 00:00:00 ..."),
+            ("2024-01-01T", "2024-01-01 00:00:00"),
+            ("2024.02.09", "2024-02-09 00:00:00"),
+            ("0000-00-00x", "0000-00-00 00:00:00 ..."),
+            ("2024-01-01 10:11:12:13", "2024-01-01 10:11:12 ..."),
+            ("2024-01-01 10 : 11", "2024-01-01 10:00:00 ..."),
+        ] {
+            assert_eq!(datetime(text, 0).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(
+            datetime("2024-02-09 10:11:12.3456785", 6).unwrap(),
+            "2024-02-09 10:11:12.345679"
+        );
+        assert_eq!(
+            datetime("20240209101112.5", 1).unwrap(),
+            "2024-02-09 10:11:12.5"
+        );
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused() {
+        for text in [
+            "",
+            "abc",
+            "2024",
+            "2024-02-30",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-01-01 24:00:00",
+            "2024-01-01 10:60:00",
+            "9999-12-31 23:59:59.9",
+            "2024-01",
+            "2024 -01-01",
+            "20240229.5",
+            "20240230",
+            "2024010110111",
+        ] {
+            assert_eq!(datetime(text, 0), None, "{text}");
+        }
+        for text in ["2024-00-10", "2024-01-00", "0000-00-01"] {
+            assert_eq!(read_datetime(text), Err(ZeroInDate), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_dates_too() {
+        for (number, expected) in [
+            (20240229, "2024-02-29 00:00:00"),
+            (240229, "2024-02-29 00:00:00"),
+            (700101, "1970-01-01 00:00:00"),
+            (20240229101112, "2024-02-29 10:11:12"),
+            (0, "0000-00-00 00:00:00"),
+        ] {
+            let mut out = String::new();
+            write_datetime(&mut out, datetime_from_number(number).unwrap().0, 0).unwrap();
+            assert_eq!(out, expected);
+        }
+        for number in [100, -1, 20240230, 20241301, 99991232] {
+            assert_eq!(datetime_from_number(number), Err(Text), "{number}");
+        }
+        assert_eq!(datetime_from_number(20240010), Err(ZeroInDate));
+    }
+
+    #[test]
+    fn times_are_read_in_all_of_mysqls_forms() {
+        for (text, expected) in [
+            ("10:11:12", "10:11:12"),
+            ("-10:11:12", "-10:11:12"),
+            ("+10:11:12", "10:11:12"),
+            ("10:11", "10:11:00"),
+            ("10:11.5", "10:11:01"),
+            ("2 10:11", "58:11:00"),
+            ("2 10", "58:00:00"),
+            ("101112", "10:11:12"),
+            ("1112", "00:11:12"),
+            ("12", "00:00:12"),
+            ("838:59:59", "838:59:59"),
+            ("839:00:00", "838:59:59"),
+            ("2402091011", "838:59:59"),
+            ("10:11:12.6", "10:11:13"),
+            ("2024-02-09 10:11:12", "10:11:12"),
+            ("2024-02-09T10:11:12", "10:11:12"),
+            ("20240209101112", "10:11:12"),
+            ("10:11:12x", "10:11:12 ..."),
+            ("10:", "00:00:10 ..."),
+            ("10 x", "00:00:10 ..."),
+        ] {
+            assert_eq!(time(text, 0).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["", "x", "10:60", "1070", "-", "1e5"] {
+            assert_eq!(time(text, 0), None, "{text}");
+        }
+        assert!(read_time("-839:00:00").is_ok_and(|time| time.is_cut));
+        assert_eq!(
+            time_from_number(-101112),
+            Ok(-(10 * 3600 + 11 * 60 + 12) * SECOND)
+        );
+        assert_eq!(time_from_number(8_390_000), Err(TooLong));
+    }
+}

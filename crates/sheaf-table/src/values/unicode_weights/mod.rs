@@ -1,0 +1,217 @@
+//! Primary weights of the Unicode Collation Algorithm in versions 4.0.0 and 5.2.0, and the sort keys of the collations
+//! `utf8mb4_unicode_ci` and `utf8mb4_unicode_520_ci` that are made of them.
+//!
+//! The newer collation `utf8mb4_0900_ai_ci` takes its weights from ICU (see `collation.rs`). These two are older than
+//! what ICU has: in 4.0.0 `æ`, `ø` and `ł` are letters of their own, in 5.2.0 they are `ae`, `o` and `l`. So their
+//! weights are kept as tables, made from Unicode's default table of each version (`allkeys.txt`), as MySQL uses it:
+//! contractions are left out, and of 4.0.0 all characters beyond the Basic Multilingual Plane are equal.
+//!
+//! A table says the characters that have no implicit weight, ascending. Numbers are LEB128 varints:
+//!
+//! ```text
+//!   characters skipped | number of weights | each weight less the one before it, zigzag
+//! ```
+//!
+//! The collations are PAD SPACE. A key is built as those of `utf8mb4_bin` are, so that it has the same ends and
+//! prefixes: the weight of a space is 0x20, weights below it are one byte and follow [`PAD_BELOW`], and weights above
+//! it are two bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave
+//! no trace.
+
+use std::sync::OnceLock;
+
+use crate::values::collation::{PAD_BELOW, PAD_END};
+
+/// Which table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    V400,
+    V520,
+}
+
+/// Weights up to here are those of controls and spaces.
+const FIRST_WEIGHT: u16 = 0x0201;
+/// The first two-byte code's first byte.
+const FIRST_LONG: u8 = b' ' + 1;
+/// Values of the second byte of a code: 0x02 to 0xFF.
+const SECOND_BYTES: u16 = 254;
+/// Between the weights of tables and those of the second half of an implicit one lies nothing.
+const IMPLICIT_SECOND: u16 = 0x8000;
+/// Where the codes of implicit weights begin.
+const IMPLICIT_CODE: u16 = 0x5000;
+
+/// The weights of one version.
+pub(crate) struct Weights {
+    /// For each block of 256 characters: where the weights of each begin, and the end. `None`: all are implicit.
+    blocks: Vec<Option<Box<Block>>>,
+    weights: Vec<u16>,
+    /// That of a space.
+    space: u16,
+    /// Characters beyond the Basic Multilingual Plane have this weight; `None`: their own.
+    beyond: Option<u16>,
+}
+
+struct Block {
+    /// Position in `weights` and number; [`IMPLICIT`] instead of a number: not in the table.
+    entries: [(u32, u8); 256],
+}
+
+/// The number of weights of a character that is not in the table.
+const IMPLICIT: u8 = u8::MAX;
+
+impl Weights {
+    pub(crate) fn of(version: Version) -> &'static Weights {
+        static V400: OnceLock<Weights> = OnceLock::new();
+        static V520: OnceLock<Weights> = OnceLock::new();
+        match version {
+            Version::V400 => V400.get_or_init(|| {
+                // Behind all others.
+                Weights::read(include_bytes!("uca_400.bin"), Some(0xFFFD))
+            }),
+            Version::V520 => {
+                V520.get_or_init(|| Weights::read(include_bytes!("uca_520.bin"), None))
+            }
+        }
+    }
+
+    fn read(bytes: &[u8], beyond: Option<u16>) -> Weights {
+        let mut rest = bytes;
+        let mut number = || {
+            let mut value = 0u32;
+            let mut shift = 0;
+            while let Some((byte, behind)) = rest.split_first() {
+                rest = behind;
+                value |= u32::from(byte & 0x7F) << shift;
+                shift += 7;
+                if *byte < 0x80 {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        let mut blocks: Vec<Option<Box<Block>>> = Vec::new();
+        let mut weights = Vec::new();
+        let (mut character, mut weight) = (0u32, 0i32);
+        while let (Some(skipped), Some(count)) = (number(), number()) {
+            character += skipped;
+            let (block, at) = (character as usize / 256, character as usize % 256);
+            if blocks.len() <= block {
+                blocks.resize_with(block + 1, || None);
+            }
+            let block = blocks[block].get_or_insert_with(|| {
+                Box::new(Block {
+                    entries: [(0, IMPLICIT); 256],
+                })
+            });
+            block.entries[at] = (weights.len() as u32, count as u8);
+            for _ in 0..count {
+                let difference = number().unwrap_or_default();
+                weight += (difference >> 1) as i32 ^ -((difference & 1) as i32);
+                weights.push(weight as u16);
+            }
+            character += 1;
+        }
+        let mut table = Weights {
+            blocks,
+            weights,
+            space: 0,
+            beyond,
+        };
+        table.space = table.each(' ').0[0];
+        table
+    }
+
+    /// The weights of a character: those of the table, or the two of an implicit one.
+    fn each(&self, character: char) -> (&[u16], [u16; 2]) {
+        const NONE: [u16; 2] = [0, 0];
+        let code = character as u32;
+        if let (0x1_0000.., Some(weight)) = (code, &self.beyond) {
+            return (std::slice::from_ref(weight), NONE);
+        }
+        let block = self.blocks.get(code as usize / 256);
+        if let Some(Some(block)) = block {
+            let (start, count) = block.entries[code as usize % 256];
+            if count != IMPLICIT {
+                let start = start as usize;
+                return (&self.weights[start..start + usize::from(count)], NONE);
+            }
+        }
+        let base = match code {
+            0x3400..=0x4DB5 => 0xFB80,
+            0x4E00..=0x9FA5 => 0xFB40,
+            _ => 0xFBC0,
+        };
+        let first = base + (code >> 15) as u16;
+        (&[], [first, (code & 0x7FFF) as u16 | IMPLICIT_SECOND])
+    }
+
+    /// Appends the key of the first `limit` weights of a text.
+    pub(crate) fn key_into(&self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
+        let (mut spaces, mut count) = (0, 0);
+        key.reserve(2 * text.len() + 1);
+        'text: for character in text.chars() {
+            let (listed, implicit) = self.each(character);
+            let implicit = implicit.iter().filter(|weight| **weight != 0);
+            for weight in listed.iter().chain(implicit) {
+                if count == limit {
+                    break 'text;
+                }
+                count += 1;
+                if *weight == self.space {
+                    spaces += 1;
+                    continue;
+                }
+                if *weight < self.space {
+                    key.push(PAD_BELOW);
+                }
+                key.resize(key.len() + spaces, b' ');
+                spaces = 0;
+                self.push(*weight, key);
+            }
+        }
+        key.push(PAD_END);
+        count
+    }
+
+    /// Appends the code of a weight other than that of a space.
+    fn push(&self, weight: u16, key: &mut Vec<u8>) {
+        if weight < self.space {
+            key.push((weight - FIRST_WEIGHT) as u8 + 2);
+            return;
+        }
+        let number = match weight.checked_sub(IMPLICIT_SECOND) {
+            Some(number) => number + IMPLICIT_CODE,
+            None => weight - self.space,
+        };
+        key.push(FIRST_LONG + (number / SECOND_BYTES) as u8);
+        key.push(2 + (number % SECOND_BYTES) as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_the_order_of_weights_and_hold_no_end() {
+        for version in [Version::V400, Version::V520] {
+            let table = Weights::of(version);
+            let largest = table
+                .weights
+                .iter()
+                .filter(|weight| **weight < IMPLICIT_SECOND);
+            assert!(largest.max() < Some(&IMPLICIT_CODE.saturating_add(table.space)));
+            let mut before = Vec::new();
+            for weight in (FIRST_WEIGHT..0x5000).chain(IMPLICIT_SECOND..=u16::MAX) {
+                if weight == table.space {
+                    before = vec![b' '];
+                    continue;
+                }
+                let mut code = Vec::new();
+                table.push(weight, &mut code);
+                assert!(before < code, "{weight:04X}");
+                assert!(code.iter().all(|byte| *byte > PAD_END), "{weight:04X}");
+                before = code;
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One value of a column, or a literal on its way to one.
+//!
+//! A [`Value`] is the form in which single values travel: rows to insert, defaults, bounds of key ranges, parameters.
+//! Scans never build values; they copy from row and key bytes (see [`crate::codec::row_codec`] and [`crate::codec::key_codec`]).
+
+use std::cmp::Ordering;
+use std::fmt::{self, Write};
+
+use crate::values::float_text::{push_double, push_float};
+use crate::values::temporal;
+use crate::values::types::ColumnType;
+
+/// A single SQL value. Values of a column are in the column's own variant:
+/// BOOL and signed integers `Int`, unsigned integers `UInt`, character types `Text`, byte strings `Bytes`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Value {
+    #[default]
+    Null,
+    Int(i64),
+    UInt(u64),
+    /// `unscaled` / 10^`scale`.
+    Decimal {
+        unscaled: i128,
+        scale: u8,
+    },
+    Float(f32),
+    Double(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+    /// Days since 1970-01-01. [`temporal::ZERO_DATE`] is 0000-00-00.
+    Date(i32),
+    /// Microseconds, signed.
+    Time(i64),
+    /// Microseconds since 1970-01-01 00:00:00 on the wall clock, no zone.
+    DateTime(i64),
+    /// Microseconds since 1970-01-01 00:00:00 UTC.
+    Timestamp(i64),
+    /// 1901 to 2155, or 0.
+    Year(u16),
+    /// 1-based number of the label; 0 is the empty error value.
+    Enum(u16),
+}
+
+impl Value {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// True for the number zero.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Value::Decimal { unscaled, .. } => *unscaled == 0,
+            Value::Float(number) => *number == 0.0,
+            Value::Double(number) => *number == 0.0,
+            value => value.as_i128() == Some(0),
+        }
+    }
+
+    /// The value of an integer-like variant.
+    pub fn as_i128(&self) -> Option<i128> {
+        match self {
+            Value::Int(v) => Some(i128::from(*v)),
+            Value::UInt(v) => Some(i128::from(*v)),
+            Value::Year(v) | Value::Enum(v) => Some(i128::from(*v)),
+            _ => None,
+        }
+    }
+
+    /// Order of two values of the same variant with NULL first; texts compare bytewise (collations are the business of
+    /// [`crate::values::collation::Collation::compare`]). `None` when the variants differ.
+    pub fn compare_same_type(&self, other: &Value) -> Option<Ordering> {
+        Some(match (self, other) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) => Ordering::Less,
+            (_, Value::Null) => Ordering::Greater,
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
+            (
+                Value::Decimal {
+                    unscaled: a,
+                    scale: x,
+                },
+                Value::Decimal {
+                    unscaled: b,
+                    scale: y,
+                },
+            ) if x == y => a.cmp(b),
+            (Value::Float(a), Value::Float(b)) => a.partial_cmp(b)?,
+            (Value::Double(a), Value::Double(b)) => a.partial_cmp(b)?,
+            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
+            (Value::Date(a), Value::Date(b)) => a.cmp(b),
+            (Value::Time(a), Value::Time(b)) => a.cmp(b),
+            (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
+            (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
+            (Value::Year(a), Value::Year(b)) => a.cmp(b),
+            (Value::Enum(a), Value::Enum(b)) => a.cmp(b),
+            _ => return None,
+        })
+    }
+}
+
+/// The text that MySQL shows for the value, without quotes: `1.50`, `2024-02-29`, `-838:59:59`. Fractions of a second are
+/// shown only where they are not zero. An ENUM shows its number, because its labels are with the column.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("NULL"),
+            Value::Int(v) => write!(f, "{v}"),
+            Value::UInt(v) => write!(f, "{v}"),
+            Value::Decimal { unscaled, scale } => f.write_str(&decimal_text(*unscaled, *scale)),
+            Value::Float(v) => f.write_str(&written(|out| push_float(*v, out))),
+            Value::Double(v) => f.write_str(&written(|out| push_double(*v, out))),
+            Value::Text(v) => f.write_str(v),
+            Value::Bytes(v) => f.write_str(&String::from_utf8_lossy(v)),
+            Value::Date(days) => temporal::write_date(f, *days),
+            Value::Time(micros) => temporal::write_time(f, *micros, fraction_digits(*micros)),
+            Value::DateTime(micros) | Value::Timestamp(micros) => {
+                temporal::write_datetime(f, *micros, fraction_digits(*micros))
+            }
+            Value::Year(year) => write!(f, "{year:04}"),
+            Value::Enum(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits.
+pub fn column_text(ty: &ColumnType, value: &Value) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = match (value, ty) {
+        (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
+            let label = usize::from(*number)
+                .checked_sub(1)
+                .and_then(|position| labels.get(position));
+            text.write_str(label.map_or("", String::as_str))
+        }
+        (Value::Time(micros), ty) => temporal::write_time(&mut text, *micros, ty.fraction_digits()),
+        (Value::DateTime(micros) | Value::Timestamp(micros), ty) => {
+            temporal::write_datetime(&mut text, *micros, ty.fraction_digits())
+        }
+        (value, _) => write!(text, "{value}"),
+    };
+    text
+}
+
+fn fraction_digits(micros: i64) -> u8 {
+    if micros % 1_000_000 == 0 { 0 } else { 6 }
+}
+
+/// `unscaled` / 10^`scale` with exactly `scale` digits after the point.
+pub fn decimal_text(unscaled: i128, scale: u8) -> String {
+    let digits = unscaled.unsigned_abs().to_string();
+    let scale = usize::from(scale);
+    let sign = if unscaled < 0 { "-" } else { "" };
+    if scale == 0 {
+        return format!("{sign}{digits}");
+    }
+    let padded = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - scale);
+    format!("{sign}{whole}.{fraction}")
+}
+
+fn written(append: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    append(&mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_mysql_prints_them() {
+        assert_eq!(
+            Value::Decimal {
+                unscaled: -5,
+                scale: 2
+            }
+            .to_string(),
+            "-0.05"
+        );
+        assert_eq!(
+            Value::Decimal {
+                unscaled: 12345,
+                scale: 2
+            }
+            .to_string(),
+            "123.45"
+        );
+        assert_eq!(Value::Double(1e15).to_string(), "1e15");
+        assert_eq!(Value::Double(0.1).to_string(), "0.1");
+        assert_eq!(Value::Float(0.1).to_string(), "0.1");
+        assert_eq!(Value::Float(1_234_567.9).to_string(), "1234570");
+        assert_eq!(
+            Value::Double(1_234_567_890_123_456.8).to_string(),
+            "1234567890123456.8"
+        );
+        assert_eq!(Value::Date(0).to_string(), "1970-01-01");
+        assert_eq!(
+            Value::DateTime(-1).to_string(),
+            "1969-12-31 23:59:59.999999"
+        );
+        assert_eq!(Value::Time(-3_020_399_000_000).to_string(), "-838:59:59");
+    }
+}
