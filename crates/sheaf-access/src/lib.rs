@@ -17,39 +17,15 @@
 //! No method holds a page latch when it returns, allocates per row, or counts per row in shared memory.
 
 mod arrow_types;
-mod batch_assembler;
+mod batch;
 mod budget;
-mod byte_strings;
 pub mod cancel;
-mod clustered_scan;
-mod columns;
 mod condition;
 mod counters;
-mod encoded;
-mod entry_rows;
 mod error;
-mod index_condition;
-mod index_entries;
-mod index_merge;
-mod index_range_scan;
-mod jump_walk;
-mod key_buffer;
-mod key_condition;
-mod key_filter;
-mod key_windows;
-mod keyed_join;
-mod materialize;
-mod multi_range_read;
-mod range_cursor;
-mod row_block;
-mod row_condition;
-mod scan;
-mod seen_table;
-mod spec;
-mod split;
+mod method;
 mod tally;
-mod verdict_memo;
-mod words;
+mod walk;
 
 pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
@@ -60,11 +36,11 @@ pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
 pub use counters::{Counter, ScanMetrics, SessionCounters};
 pub use error::{AccessError, Result};
-pub use key_filter::{KeyFilter, PartInterval};
-pub use keyed_join::KeyedLookup;
-pub use scan::Scan;
-pub use spec::{
+pub use method::keyed_join::KeyedLookup;
+pub use method::scan::Scan;
+pub use method::spec::{
     DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, FirstOf, IndexRef, KeyedLookupSpec,
     MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys,
 };
-pub use split::split_ranges;
+pub use method::split::split_ranges;
+pub use walk::key_filter::{KeyFilter, PartInterval};

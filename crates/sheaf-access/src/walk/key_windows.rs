@@ -13,11 +13,11 @@
 
 use sheaf_storage::{LOOK_AHEAD_KEYS, Tree};
 
-use crate::byte_strings::ByteStrings;
 use crate::cancel::CancelFlag;
 use crate::counters::ScanMetrics;
 use crate::error::Result;
-use crate::key_buffer::KeyBuffer;
+use crate::walk::byte_strings::ByteStrings;
+use crate::walk::key_buffer::KeyBuffer;
 
 /// Keys whose leaves are looked up in the page table to learn whether a buffer's pages are resident.
 const RESIDENCY_SAMPLE: usize = 128;

@@ -2,13 +2,15 @@
 
 use sheaf_table::{Collation, ColumnType, RowView, Table, Value};
 
-use crate::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
+use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
+use crate::condition::encoded::{
+    BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
+};
+use crate::condition::verdict_memo::VerdictMemo;
+use crate::condition::words::{load_little, load_little_wide, ordered_float};
 use crate::condition::{CompareOp, EncodedCondition};
-use crate::encoded::{BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain};
 use crate::error::{AccessError, Result};
-use crate::seen_table::SeenTable;
-use crate::verdict_memo::VerdictMemo;
-use crate::words::{load_little, load_little_wide, ordered_float};
+use crate::walk::seen_table::SeenTable;
 
 /// A condition on rows.
 pub(crate) struct RowCondition {

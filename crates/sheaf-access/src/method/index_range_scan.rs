@@ -3,9 +3,9 @@
 //! *Covering*: the index holds all columns that are asked for, so the entries themselves are delivered and the clustered
 //! tree is not touched. It wins over a clustered scan nearly always: entries are smaller than rows.
 //!
-//! *With lookups*: each entry that passes the [index condition](crate::index_condition) leads to its row, either one by
+//! *With lookups*: each entry that passes the [index condition](crate::batch::index_condition) leads to its row, either one by
 //! one as they come (the order of the index is kept, and a LIMIT stops early) or through a
-//! [multi-range read](crate::multi_range_read). It wins when few entries match.
+//! [multi-range read](crate::method::multi_range_read). It wins when few entries match.
 //!
 //! Counts: `Handler_read_key` per range, `Handler_read_next` (or `_prev`) per entry that passed the index condition.
 
@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
 
-use crate::batch_assembler::TaggedBatch;
+use crate::batch::batch_assembler::TaggedBatch;
+use crate::batch::entry_rows::{EntryRows, EntrySource};
 use crate::cancel::CancelFlag;
-use crate::entry_rows::{EntryRows, EntrySource};
 use crate::error::Result;
-use crate::index_entries::EntryBlock;
-use crate::jump_walk::JumpWalk;
-use crate::range_cursor::RangeCursor;
-use crate::spec::ScanSpec;
+use crate::method::spec::ScanSpec;
 use crate::tally::Tally;
+use crate::walk::index_entries::EntryBlock;
+use crate::walk::jump_walk::JumpWalk;
+use crate::walk::range_cursor::RangeCursor;
 
 /// A running scan of a secondary index.
 pub(crate) struct IndexRangeScan {

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange};
 
-use crate::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, Rows, TaggedBatch};
-use crate::byte_strings::ByteStrings;
+use crate::batch::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, Rows, TaggedBatch};
+use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
-use crate::columns::Source;
+use crate::condition::columns::Source;
 use crate::error::Result;
-use crate::jump_walk::JumpWalk;
-use crate::range_cursor::{RangeCursor, is_point};
-use crate::row_block::RowBlock;
-use crate::seen_table::SeenTable;
-use crate::spec::ScanSpec;
+use crate::method::spec::ScanSpec;
 use crate::tally::Tally;
+use crate::walk::byte_strings::ByteStrings;
+use crate::walk::jump_walk::JumpWalk;
+use crate::walk::range_cursor::{RangeCursor, is_point};
+use crate::walk::seen_table::SeenTable;
 
 /// A running clustered scan.
 pub(crate) struct ClusteredScan {

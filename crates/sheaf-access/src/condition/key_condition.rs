@@ -5,13 +5,15 @@
 
 use sheaf_table::{KeyLayout, KeyPart, PartKind, Table, Value, ValueRef};
 
-use crate::columns::{ColumnSource, NumberKind, Place, Source};
+use crate::condition::columns::{ColumnSource, NumberKind, Place, Source};
+use crate::condition::encoded::{
+    BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
+};
+use crate::condition::row_condition::{mismatch, non_null, number};
+use crate::condition::words::load_big;
 use crate::condition::{CompareOp, EncodedCondition};
-use crate::encoded::{BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain};
 use crate::error::{AccessError, Result};
-use crate::index_entries::EntryBlock;
-use crate::row_condition::{mismatch, non_null, number};
-use crate::words::load_big;
+use crate::walk::index_entries::EntryBlock;
 
 /// A condition on the entries of one secondary index.
 pub(crate) struct KeyCondition {

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, LOOK_AHEAD_KEYS, PointReader};
 use sheaf_table::Table;
 
-use crate::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
-use crate::byte_strings::ByteStrings;
+use crate::batch::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
+use crate::batch::index_condition::IndexCondition;
+use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
-use crate::columns::Source;
 use crate::condition::Condition;
+use crate::condition::columns::Source;
 use crate::error::{AccessError, Result};
-use crate::index_condition::IndexCondition;
-use crate::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
-use crate::key_buffer::KeyBuffer;
-use crate::multi_range_read::MultiRangeRead;
-use crate::row_block::RowBlock;
-use crate::seen_table::SeenTable;
-use crate::spec::{Fetch, KeyedLookupSpec, ScanSpec};
+use crate::method::multi_range_read::MultiRangeRead;
+use crate::method::spec::{Fetch, KeyedLookupSpec, ScanSpec};
 use crate::tally::Tally;
+use crate::walk::byte_strings::ByteStrings;
+use crate::walk::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
+use crate::walk::key_buffer::KeyBuffer;
+use crate::walk::seen_table::SeenTable;
 
 /// Gives index entries.
 pub(crate) trait EntrySource {

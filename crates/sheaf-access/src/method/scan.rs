@@ -8,12 +8,12 @@ use sheaf_storage::{KeyRange, Tree};
 
 use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
-use crate::clustered_scan::ClusteredScan;
 use crate::counters::{ScanMetrics, SessionCounters};
 use crate::error::Result;
-use crate::index_merge::IndexMerge;
-use crate::index_range_scan::IndexRangeScan;
-use crate::spec::{IndexRef, ScanSpec};
+use crate::method::clustered_scan::ClusteredScan;
+use crate::method::index_merge::IndexMerge;
+use crate::method::index_range_scan::IndexRangeScan;
+use crate::method::spec::{IndexRef, ScanSpec};
 use crate::tally::Tally;
 
 /// A running scan. Holds no latch between calls, so it may be dropped or left waiting at any time.

@@ -8,6 +8,22 @@
 //! Three-valued logic: a condition accepts a row only if it is *true*. Comparing with NULL is unknown, and unknown
 //! is not true. As there is no NOT here (the planner moves it into the operators), AND and OR of "is true" give the
 //! same answer as three-valued AND and OR would.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`columns`] | where a condition or a projection finds a column |
+//! | [`encoded`] | from constants to compares |
+//! | [`key_condition`] | tests on the parts of keys |
+//! | [`row_condition`] | tests on the bytes of rows |
+//! | [`verdict_memo`] | how a string condition judged the last few strings |
+//! | [`words`] | fixed-width fields as words |
+
+pub(crate) mod columns;
+pub(crate) mod encoded;
+pub(crate) mod key_condition;
+pub(crate) mod row_condition;
+pub(crate) mod verdict_memo;
+pub(crate) mod words;
 
 use std::any::Any;
 use std::fmt;

@@ -3,7 +3,7 @@
 //! `a = 1 OR b = 2` with an index on each of the columns is neither's range, and `a = 1 AND b = 2` is more than either
 //! knows. Here each index is walked for its own condition; the primary keys are collected, sorted, and kept once
 //! (union) or if every index has them (intersection); the rows are then read in primary key order by a
-//! [multi-range read](crate::multi_range_read), and tested for the whole condition.
+//! [multi-range read](crate::method::multi_range_read), and tested for the whole condition.
 //!
 //! ```text
 //!   index a   [range] -> 7 3 9 --.
@@ -26,22 +26,22 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, Tree};
 use sheaf_table::Table;
 
-use crate::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
-use crate::byte_strings::ByteStrings;
+use crate::batch::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
+use crate::batch::entry_rows::EntrySource;
+use crate::batch::index_condition::IndexCondition;
+use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
-use crate::columns::Source;
-use crate::entry_rows::EntrySource;
+use crate::condition::columns::Source;
 use crate::error::Result;
-use crate::index_condition::IndexCondition;
-use crate::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
-use crate::jump_walk::JumpWalk;
-use crate::key_buffer::KeyBuffer;
-use crate::multi_range_read::MultiRangeRead;
-use crate::range_cursor::RangeCursor;
-use crate::row_block::RowBlock;
-use crate::seen_table::SeenTable;
-use crate::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
+use crate::method::multi_range_read::MultiRangeRead;
+use crate::method::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
 use crate::tally::Tally;
+use crate::walk::byte_strings::ByteStrings;
+use crate::walk::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
+use crate::walk::jump_walk::JumpWalk;
+use crate::walk::key_buffer::KeyBuffer;
+use crate::walk::range_cursor::RangeCursor;
+use crate::walk::seen_table::SeenTable;
 
 /// The buffer of a merge holds at least so many bytes of keys, whatever is asked for: each pass then gets on.
 const MIN_BUFFER_BYTES: usize = 64 << 10;

@@ -25,20 +25,20 @@ use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
 use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, PointReader, ReadAhead, Tree};
 
-use crate::batch_assembler::{BatchAssembler, TaggedBatch};
+use crate::batch::batch_assembler::{BatchAssembler, TaggedBatch};
+use crate::batch::entry_rows::{EntryRows, EntrySource};
+use crate::batch::row_block::RowBlock;
 use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
-use crate::columns::Source;
+use crate::condition::columns::Source;
 use crate::counters::{ScanMetrics, SessionCounters};
-use crate::entry_rows::{EntryRows, EntrySource};
 use crate::error::Result;
-use crate::index_entries::{EntryBlock, fixed_key_bytes};
-use crate::key_buffer::KeyBuffer;
-use crate::key_windows::{KeyWindows, sample_is_resident};
-use crate::row_block::RowBlock;
-use crate::seen_table::SeenTable;
-use crate::spec::{IndexRef, KeyedLookupSpec};
+use crate::method::spec::{IndexRef, KeyedLookupSpec};
 use crate::tally::Tally;
+use crate::walk::index_entries::{EntryBlock, fixed_key_bytes};
+use crate::walk::key_buffer::KeyBuffer;
+use crate::walk::key_windows::{KeyWindows, sample_is_resident};
+use crate::walk::seen_table::SeenTable;
 
 /// Entries after which a block of them is worked off.
 const BLOCK_ENTRIES: usize = 1024;

@@ -1,0 +1,21 @@
+//! The access methods, and what the planner asks of them.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`spec`] | what the planner asks for: plain data, shared by all workers of one scan |
+//! | [`scan`] | one worker's part of a scan, whatever the method |
+//! | [`split`] | splitting a scan for parallel workers |
+//! | [`clustered_scan`] | rows in primary key order |
+//! | [`index_range_scan`] | ranges of a secondary index |
+//! | [`multi_range_read`] | rows for many primary keys, in primary key order |
+//! | [`index_merge`] | rows that several indexes lead to |
+//! | [`keyed_join`] | the inner side of a join through an index |
+
+pub(crate) mod clustered_scan;
+pub(crate) mod index_merge;
+pub(crate) mod index_range_scan;
+pub(crate) mod keyed_join;
+pub(crate) mod multi_range_read;
+pub(crate) mod scan;
+pub(crate) mod spec;
+pub(crate) mod split;
