@@ -9,43 +9,22 @@
 //! which CPUs.
 
 pub mod aggregates;
-pub mod apply_exec;
-pub mod batch_condition;
-pub mod bounded_expr;
-pub mod bounded_projection;
-pub mod checked_rows;
 pub mod collation;
-pub mod detached_exec;
 pub mod error;
 pub mod functions;
-pub mod grace_join;
 pub mod group_keys;
 pub mod hints;
-mod input_handed_on;
-pub mod interruptible_exec;
-mod kept_table;
-mod key_encoder;
-pub mod keyed_join_exec;
-pub mod less_order_exec;
-pub mod lookup_record;
-pub mod lookup_switch;
-pub mod measuring_exec;
+pub mod keyed_join;
 pub mod memory_consumers;
 mod memory_pool;
+pub mod operator;
 pub mod plan_size;
-pub mod recursion_limit_exec;
-pub mod regret_exec;
 pub mod runtime;
-pub mod scan_exec;
-pub mod shared_exec;
-mod spill_files;
 pub mod table_source;
-pub mod thread_placement;
 pub mod typing;
-pub mod values_exec;
 
 pub use error::ExecError;
 pub use hints::{IndexHints, TableHints};
+pub use runtime::thread_placement::ThreadPlacement;
 pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
 pub use table_source::{MemoryTableSource, SheafTableSource, WorkTableSource};
-pub use thread_placement::ThreadPlacement;

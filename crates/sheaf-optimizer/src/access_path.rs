@@ -15,8 +15,8 @@ use sheaf_access::{
     ColumnsCondition, Condition, EncodedCondition, Fetch, FirstOf, IndexRef, ScanSpec, SortKeys,
     clustered_key_position, split_ranges,
 };
-use sheaf_exec::batch_condition::ExprCondition;
-use sheaf_exec::scan_exec::{ScanExec, ScanOrder, access_error};
+use sheaf_exec::operator::batch_condition::ExprCondition;
+use sheaf_exec::operator::scan_exec::{ScanExec, ScanOrder, access_error};
 use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::KeyLayout;
 

@@ -19,7 +19,7 @@ use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
-use sheaf_exec::less_order_exec::without_order;
+use sheaf_exec::operator::less_order_exec::without_order;
 
 use crate::bounded_regret::{Doubted, Expectation};
 use crate::cost::grouping::grouping_us;

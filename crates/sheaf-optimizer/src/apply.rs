@@ -2,7 +2,7 @@
 //!
 //! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they
 //! would do wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each
-//! combination of the values that it is correlated by ([`sheaf_exec::apply_exec`]):
+//! combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
@@ -32,7 +32,7 @@ use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::SheafTableSource;
-use sheaf_exec::apply_exec::Subplans;
+use sheaf_exec::operator::apply_exec::Subplans;
 use sheaf_exec::typing::{
     as_values, is_pulled_up, outer_columns_of, schema_of_operands, without_or_null,
 };

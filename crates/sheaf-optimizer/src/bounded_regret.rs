@@ -31,7 +31,7 @@ use datafusion_expr::LogicalPlan;
 use datafusion_physical_expr::LexOrdering;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Budget, IndexRef, Prices};
-use sheaf_exec::regret_exec::{Allowance, RegretExec};
+use sheaf_exec::operator::regret_exec::{Allowance, RegretExec};
 
 use crate::PlannerContext;
 use crate::access_path::AccessPath;

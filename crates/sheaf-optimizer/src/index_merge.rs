@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use datafusion_common::Result;
 use sheaf_access::{Fetch, IndexRef, MergeInput, MergeKind, MergeSpec, cancel};
-use sheaf_exec::scan_exec::access_error;
+use sheaf_exec::operator::scan_exec::access_error;
 
 use crate::PlannerContext;
 use crate::access_path::{AccessPath, order_direction};

@@ -21,7 +21,7 @@ use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::{Expr, ExprSchemable};
 use datafusion_physical_plan::ExecutionPlanProperties;
 use sheaf_access::cancel;
-use sheaf_exec::scan_exec::access_error;
+use sheaf_exec::operator::scan_exec::access_error;
 
 use crate::PlannerContext;
 use crate::connection::{Connection, Connections, is_connected};

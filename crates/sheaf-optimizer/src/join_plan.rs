@@ -25,8 +25,8 @@ use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
-use sheaf_exec::keyed_join_exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
-use sheaf_exec::less_order_exec::{in_streamed_order, without_constants, without_order};
+use sheaf_exec::keyed_join::exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::operator::less_order_exec::{in_streamed_order, without_constants, without_order};
 
 use crate::bounded_regret::Risk;
 use crate::connection::{Connections, Equality, equalities};

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
-use sheaf_exec::keyed_join_exec::OUTER_BYTES_PER_KEY_BYTE;
+use sheaf_exec::keyed_join::exec::OUTER_BYTES_PER_KEY_BYTE;
 use sheaf_table::ColumnType;
 
 use crate::PlannerContext;

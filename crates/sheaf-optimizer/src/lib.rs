@@ -95,7 +95,7 @@ use datafusion_common::Result;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_access::{CancelFlag, SessionCounters};
-use sheaf_exec::measuring_exec::measure;
+use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
 use explain_tree::Shown;

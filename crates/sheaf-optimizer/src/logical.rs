@@ -37,9 +37,9 @@ use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::runtime::planning_options;
-use sheaf_exec::scan_exec::access_error;
 use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;

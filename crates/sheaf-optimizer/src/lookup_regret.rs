@@ -14,7 +14,7 @@
 //! ```
 //!
 //! So if the most outer rows that may come, by what is certain of the tables before, could cost more than [`WORTHWHILE`]
-//! times the other way, and the table fits in memory, the join [goes on with the table](sheaf_exec::lookup_switch) once its
+//! times the other way, and the table fits in memory, the join [goes on with the table](sheaf_exec::keyed_join::lookup_switch) once its
 //! lookups have spent the limit. Nothing is planned for that but the scan of the table, whose path the search for the join
 //! order has found already.
 
@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use datafusion_common::{Result, internal_err};
 use datafusion_physical_expr::expressions::Column;
-use sheaf_exec::keyed_join_exec::KeyColumn;
-use sheaf_exec::lookup_switch::LookupSwitch;
+use sheaf_exec::keyed_join::exec::KeyColumn;
+use sheaf_exec::keyed_join::lookup_switch::LookupSwitch;
 
 use crate::bounded_regret::{LEAST_US, WORTHWHILE};
 use crate::cost::hash_join::{hash_build_us, hash_probe_us};

@@ -15,7 +15,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
-use sheaf_exec::less_order_exec::LessOrderExec;
+use sheaf_exec::operator::less_order_exec::LessOrderExec;
 
 use crate::connection::Equality;
 use crate::explain::ExplainRow;

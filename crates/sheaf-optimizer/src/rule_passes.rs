@@ -27,8 +27,8 @@ use datafusion_optimizer::optimizer::ApplyOrder;
 use datafusion_optimizer::{OptimizerConfig, OptimizerRule};
 use sheaf_access::cancel;
 use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::{check_plan_size, expression_nodes};
-use sheaf_exec::scan_exec::access_error;
 
 /// Nodes of the expressions of a plan's node that it may come to have while rules are applied, unless it has nearly as
 /// many from the start.

@@ -27,8 +27,8 @@ use datafusion_expr::utils::{split_binary, split_conjunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, Volatility};
 use datafusion_physical_expr::create_physical_expr;
 use sheaf_access::{BatchCondition, arrow_type};
-use sheaf_exec::batch_condition::ExprCondition;
 use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_exec::operator::batch_condition::ExprCondition;
 use sheaf_table::{ColumnEstimator, ColumnType, PartBounds, Table, Value};
 
 use crate::column_set::{ColumnSet, Interval};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sheaf_exec::shared_exec::MAX_KEPT_BYTES;
+use sheaf_exec::operator::shared_exec::MAX_KEPT_BYTES;
 
 use crate::cost::CostConstants;
 

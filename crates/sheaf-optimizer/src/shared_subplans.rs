@@ -31,10 +31,10 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use sheaf_exec::keyed_join_exec::KeyedJoinExec;
-use sheaf_exec::regret_exec::RegretExec;
-use sheaf_exec::scan_exec::ScanExec;
-use sheaf_exec::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable};
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::operator::regret_exec::RegretExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
+use sheaf_exec::operator::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable};
 
 use crate::PlannerContext;
 use crate::json::{Json, Object};

@@ -14,7 +14,7 @@ use datafusion_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion_expr::logical_plan::{InvariantLevel, Subquery, check_subquery_expr};
 use datafusion_expr::{Expr, LogicalPlan};
 use sheaf_access::cancel;
-use sheaf_exec::scan_exec::access_error;
+use sheaf_exec::operator::scan_exec::access_error;
 
 /// Subqueries inside of each other that are left to DataFusion's check.
 const MAX_DEPTH: usize = 4;

@@ -15,7 +15,7 @@ use datafusion_expr::utils::split_conjunction;
 use datafusion_expr::{Expr, TableScan};
 use sheaf_access::{IndexRef, cancel};
 use sheaf_exec::SheafTableSource;
-use sheaf_exec::scan_exec::access_error;
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_storage::KeyRange;
 use sheaf_table::{PRIMARY, Table};
 

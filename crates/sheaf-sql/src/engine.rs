@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use sheaf_access::SessionCounters;
-use sheaf_exec::{QueryRuntime, RuntimeOptions, thread_placement};
+use sheaf_exec::runtime::thread_placement;
+use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, Privileges};

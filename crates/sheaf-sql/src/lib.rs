@@ -78,5 +78,5 @@ pub use session::{
     Encryption, PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo,
     UnfinishedCommit, status_flags,
 };
-pub use sheaf_exec::thread_placement::go_where_the_process_began;
+pub use sheaf_exec::runtime::thread_placement::go_where_the_process_began;
 pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser, query};

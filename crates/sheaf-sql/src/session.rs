@@ -16,7 +16,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
 use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_exec::thread_placement;
+use sheaf_exec::runtime::thread_placement;
 use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
 
 use crate::accounts::Rights;

@@ -32,11 +32,11 @@ use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use sheaf_access::{Fetch, IndexRef, MergeKind};
-use sheaf_exec::apply_exec::ApplyExec;
-use sheaf_exec::keyed_join_exec::KeyedJoinExec;
-use sheaf_exec::lookup_record::LookupRecord;
-use sheaf_exec::regret_exec::RegretExec;
-use sheaf_exec::scan_exec::ScanExec;
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::keyed_join::lookup_record::LookupRecord;
+use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::regret_exec::RegretExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction, TreeId,
 };

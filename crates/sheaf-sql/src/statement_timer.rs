@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sheaf_exec::thread_placement;
+use sheaf_exec::runtime::thread_placement;
 
 use crate::session_handle::SessionHandle;
 

@@ -36,7 +36,7 @@ use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
 use crate::functions::{as_function, call};
 use crate::group_keys::has_doubtful_keys;
-use crate::scan_exec::access_error;
+use crate::operator::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.

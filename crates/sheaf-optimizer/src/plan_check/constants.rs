@@ -20,7 +20,7 @@ use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use sheaf_exec::keyed_join_exec::KeyedJoinExec;
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 
 use super::structure::Join;
 

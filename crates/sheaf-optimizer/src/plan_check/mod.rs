@@ -14,7 +14,7 @@
 //! | a column may be NULL where its input may, and on the other side of an outer join | [`structure`] |
 //!
 //! What only a defect of an operator itself would break, values that are NULL against its promise or in the wrong
-//! order, [`sheaf_exec::checked_rows`] looks for in builds with debug assertions.
+//! order, [`sheaf_exec::operator::checked_rows`] looks for in builds with debug assertions.
 
 mod constants;
 mod promise;

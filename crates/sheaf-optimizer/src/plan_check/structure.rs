@@ -19,8 +19,8 @@ use datafusion_physical_plan::repartition::RepartitionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
-use sheaf_exec::keyed_join_exec::{KeyedJoinExec, KeyedJoinType};
-use sheaf_exec::regret_exec::RegretExec;
+use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::operator::regret_exec::RegretExec;
 
 use super::contradiction;
 

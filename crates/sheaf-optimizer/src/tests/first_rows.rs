@@ -1,8 +1,8 @@
 //! Joins below a LIMIT: that they stop early, in the right order, and that their rows are right.
 
-use sheaf_exec::keyed_join_exec::KeyedJoinExec;
-use sheaf_exec::regret_exec::RegretExec;
-use sheaf_exec::scan_exec::ScanExec;
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::operator::regret_exec::RegretExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::Random;
 use sheaf_table::Value;
 

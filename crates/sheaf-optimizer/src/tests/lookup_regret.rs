@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::ExecError;
-use sheaf_exec::keyed_join_exec::KeyedJoinExec;
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_storage::Random;
 use sheaf_table::Value;
 

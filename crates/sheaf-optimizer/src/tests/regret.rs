@@ -1,6 +1,6 @@
 //! Plans that are given up for others: when that happens, and that the rows are right wherever it does.
 
-use sheaf_exec::regret_exec::RegretExec;
+use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_storage::Random;
 use sheaf_table::Value;
 
@@ -64,7 +64,7 @@ fn a_walk_that_meets_its_matches_too_late_is_given_up() {
     let ids: Vec<i64> = far.text().lines().map(first_number).collect();
     assert_eq!(ids, (380..400).rev().collect::<Vec<_>>());
     // The walk saw a part of the table only.
-    let examined = metric::<sheaf_exec::scan_exec::ScanExec>(&far.plan, "rows_examined");
+    let examined = metric::<sheaf_exec::operator::scan_exec::ScanExec>(&far.plan, "rows_examined");
     assert!(examined < 16_000, "{examined}");
 
     // The same plan where the estimate is right.

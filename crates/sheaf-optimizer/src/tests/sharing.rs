@@ -1,6 +1,6 @@
 //! What a plan has several times: that it runs once, and that the rows are right whether it does or not.
 
-use sheaf_exec::scan_exec::ScanExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::Random;
 use sheaf_table::Value;
 

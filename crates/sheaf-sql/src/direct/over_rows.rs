@@ -26,7 +26,7 @@ use datafusion_common::{Column, DFSchema, DataFusionError, ScalarValue, TableRef
 use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::MemoryTableSource;
-use sheaf_exec::values_exec::ValuesExec;
+use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
 use sheaf_storage::ReadView;

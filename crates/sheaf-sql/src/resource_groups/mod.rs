@@ -18,7 +18,8 @@ mod statements;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sheaf_exec::{QueryRuntime, ThreadPlacement, thread_placement};
+use sheaf_exec::runtime::thread_placement;
+use sheaf_exec::{QueryRuntime, ThreadPlacement};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind};
 
 use crate::engine::Engine;

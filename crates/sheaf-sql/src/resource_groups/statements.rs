@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sheaf_exec::thread_placement;
+use sheaf_exec::runtime::thread_placement;
 use sheaf_table::cpu_set::MAX_CPUS;
 use sheaf_table::resource_group::{MAX_CPU_RANGES, MAX_RESOURCE_GROUPS};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableError};

@@ -17,7 +17,7 @@ use futures::{StreamExt, stream};
 
 use super::build::Grant;
 use super::lock;
-use crate::input_handed_on::input_handed_on;
+use crate::operator::input_handed_on::input_handed_on;
 
 /// Rows that can be read once.
 pub(super) struct SourceExec {

@@ -48,7 +48,7 @@ use datafusion_physical_plan::{
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, TryStreamExt};
 
-use crate::shared_exec::SharedExec;
+use crate::operator::shared_exec::SharedExec;
 use build::{Build, Held};
 use pairs::Pairs;
 use source::{InContextExec, SourceExec};

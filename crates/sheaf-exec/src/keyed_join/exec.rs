@@ -15,7 +15,7 @@
 //! its middle. Within a round keys are still sorted and pages asked for ahead.
 //!
 //! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a table in
-//! memory](crate::lookup_switch), between two rounds.
+//! memory](crate::keyed_join::lookup_switch), between two rounds.
 //!
 //! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in order,
 //! by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
@@ -51,13 +51,15 @@ use sheaf_access::{
 };
 use sheaf_storage::Tree;
 
-use crate::kept_table::KeptRows;
-pub use crate::key_encoder::KeyColumn;
-use crate::key_encoder::KeyEncoder;
-use crate::lookup_record::LookupRecord;
-use crate::lookup_switch::{LookupSwitch, Making, SharedSwitch, SwitchWatch, SwitchingJoin};
-use crate::scan_exec::{ScanCounts, access_error};
-use crate::shared_exec::is_repeatable;
+use crate::keyed_join::kept_table::KeptRows;
+pub use crate::keyed_join::key_encoder::KeyColumn;
+use crate::keyed_join::key_encoder::KeyEncoder;
+use crate::keyed_join::lookup_record::LookupRecord;
+use crate::keyed_join::lookup_switch::{
+    LookupSwitch, Making, SharedSwitch, SwitchWatch, SwitchingJoin,
+};
+use crate::operator::scan_exec::{ScanCounts, access_error};
+use crate::operator::shared_exec::is_repeatable;
 
 /// Outer rows of a round may take this many times the memory of its keys (`buffer_bytes`).
 pub const OUTER_BYTES_PER_KEY_BYTE: usize = 16;

@@ -16,7 +16,15 @@
 //!
 //! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill
 //! [divide it fairly](crate::memory_pool); the others fail with an error that names the biggest consumers. They
-//! spill to the storage's [temporary files](crate::spill_files).
+//! spill to the storage's [temporary files](crate::runtime::spill_files).
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`spill_files`] | the files that operators spill to |
+//! | [`thread_placement`] | the CPUs and the priority of threads |
+
+pub(crate) mod spill_files;
+pub mod thread_placement;
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -37,11 +45,11 @@ use sheaf_access::CancelFlag;
 use sheaf_storage::TempSpace;
 use tokio::sync::mpsc;
 
-use crate::checked_rows::CheckedRows;
 use crate::error::ExecError;
 use crate::memory_pool::QueryMemoryPool;
-use crate::spill_files::SpillFiles;
-use crate::thread_placement::ThreadPlacement;
+use crate::operator::checked_rows::CheckedRows;
+use crate::runtime::spill_files::SpillFiles;
+use crate::runtime::thread_placement::ThreadPlacement;
 
 /// Batches that wait between the plan and its reader.
 const CHANNEL_BATCHES: usize = 2;

@@ -18,8 +18,8 @@ use sheaf_storage::TempSpace;
 
 use super::*;
 use crate::ExecError;
+use crate::operator::values_exec::ValuesExec;
 use crate::runtime::{QueryRuntime, RuntimeOptions};
-use crate::values_exec::ValuesExec;
 
 /// Enough for two or three of sixteen parts.
 const LITTLE: usize = 2 << 20;

@@ -10,7 +10,7 @@ use datafusion_common::cast::as_boolean_array;
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{AccessError, BatchCondition};
 
-use crate::shared_exec::is_repeatable;
+use crate::operator::shared_exec::is_repeatable;
 
 /// A boolean expression whose column numbers are positions in the batch it is given.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! What comes out is put together again, so this helps where the long texts are something in between. Where they are
-//! the result, [`crate::bounded_projection`] hands them on in smaller batches.
+//! the result, [`crate::operator::bounded_projection`] hands them on in smaller batches.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -23,8 +23,8 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::CancelFlag;
 
-use crate::input_handed_on::input_handed_on;
-use crate::scan_exec::access_error;
+use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::scan_exec::access_error;
 
 /// Puts an [`InterruptibleExec`] above each operator that combines inputs.
 pub fn make_interruptible(

@@ -36,7 +36,7 @@ use sheaf_access::CancelFlag;
 use sheaf_table::Table;
 
 use crate::functions::EvaluationError;
-use crate::scan_exec::access_error;
+use crate::operator::scan_exec::access_error;
 
 /// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
 const MAX_KNOWN_BYTES: usize = 4 << 20;

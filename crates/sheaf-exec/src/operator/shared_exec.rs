@@ -40,7 +40,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 
-use crate::scan_exec::with_schema;
+use crate::operator::scan_exec::with_schema;
 
 /// Bytes of rows that are kept, at most.
 pub const MAX_KEPT_BYTES: usize = 32 << 20;

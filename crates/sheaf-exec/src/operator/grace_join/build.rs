@@ -22,7 +22,7 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
 use super::lock;
-use crate::detached_exec::gathered;
+use crate::operator::detached_exec::gathered;
 
 /// Bytes that a join gets whatever is left, so that it gets on.
 const LEAST_BYTES: usize = 512 << 10;

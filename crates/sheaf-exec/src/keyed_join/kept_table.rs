@@ -1,5 +1,5 @@
 //! The rows of a table in memory, found by the keys of an index: what a keyed join goes on with when lookups have cost too
-//! much ([`crate::lookup_switch`]).
+//! much ([`crate::keyed_join::lookup_switch`]).
 //!
 //! ```text
 //!   slots (open addressing)      keys, each once        rows with the key
@@ -20,7 +20,7 @@ use datafusion_common::Result;
 use datafusion_common::hash_utils::RandomState;
 use datafusion_execution::memory_pool::MemoryReservation;
 
-use crate::key_encoder::KeyEncoder;
+use crate::keyed_join::key_encoder::KeyEncoder;
 
 /// Bytes that a table may take, whatever is allowed: positions are 32 bits.
 const MAX_BYTES: usize = 1 << 30;

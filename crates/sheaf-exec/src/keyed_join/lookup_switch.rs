@@ -11,7 +11,7 @@
 //!
 //! **Why the rows are right.** A keyed join treats each outer row by itself. Those that were looked up are done with, and the
 //! others have not been begun; both find the rows of one view that have their key and pass the conditions. Unlike
-//! [`RegretExec`](crate::regret_exec) nothing is held back and nothing runs again.
+//! [`RegretExec`](crate::operator::regret_exec) nothing is held back and nothing runs again.
 //!
 //! **What it costs.** The limit and the other way, about twice the other way, however many outer rows come. (Ski rental.)
 //!
@@ -42,9 +42,9 @@ use sheaf_access::{
 use sheaf_storage::ThreadPageWork;
 use sheaf_table::Table;
 
-use crate::kept_table::{Kept, KeptTable, KeptTableBuilder};
-use crate::key_encoder::{KeyColumn, KeyEncoder};
-use crate::scan_exec::{ScanExec, ScanOrder, access_error};
+use crate::keyed_join::kept_table::{Kept, KeptTable, KeptTableBuilder};
+use crate::keyed_join::key_encoder::{KeyColumn, KeyEncoder};
+use crate::operator::scan_exec::{ScanExec, ScanOrder, access_error};
 
 /// The metrics of the join that are about the switch.
 pub const SWITCH_METRICS: [&str; 4] = ["switches", "refused", "spent_us", "switched_after_us"];

@@ -15,7 +15,7 @@ use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::functions::error::EvaluationError;
-use crate::shared_exec::is_repeatable;
+use crate::operator::shared_exec::is_repeatable;
 
 /// What a plan promises of its rows, and the last of them so far.
 pub struct CheckedRows {

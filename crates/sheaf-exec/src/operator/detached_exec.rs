@@ -28,7 +28,7 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::input_handed_on::input_handed_on;
+use crate::operator::input_handed_on::input_handed_on;
 
 /// How many times the bytes that a batch uses it may hold on to.
 const MOST_HELD: usize = 2;

@@ -26,10 +26,10 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
-use crate::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
 use crate::functions::EvaluationError;
 use crate::functions::limits::ResultLimits;
-use crate::input_handed_on::input_handed_on;
+use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
+use crate::operator::input_handed_on::input_handed_on;
 
 /// A single row may take this many times what a batch is to take.
 const PARTS_OF_ROW: usize = 4;

@@ -1,0 +1,37 @@
+//! Operators that are not DataFusion's, and wrappers around those that are.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`scan_exec`] | the leaf of a plan: one access method over one table |
+//! | [`values_exec`] | rows that are known when the plan is built |
+//! | [`apply_exec`] | a correlated subquery that runs for each row |
+//! | [`grace_join`] | a hash join whose build side need not fit in memory |
+//! | [`shared_exec`] | a part of a plan that is read in several places runs once |
+//! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
+//! | [`recursion_limit_exec`] | where an endless recursion ends |
+//! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
+//! | [`bounded_expr`] | expressions of that kind |
+//! | [`detached_exec`] | batches with buffers of their own |
+//! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
+//! | [`interruptible_exec`] | where a plan can be stopped between its leaves and its root |
+//! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
+//! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
+//! | [`input_handed_on`] | what operators say that hand on the batches of their input |
+//! | [`batch_condition`] | a condition over a batch, for the access methods |
+
+pub mod apply_exec;
+pub mod batch_condition;
+pub mod bounded_expr;
+pub mod bounded_projection;
+pub mod checked_rows;
+pub mod detached_exec;
+pub mod grace_join;
+pub(crate) mod input_handed_on;
+pub mod interruptible_exec;
+pub mod less_order_exec;
+pub mod measuring_exec;
+pub mod recursion_limit_exec;
+pub mod regret_exec;
+pub mod scan_exec;
+pub mod shared_exec;
+pub mod values_exec;
