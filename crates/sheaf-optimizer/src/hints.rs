@@ -26,8 +26,8 @@ use sheaf_exec::hints::{
     BlockHints, JoinOrderHint, JoinOrderKind, SemijoinStrategy, SubqueryHint, TableHints,
 };
 
-use crate::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, plain_scan};
-use crate::join_order::Method;
+use crate::join::order::Method;
+use crate::logical::join_graph::{JoinGraph, Relation, RelationKind, RelationSet, plain_scan};
 use crate::settings::OptimizerSwitch;
 
 /// The switches that hold for one index of a table reference.

@@ -26,67 +26,20 @@
 //!
 //! Everything here is synchronous and runs on the connection's thread.
 
-mod access_path;
-mod aggregate;
-mod apply;
-mod bounded_regret;
-mod column_set;
-mod condition;
-mod connect_joins;
-mod connection;
+mod access;
+mod adaptive;
 pub mod cost;
-mod distinct_aggregates;
-mod distinct_semijoin;
-mod empty_subqueries;
+mod estimate;
 mod explain;
-mod explain_json;
-mod explain_tree;
-mod filter_shares;
-mod flat_unions;
-mod forgotten_keys;
-mod group_rows;
 mod hints;
-mod index_merge;
-mod join_first_rows;
-mod join_graph;
-mod join_keys;
-mod join_order;
-mod join_plan;
-mod join_reduction;
-mod join_rows;
+mod join;
 pub mod json;
-mod jumps;
-mod key_bounds;
-mod keyed_access;
-mod literal;
 mod logical;
-mod long_arguments;
-mod lookup_regret;
-mod loose_scan;
-mod match_spread;
-mod path_cost;
-mod physical_planner;
-mod physical_rules;
-mod plan_check;
-mod plan_outline;
-mod range_text;
-mod ranges;
-mod row_order;
-mod rule_passes;
-mod scalar_subqueries;
-mod selectivity;
-mod semantics;
+mod physical;
 mod settings;
-mod shared_subplans;
-mod sql_text;
-mod statistics;
-mod subquery_check;
-mod table_detail;
-mod table_reference;
 #[cfg(test)]
 mod tests;
 mod trace;
-mod window;
 
 use std::sync::Arc;
 
@@ -98,17 +51,17 @@ use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_exec::operator::measuring_exec::measure;
 use sheaf_storage::ReadView;
 
-use explain_tree::Shown;
+use explain::outline::PlanOutline;
+use explain::tree::Shown;
 use json::Json;
-use plan_outline::PlanOutline;
 
-pub use bounded_regret::Expectation;
+pub use access::ranges::disjoint;
+pub use adaptive::bounded_regret::Expectation;
 pub use cost::CostConstants;
 pub use explain::ExplainRow;
-pub use explain_tree::PlanNode;
+pub use explain::tree::PlanNode;
 pub use logical::{optimize_logical, with_coerced_types};
-pub use physical_planner::plan_physical;
-pub use ranges::disjoint;
+pub use physical::planner::plan_physical;
 pub use settings::{OptimizerSwitch, PlannerSettings};
 pub use trace::{OpenStep, RecordedTrace, Trace};
 
@@ -153,7 +106,7 @@ impl PhysicalQuery {
 
     /// EXPLAIN FORMAT=JSON of rows of EXPLAIN's table.
     pub fn rows_json(rows: &[ExplainRow], cost_us: f64) -> Json {
-        explain_json::explain_json(rows, cost_us)
+        explain::nested_json::explain_json(rows, cost_us)
     }
 
     /// EXPLAIN FORMAT=TREE.
@@ -163,7 +116,7 @@ impl PhysicalQuery {
 
     /// Has each operator measured when the plan runs.
     pub fn measure(&mut self) -> Result<()> {
-        self.plan = measure(Arc::clone(&self.plan), explain_tree::has_line)?;
+        self.plan = measure(Arc::clone(&self.plan), explain::tree::has_line)?;
         Ok(())
     }
 
@@ -178,6 +131,6 @@ impl PhysicalQuery {
     }
 
     fn tree(&self, shown: Shown) -> PlanNode {
-        explain_tree::plan_tree(&self.plan, &self.outline.notes_on(&self.plan), shown)
+        explain::tree::plan_tree(&self.plan, &self.outline.notes_on(&self.plan), shown)
     }
 }

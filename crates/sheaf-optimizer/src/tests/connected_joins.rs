@@ -7,7 +7,7 @@ use datafusion_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, col, lit,
 use datafusion_optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
 use datafusion_optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 
-use crate::connect_joins::ConnectJoins;
+use crate::logical::connect_joins::ConnectJoins;
 
 fn table(name: &str) -> LogicalPlanBuilder {
     let field = |name| Field::new(name, DataType::Int64, true);

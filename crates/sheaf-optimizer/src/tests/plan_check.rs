@@ -23,7 +23,7 @@ use datafusion_physical_plan::{
 use sheaf_table::Value;
 
 use super::harness::Lab;
-use crate::plan_check::check;
+use crate::physical::plan_check::check;
 
 /// An operator that says of its columns what it likes.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 use sheaf_storage::Direction;
 
 use crate::PlannerSettings;
-use crate::access_path::AccessPath;
+use crate::access::path::AccessPath;
+use crate::access::range_text::range_texts;
+use crate::access::table_reference::TableReference;
+use crate::estimate::statistics::layout;
 use crate::json::{Json, Object};
-use crate::physical_planner::Wanted;
-use crate::range_text::range_texts;
-use crate::statistics::layout;
-use crate::table_reference::TableReference;
+use crate::physical::planner::Wanted;
 use crate::trace::{Lost, Trace, with_verdict};
 
 /// Ranges of an index that are shown, at most.

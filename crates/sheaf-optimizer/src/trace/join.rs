@@ -2,7 +2,7 @@
 
 use sheaf_access::Fetch;
 
-use crate::join_order::{Input, Method, Step};
+use crate::join::order::{Input, Method, Step};
 use crate::json::{Json, Object};
 use crate::trace::{Lost, Trace, with_verdict};
 

@@ -1,0 +1,237 @@
+//! From conditions to jumps inside the ranges of an index.
+//!
+//! Ranges end with the first part that is bound to a real range ([`crate::access::ranges`]); what is said of the parts after it,
+//! or of parts after one of which nothing is said, becomes a key filter: the walk jumps over what does not match. With
+//! KEY (a, b, c):
+//!
+//! ```text
+//!   a = 1 AND b > 2 AND c IN (3, 4)     range [1 >2], jumps to c = 3 and 4 for each b
+//!   b = 2                               no range, jumps to b = 2 for each a: a skip scan
+//! ```
+//!
+//! A condition that the filter says completely is not tested again.
+
+use std::borrow::Borrow;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use sheaf_access::{KeyFilter, PartInterval};
+use sheaf_table::KeyLayout;
+
+use crate::access::key_bounds::{Next, part_range};
+use crate::access::ranges::{ColumnSets, IndexRanges, binds, column_sets, conjuncts, is_simple};
+use crate::estimate::column_set::{ColumnSet, Interval};
+use crate::estimate::condition::Term;
+
+/// Intervals of one part, at most: a part with more is left open.
+const MAX_INTERVALS: usize = 100_000;
+
+/// Jumps that the conditions allow inside the ranges of one index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexJumps {
+    pub filter: Arc<KeyFilter>,
+    /// Positions of the conditions that the filter says completely, beyond those that the ranges say.
+    pub consumed: Vec<usize>,
+    /// For each part, from the first one that the ranges do not bind to the last one of the filter: how the filter
+    /// restricts it.
+    pub parts: Vec<PartJumps>,
+    /// Position of the first of these parts.
+    pub first_part: usize,
+}
+
+/// How a filter restricts a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartJumps {
+    /// Not at all.
+    Open,
+    /// To so many single values.
+    Points(usize),
+    /// To so many intervals, of which not all are single values.
+    Intervals(usize),
+}
+
+impl IndexJumps {
+    /// Estimated entries at which a walk over `entries` entries finds that it has to jump. `keys(n)` is the number of
+    /// distinct prefixes of `n` parts in the ranges, `share(p)` the share of rows that the conditions on part `p` accept.
+    pub(crate) fn estimate(
+        &self,
+        entries: f64,
+        keys: impl Fn(usize) -> f64,
+        share: impl Fn(usize) -> f64,
+    ) -> f64 {
+        jumps_over(&self.parts, self.first_part, keys, share).min(entries)
+    }
+}
+
+/// From left to right: behind each prefix, a restricted part takes a jump to each of its values or intervals and one that
+/// finds that there are no more, but never more than there are values; what it lets in are the prefixes of the part after
+/// it.
+fn jumps_over(
+    parts: &[PartJumps],
+    first_part: usize,
+    keys: impl Fn(usize) -> f64,
+    share: impl Fn(usize) -> f64,
+) -> f64 {
+    let mut places = keys(first_part).max(1.0);
+    let mut jumps = 0.0;
+    for (offset, part) in parts.iter().enumerate() {
+        let position = first_part + offset;
+        let values = (keys(position + 1) / keys(position).max(1.0)).max(1.0);
+        let let_in = values * share(position);
+        match part {
+            PartJumps::Open => places *= values,
+            PartJumps::Points(count) => {
+                jumps += places * (*count as f64 + 1.0).min(values);
+                places *= let_in.min(*count as f64);
+            }
+            PartJumps::Intervals(count) => {
+                jumps += places * (*count as f64 + 1.0).min(values);
+                places *= let_in;
+            }
+        }
+    }
+    jumps
+}
+
+/// The jumps that `conditions` (a conjunction) allow inside `ranges` of the index with `layout`; `None` if they say
+/// nothing about parts that the ranges do not bind.
+pub(crate) fn index_jumps(
+    conditions: &[impl Borrow<Term>],
+    layout: &KeyLayout,
+    ranges: &IndexRanges,
+) -> Option<IndexJumps> {
+    if ranges.ranges.is_empty() {
+        return None;
+    }
+    let sets = column_sets(conditions);
+    let first_part = ranges.exact_parts();
+    let mut filters: Vec<Option<Vec<PartInterval>>> = vec![None; first_part];
+    let mut parts = Vec::new();
+    for (position, part) in layout.parts.iter().enumerate().skip(first_part) {
+        let set = part
+            .column
+            .and_then(|column| sets.get(&column))
+            .filter(|set| set.intervals.len() <= MAX_INTERVALS && binds(set, part));
+        let intervals = set.map(|set| part_intervals(layout, position, set));
+        parts.push(match (&intervals, set) {
+            (Some(_), Some(set)) if set.is_points() => PartJumps::Points(set.intervals.len()),
+            (Some(intervals), _) => PartJumps::Intervals(intervals.len()),
+            (None, _) => PartJumps::Open,
+        });
+        filters.push(intervals);
+    }
+    let last = parts.iter().rposition(|part| *part != PartJumps::Open)?;
+    parts.truncate(last + 1);
+    if first_part + parts.len() <= ranges.said_parts() {
+        return None;
+    }
+    let filter = KeyFilter::new(layout, filters)?;
+    let consumed = consumed(conditions, layout, ranges, &sets, filter.parts());
+    Some(IndexJumps {
+        filter: Arc::new(filter),
+        consumed,
+        parts,
+        first_part,
+    })
+}
+
+/// The values of a part in a set, as intervals of encoded bytes.
+fn part_intervals(layout: &KeyLayout, position: usize, set: &ColumnSet) -> Vec<PartInterval> {
+    let interval = |interval: &Interval| {
+        let next = match (interval, &set.starts_with) {
+            (Interval::Null, _) => Next::Null,
+            (Interval::Range { .. }, Some(text)) => Next::StartsWith(text),
+            (Interval::Range { lower, upper }, None) => Next::Between { lower, upper },
+        };
+        let range = part_range(layout, position, Vec::new(), next)?;
+        let lower = match range.lower {
+            Bound::Included(lower) | Bound::Excluded(lower) => lower,
+            Bound::Unbounded => Vec::new(),
+        };
+        let upper = match range.upper {
+            Bound::Included(upper) | Bound::Excluded(upper) => Some(upper),
+            Bound::Unbounded => None,
+        };
+        let possible = upper.as_ref().is_none_or(|upper| lower < *upper);
+        possible.then_some(PartInterval { lower, upper })
+    };
+    let mut intervals: Vec<PartInterval> = set.intervals.iter().filter_map(interval).collect();
+    // A part with a prefix length, or LIKE, makes intervals wider: they may be equal then, or overlap.
+    intervals.sort_by(|a, b| a.lower.cmp(&b.lower));
+    let mut merged: Vec<PartInterval> = Vec::with_capacity(intervals.len());
+    for next in intervals {
+        match merged.last_mut() {
+            Some(last) if last.upper.as_ref().is_none_or(|upper| *upper > next.lower) => {
+                let further = match (&last.upper, &next.upper) {
+                    (None, _) => false,
+                    (_, None) => true,
+                    (Some(last), Some(next)) => next > last,
+                };
+                if further {
+                    last.upper = next.upper;
+                }
+            }
+            _ => merged.push(next),
+        }
+    }
+    merged
+}
+
+/// The conditions that the filter, together with the ranges, says completely.
+fn consumed(
+    conditions: &[impl Borrow<Term>],
+    layout: &KeyLayout,
+    ranges: &IndexRanges,
+    sets: &ColumnSets<'_>,
+    filter_parts: usize,
+) -> Vec<usize> {
+    let says = |column: usize| {
+        layout.parts[..filter_parts]
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| part.column == Some(column) && part.prefix_length.is_none())
+            .any(|(position, part)| match position < ranges.exact_parts() {
+                true => ranges.says_all_of(column),
+                false => sets.get(&column).is_some_and(|set| {
+                    set.starts_with.is_none()
+                        && set.intervals.len() <= MAX_INTERVALS
+                        && binds(set, part)
+                }),
+            })
+    };
+    let is_consumed = |term: &Term| {
+        is_simple(term)
+            && conjuncts(term).all(|term| match term {
+                Term::Column { column, set, exact } => {
+                    *exact && set.starts_with.is_none() && says(*column)
+                }
+                _ => false,
+            })
+    };
+    (0..conditions.len())
+        .filter(|position| {
+            !ranges.consumed.contains(position) && is_consumed(conditions[*position].borrow())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_are_counted_part_by_part() {
+        // 3,080 entries: 11 quantities, with 8 modes each, with 4 instructions each.
+        let keys = |parts: usize| [1.0, 1.0, 11.0, 88.0, 352.0][parts];
+        let share = |part: usize| [1.0, 0.25, 0.25, 0.25][part];
+        let q19 = [PartJumps::Points(2), PartJumps::Points(1)];
+        assert_eq!(jumps_over(&q19, 2, keys, share), 11.0 * 3.0 + 22.0 * 2.0);
+        // To the value and past it, for each of the values that are skipped.
+        let skipped = [PartJumps::Open, PartJumps::Points(1)];
+        let keys = |parts: usize| [1.0, 5.0, 200.0][parts];
+        assert_eq!(jumps_over(&skipped, 0, keys, share), 10.0);
+        // No more jumps than there are values.
+        let many = [PartJumps::Points(1000)];
+        assert_eq!(jumps_over(&many, 1, keys, share), 200.0);
+    }
+}

@@ -1,0 +1,25 @@
+//! How a table is read: what its indexes offer for the conditions on it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`table_reference`] | a table in a query, with the conditions on it |
+//! | [`path`] | every way to read it, what each costs, and the cheapest |
+//! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
+//! | [`ranges`] | conditions become key ranges of an index |
+//! | [`key_bounds`] | bytes of key ranges |
+//! | [`range_text`] | key ranges as text |
+//! | [`jumps`] | conditions become jumps inside the ranges |
+//! | [`index_merge`] | several indexes at once |
+//! | [`loose_scan`] | grouping that needs one entry per group |
+//! | [`keyed_access`] | which indexes a join can look keys up in |
+
+pub(crate) mod index_merge;
+pub(crate) mod jumps;
+pub(crate) mod key_bounds;
+pub(crate) mod keyed_access;
+pub(crate) mod loose_scan;
+pub(crate) mod path;
+pub(crate) mod path_cost;
+pub(crate) mod range_text;
+pub(crate) mod ranges;
+pub(crate) mod table_reference;

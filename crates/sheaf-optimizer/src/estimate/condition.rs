@@ -1,0 +1,496 @@
+//! What a condition says about single columns.
+//!
+//! A [`Term`] is a condition as far as key ranges and encoded conditions can use it: sets of values per column under
+//! AND and OR, and [`Term::Opaque`] for the rest. A term never claims less than its condition: every row that the
+//! condition accepts lies in the term's sets. `exact` says that the converse holds too.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion_common::ScalarValue;
+use datafusion_expr::expr::InList;
+use datafusion_expr::utils::split_binary;
+use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
+use sheaf_access::{CompareOp, EncodedCondition, cancel};
+use sheaf_exec::collation::{as_like_prefix, sort_key};
+use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
+
+use crate::access::ranges::conjuncts;
+use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within};
+use crate::logical::literal::{self, Floor};
+use crate::logical::semantics;
+
+/// A condition, seen through the eyes of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Term {
+    /// The column's value is in the set.
+    Column {
+        column: usize,
+        set: ColumnSet,
+        exact: bool,
+    },
+    And(Vec<Term>),
+    Or(Vec<Term>),
+    /// Nothing is known.
+    Opaque,
+}
+
+impl Term {
+    /// The condition on encoded bytes, if all of it can be said so.
+    pub(crate) fn encoded(&self, table: &TableDefinition) -> Option<EncodedCondition> {
+        let all = |terms: &[Term]| {
+            terms
+                .iter()
+                .map(|term| term.encoded(table))
+                .collect::<Option<Vec<_>>>()
+        };
+        match self {
+            Term::Column {
+                column,
+                set,
+                exact: true,
+            } => set.encoded(*column, &table.columns[*column].ty),
+            Term::Column { .. } | Term::Opaque => None,
+            Term::And(terms) => all(terms).map(EncodedCondition::And),
+            Term::Or(terms) => {
+                let conditions = all(terms)?;
+                let Some(column) = common_column(terms) else {
+                    return Some(EncodedCondition::Or(conditions));
+                };
+                let conditions = terms.iter().zip(conditions);
+                let within = conditions.map(|(term, condition)| {
+                    let (lower, upper) = term.hull(column)?;
+                    Some(Within {
+                        lower,
+                        upper,
+                        condition,
+                    })
+                });
+                let ty = &table.columns[column].ty;
+                any_within(column, ty, within.collect::<Option<_>>()?)
+            }
+        }
+    }
+
+    /// The least and the greatest value of a column for which the term may be true; `None` if it says nothing of the
+    /// column, or may be true for NULL.
+    fn hull(&self, column: usize) -> Option<(Bound<&Value>, Bound<&Value>)> {
+        conjuncts(self).find_map(|term| match term {
+            Term::Column {
+                column: known, set, ..
+            } if *known == column => set.hull(),
+            _ => None,
+        })
+    }
+}
+
+/// A column of which all terms say between which values it is.
+fn common_column(terms: &[Term]) -> Option<usize> {
+    let (first, others) = terms.split_first()?;
+    let mut columns = conjuncts(first).filter_map(|term| match term {
+        Term::Column { column, .. } => Some(*column),
+        _ => None,
+    });
+    columns.find(|column| {
+        let mut all = others.iter().chain([first]);
+        all.all(|term| term.hull(*column).is_some())
+    })
+}
+
+/// Reads `expr`, a condition on one table. Its columns are found by name.
+pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::And,
+            right,
+        }) => and(analyze_all([left, right], Operator::And, table)),
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Or,
+            right,
+        }) => or(analyze_all([left, right], Operator::Or, table)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => comparison(left, *op, right, table),
+        Expr::Between(Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        }) => {
+            let low = comparison(expr, Operator::GtEq, low, table);
+            let high = comparison(expr, Operator::LtEq, high, table);
+            and(vec![low, high])
+        }
+        Expr::InList(InList {
+            expr,
+            list,
+            negated,
+        }) => {
+            let op = if *negated {
+                Operator::NotEq
+            } else {
+                Operator::Eq
+            };
+            let column = compared_column(expr, table);
+            let term = |item: &Expr| match (&column, semantics::constant(item)) {
+                // Of a statement that has ended nobody asks.
+                _ if cancel::is_statement_cancelled() => Term::Opaque,
+                (Some(column), Some(constant)) => compare_with(column, op, &constant, table),
+                _ => comparison(expr, op, item, table),
+            };
+            let terms = list.iter().map(term).collect();
+            if *negated { and(terms) } else { or(terms) }
+        }
+        Expr::IsNull(inner) => null_test(inner, ColumnSet::null(), table),
+        Expr::IsNotNull(inner) => null_test(inner, ColumnSet::not_null(), table),
+        // Only rows for which the condition is true are kept, so these change nothing.
+        Expr::IsTrue(inner) => analyze(inner, table),
+        Expr::Alias(alias) => analyze(&alias.expr, table),
+        Expr::Literal(ScalarValue::Boolean(Some(true)), _) => Term::And(Vec::new()),
+        Expr::Literal(ScalarValue::Boolean(_) | ScalarValue::Null, _) => Term::Or(Vec::new()),
+        other => packed_list(other, table)
+            .or_else(|| like(other, table))
+            .unwrap_or(Term::Opaque),
+    }
+}
+
+/// A long list of whole numbers; `None` if it is something else.
+fn packed_list(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    let (list, negated) = match expr {
+        Expr::Not(inner) => (inner.as_ref(), true),
+        other => (other, false),
+    };
+    let (x, numbers) = as_in_numbers(list)?;
+    let column = compared_column(x, table)?;
+    let ty = &table.columns[column.position].ty;
+    let (least, most) = ty.integer_range().filter(|_| column.collation.is_none())?;
+    let is_unsigned = ty.is_unsigned();
+    let value = |number: i64| match is_unsigned {
+        // Those below 0 are left out.
+        true => Value::UInt(number.unsigned_abs()),
+        false => Value::Int(number),
+    };
+    let numbers = numbers.iter().copied();
+    let numbers = numbers.filter(|number| (least..=most).contains(&i128::from(*number)));
+    let mut intervals = Vec::new();
+    if negated {
+        let mut last: Option<i64> = None;
+        for number in numbers {
+            // Nothing is between neighbours.
+            if last.is_none_or(|last| last.checked_add(1) != Some(number)) {
+                intervals.push(Interval::Range {
+                    lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
+                    upper: Bound::Excluded(value(number)),
+                });
+            }
+            last = Some(number);
+        }
+        intervals.push(Interval::Range {
+            lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
+            upper: Bound::Unbounded,
+        });
+    } else {
+        intervals.extend(numbers.map(|number| Interval::Range {
+            lower: Bound::Included(value(number)),
+            upper: Bound::Included(value(number)),
+        }));
+    }
+    Some(Term::Column {
+        column: column.position,
+        set: ColumnSet {
+            intervals,
+            starts_with: None,
+        },
+        exact: true,
+    })
+}
+
+/// The terms of a chain of ANDs or ORs, however it is nested: united all at once, each is gone through once.
+fn analyze_all(operands: [&Expr; 2], op: Operator, table: &TableDefinition) -> Vec<Term> {
+    let operands = operands.into_iter();
+    let chain = operands.flat_map(|operand| split_binary(operand, op));
+    chain.map(|operand| analyze(operand, table)).collect()
+}
+
+/// The conjunction, with the sets of one column intersected.
+fn and(terms: Vec<Term>) -> Term {
+    let mut merged: Vec<Term> = Vec::new();
+    // By column, where its term stands and the sets that are to go into it.
+    let mut gathered: BTreeMap<usize, (usize, Vec<ColumnSet>)> = BTreeMap::new();
+    for term in flatten(terms, |term| match term {
+        Term::And(inner) => Ok(inner),
+        other => Err(other),
+    }) {
+        let Term::Column { column, set, exact } = term else {
+            merged.push(term);
+            continue;
+        };
+        if let Some((place, sets)) = gathered.get_mut(&column) {
+            sets.push(set);
+            if let Term::Column { exact: known, .. } = &mut merged[*place] {
+                *known &= exact;
+            }
+        } else {
+            gathered.insert(column, (merged.len(), vec![set]));
+            merged.push(Term::Column {
+                column,
+                set: ColumnSet::nothing(),
+                exact,
+            });
+        }
+    }
+    for (place, sets) in gathered.into_values() {
+        if let (Term::Column { set, .. }, Some(all)) =
+            (&mut merged[place], ColumnSet::intersection(sets))
+        {
+            *set = all;
+        }
+    }
+    if merged.len() == 1 {
+        merged.remove(0)
+    } else {
+        Term::And(merged)
+    }
+}
+
+/// The disjunction, with the sets of one column united.
+fn or(terms: Vec<Term>) -> Term {
+    let mut merged: Vec<Term> = Vec::new();
+    // Where the sets of a column with the same LIKE prefix stand; others have no union.
+    let mut places: HashMap<(usize, Option<String>), usize> = HashMap::new();
+    for term in flatten(terms, |term| match term {
+        Term::Or(inner) => Ok(inner),
+        other => Err(other),
+    }) {
+        let Term::Column { column, set, exact } = term else {
+            merged.push(term);
+            continue;
+        };
+        let place = places.entry((column, set.starts_with.clone()));
+        let place = *place.or_insert(merged.len());
+        if let Some(Term::Column {
+            set: known,
+            exact: known_exact,
+            ..
+        }) = merged.get_mut(place)
+        {
+            known.intervals.extend(set.intervals);
+            *known_exact &= exact;
+        } else {
+            merged.push(Term::Column { column, set, exact });
+        }
+    }
+    for term in &mut merged {
+        if let Term::Column { set, .. } = term {
+            let intervals = std::mem::take(&mut set.intervals);
+            *set = ColumnSet::of_intervals(intervals, set.starts_with.take());
+        }
+    }
+    if merged.len() == 1 {
+        merged.remove(0)
+    } else {
+        Term::Or(merged)
+    }
+}
+
+fn flatten(terms: Vec<Term>, open: impl Fn(Term) -> Result<Vec<Term>, Term> + Copy) -> Vec<Term> {
+    let mut flat = Vec::with_capacity(terms.len());
+    for term in terms {
+        match open(term) {
+            Ok(inner) => flat.extend(flatten(inner, open)),
+            Err(term) => flat.push(term),
+        }
+    }
+    flat
+}
+
+/// A column that is compared, possibly through a cast that keeps its order.
+struct ComparedColumn {
+    position: usize,
+    /// Compared under this collation; `None`: by the order of its Arrow values.
+    collation: Option<Collation>,
+}
+
+fn compared_column(expr: &Expr, table: &TableDefinition) -> Option<ComparedColumn> {
+    match expr {
+        Expr::Column(column) => Some(ComparedColumn {
+            position: table.column_position(&column.name)?,
+            collation: None,
+        }),
+        Expr::Cast(cast) => {
+            let inner = compared_column(&cast.expr, table)?;
+            let from = sheaf_access::arrow_type(&table.columns[inner.position].ty);
+            keeps_order(&from, cast.field.data_type()).then_some(inner)
+        }
+        Expr::Alias(alias) => compared_column(&alias.expr, table),
+        other => {
+            let (inner, collation) = semantics::collation_key(other)?;
+            let inner = compared_column(inner, table)?;
+            Some(ComparedColumn {
+                collation: Some(collation),
+                ..inner
+            })
+        }
+    }
+}
+
+/// Whether a cast maps different values to different values in the same order.
+pub(crate) fn keeps_order(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Decimal128, Float32, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
+    let integer_digits = |ty: &DataType| match ty {
+        DataType::Int8 | DataType::UInt8 => Some(3),
+        DataType::Int16 | DataType::UInt16 => Some(5),
+        DataType::Int32 | DataType::UInt32 => Some(10),
+        DataType::Int64 => Some(19),
+        DataType::UInt64 => Some(20),
+        _ => None,
+    };
+    match (from, to) {
+        (from, to) if from == to => true,
+        (from, to) if from.is_integer() && to.is_integer() => {
+            let (Some(from_width), Some(to_width)) = (from.primitive_width(), to.primitive_width())
+            else {
+                return false;
+            };
+            match (from.is_unsigned_integer(), to.is_unsigned_integer()) {
+                (a, b) if a == b => from_width <= to_width,
+                (true, false) => from_width < to_width,
+                _ => false,
+            }
+        }
+        (from, Decimal128(precision, scale)) if from.is_integer() => {
+            let digits = integer_digits(from).unwrap_or(u8::MAX);
+            i16::from(*precision) - i16::from(*scale) >= i16::from(digits)
+        }
+        (Decimal128(p1, s1), Decimal128(p2, s2)) => {
+            s2 >= s1 && i16::from(*p2) - i16::from(*s2) >= i16::from(*p1) - i16::from(*s1)
+        }
+        // A double holds 32-bit integers and floats exactly.
+        (from, Float64) if from.is_integer() => {
+            from.primitive_width().is_some_and(|width| width <= 4)
+        }
+        (Float32, Float64) | (Date32, Timestamp(TimeUnit::Microsecond, None)) => true,
+        (Utf8 | LargeUtf8 | Utf8View, Utf8 | LargeUtf8 | Utf8View) => true,
+        _ => false,
+    }
+}
+
+fn comparison(left: &Expr, op: Operator, right: &Expr, table: &TableDefinition) -> Term {
+    if let Some(column) = compared_column(left, table)
+        && let Some(constant) = semantics::constant(right)
+    {
+        return compare_with(&column, op, &constant, table);
+    }
+    if let Some(column) = compared_column(right, table)
+        && let Some(constant) = semantics::constant(left)
+        && let Some(op) = op.swap()
+    {
+        return compare_with(&column, op, &constant, table);
+    }
+    Term::Opaque
+}
+
+fn compare_with(
+    column: &ComparedColumn,
+    op: Operator,
+    constant: &ScalarValue,
+    table: &TableDefinition,
+) -> Term {
+    let position = column.position;
+    let ty = &table.columns[position].ty;
+    let term = |set| Term::Column {
+        column: position,
+        set,
+        exact: true,
+    };
+    if let ColumnType::Enum { labels, collation } = ty {
+        return match enum_numbers(labels, *collation, column.collation, op, constant) {
+            Some(set) => term(set),
+            None => Term::Opaque,
+        };
+    }
+    // The index is in the order of the column's own collation; any other order is no range of it.
+    if ty.collation() != column.collation && !constant.is_null() {
+        return Term::Opaque;
+    }
+    let Some(floor) = literal::floor(ty, constant) else {
+        return Term::Opaque;
+    };
+    let op = match (op, &floor) {
+        (Operator::IsNotDistinctFrom, Floor::Null) => return term(ColumnSet::null()),
+        (Operator::Eq | Operator::IsNotDistinctFrom, _) => CompareOp::Eq,
+        (Operator::NotEq, _) => CompareOp::NotEq,
+        (Operator::Lt, _) => CompareOp::Less,
+        (Operator::LtEq, _) => CompareOp::LessOrEqual,
+        (Operator::Gt, _) => CompareOp::Greater,
+        (Operator::GtEq, _) => CompareOp::GreaterOrEqual,
+        _ => return Term::Opaque,
+    };
+    term(ColumnSet::of_bounds(floor.bounds(op)))
+}
+
+/// An ENUM compared with a string compares its labels, but the index has their numbers: the numbers of the labels for
+/// which the comparison is true.
+fn enum_numbers(
+    labels: &[String],
+    collation: Collation,
+    compared_under: Option<Collation>,
+    op: Operator,
+    constant: &ScalarValue,
+) -> Option<ColumnSet> {
+    if compared_under != Some(collation) {
+        return None;
+    }
+    let wanted = literal::bytes_of(constant)?;
+    let mut intervals = Vec::new();
+    // Number 0 is the empty error value, which reads as ''.
+    let labels = std::iter::once("").chain(labels.iter().map(String::as_str));
+    for (number, label) in (0u16..).zip(labels) {
+        let key = sort_key(label, collation);
+        let order = key.as_slice().cmp(wanted);
+        let matches = match op {
+            Operator::Eq | Operator::IsNotDistinctFrom => order.is_eq(),
+            Operator::NotEq => order.is_ne(),
+            Operator::Lt => order.is_lt(),
+            Operator::LtEq => order.is_le(),
+            Operator::Gt => order.is_gt(),
+            Operator::GtEq => order.is_ge(),
+            _ => return None,
+        };
+        if matches {
+            intervals.extend(ColumnSet::point(Value::Enum(number)).intervals);
+        }
+    }
+    Some(ColumnSet::of_intervals(intervals, None))
+}
+
+fn null_test(inner: &Expr, set: ColumnSet, table: &TableDefinition) -> Term {
+    match compared_column(inner, table) {
+        Some(column) => Term::Column {
+            column: column.position,
+            set,
+            exact: true,
+        },
+        None => Term::Opaque,
+    }
+}
+
+fn like(expr: &Expr, table: &TableDefinition) -> Option<Term> {
+    let found = as_like_prefix(expr, |column| {
+        let position = table.column_position(&column.name)?;
+        let ty = &table.columns[position].ty;
+        if ty.is_character() {
+            ty.collation()
+        } else {
+            None
+        }
+    })?;
+    let column = table.column_position(&found.column.name)?;
+    Some(Term::Column {
+        column,
+        set: ColumnSet::starts_with(found.prefix),
+        exact: false,
+    })
+}

@@ -1,0 +1,21 @@
+//! How many rows there are.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`condition`] | what a condition says about single columns |
+//! | [`column_set`] | values of one column that a condition leaves |
+//! | [`selectivity`] | the share of a table that a condition accepts |
+//! | [`filter_shares`] | what several conditions accept together |
+//! | [`statistics`] | what the trees know: entries, distinct keys, pages in memory |
+//! | [`join_rows`] | how many rows a join leaves |
+//! | [`group_rows`] | how many groups a grouping makes |
+//! | [`match_spread`] | where along an ordered walk the matches lie |
+
+pub(crate) mod column_set;
+pub(crate) mod condition;
+pub(crate) mod filter_shares;
+pub(crate) mod group_rows;
+pub(crate) mod join_rows;
+pub(crate) mod match_spread;
+pub(crate) mod selectivity;
+pub(crate) mod statistics;

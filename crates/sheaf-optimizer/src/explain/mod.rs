@@ -1,0 +1,348 @@
+//! EXPLAIN in MySQL's columns.
+//!
+//! The rows are made where the plan is made: whoever builds a scan or a keyed join writes the row of that table from
+//! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
+//!
+//! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
+//! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges the
+//! walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and the
+//! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound. "May
+//! switch to k": once the plan has spent what the one by key k would cost, that one runs in its place; "May switch to hash
+//! join": the rest of a keyed join is done without lookups then.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`nested_json`] | FORMAT=JSON: the rows of the table as MySQL 8 nests them |
+//! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
+//! | [`outline`] | what the planner thought of each operator |
+//! | [`sql_text`] | expressions of a typed plan as SQL |
+//! | [`table_detail`] | what trees say of a table beyond its row of the table |
+
+pub(crate) mod nested_json;
+pub(crate) mod outline;
+pub(crate) mod sql_text;
+pub(crate) mod table_detail;
+pub(crate) mod tree;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::explain::table_detail::TableDetail;
+use crate::json::{Json, Object};
+use crate::physical::planner::Block;
+
+/// One row of EXPLAIN's table. `None` is shown as NULL.
+#[derive(Debug, Clone, Default)]
+pub struct ExplainRow {
+    /// Number of the SELECT; `None` for the row of a UNION's result.
+    pub id: Option<u64>,
+    pub select_type: String,
+    pub table: Option<String>,
+    pub partitions: Option<String>,
+    /// system, const, eq_ref, ref, range, index or ALL, best first.
+    pub type_: Option<String>,
+    pub possible_keys: Option<String>,
+    pub key: Option<String>,
+    /// Bytes of the key that the ranges use, as MySQL counts them.
+    pub key_len: Option<String>,
+    pub ref_: Option<String>,
+    /// Estimated rows read, per row of the tables before it.
+    pub rows: Option<u64>,
+    /// Estimated percentage of them that pass the conditions.
+    pub filtered: Option<f64>,
+    /// The notes, separated by "; ".
+    pub extra: Option<String>,
+    notes: BTreeSet<ExtraNote>,
+    /// The plan that takes the place of this one if it turns out badly.
+    switches_to: Option<String>,
+    /// What lookups may cost before that, in microseconds.
+    pub(crate) switch_limit_us: Option<f64>,
+    /// Estimated cost of reading the table, and of the plan up to here, in microseconds.
+    pub(crate) cost_us: Option<f64>,
+    pub(crate) prefix_cost_us: Option<f64>,
+    /// Estimated rows of the plan up to here.
+    pub(crate) produced: Option<f64>,
+    pub(crate) detail: Option<Arc<TableDetail>>,
+}
+
+/// What is taken to be spent on a row after it was read, in microseconds: what MySQL calls row_evaluate_cost.
+const ROW_EVALUATION_US: f64 = 0.05;
+
+/// What is said of a plan that another one may take the place of.
+pub(crate) const MAY_SWITCH: &str = "May switch to";
+
+/// What Extra can say, in the order in which it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ExtraNote {
+    NoTablesUsed,
+    ImpossibleWhere,
+    UsingIndexCondition,
+    UsingJumps,
+    UsingIndexForSkipScan,
+    UsingIndexForGroupBy,
+    TablesOptimizedAway,
+    UsingUnion,
+    UsingSortUnion,
+    UsingIntersect,
+    UsingWhere,
+    UsingMrr,
+    NotExists,
+    BackwardIndexScan,
+    UsingIndex,
+    BatchedKeyAccess,
+    JoinBufferHash,
+    JoinBufferMerge,
+    JoinBufferNestedLoop,
+    FirstMatch,
+    Recursive,
+    UsingTemporary,
+    UsingFilesort,
+    MaySwitch,
+}
+
+/// Notes that FORMAT=JSON has members for, and FORMAT=TREE lines or words.
+const TOLD: &[ExtraNote] = &[
+    ExtraNote::NoTablesUsed,
+    ExtraNote::UsingIndexCondition,
+    ExtraNote::UsingWhere,
+    ExtraNote::UsingMrr,
+    ExtraNote::NotExists,
+    ExtraNote::BackwardIndexScan,
+    ExtraNote::UsingIndex,
+    ExtraNote::BatchedKeyAccess,
+    ExtraNote::JoinBufferHash,
+    ExtraNote::JoinBufferMerge,
+    ExtraNote::JoinBufferNestedLoop,
+    ExtraNote::FirstMatch,
+    ExtraNote::UsingTemporary,
+    ExtraNote::UsingFilesort,
+];
+
+impl ExtraNote {
+    fn text(self) -> &'static str {
+        match self {
+            ExtraNote::NoTablesUsed => "No tables used",
+            ExtraNote::ImpossibleWhere => "Impossible WHERE",
+            ExtraNote::UsingIndexCondition => "Using index condition",
+            ExtraNote::UsingJumps => "Using jumps",
+            ExtraNote::UsingIndexForSkipScan => "Using index for skip scan",
+            ExtraNote::UsingIndexForGroupBy => "Using index for group-by",
+            ExtraNote::TablesOptimizedAway => "Select tables optimized away",
+            ExtraNote::UsingUnion => "Using union",
+            ExtraNote::UsingSortUnion => "Using sort_union",
+            ExtraNote::UsingIntersect => "Using intersect",
+            ExtraNote::UsingWhere => "Using where",
+            ExtraNote::UsingMrr => "Using MRR",
+            ExtraNote::NotExists => "Not exists",
+            ExtraNote::BackwardIndexScan => "Backward index scan",
+            ExtraNote::UsingIndex => "Using index",
+            ExtraNote::BatchedKeyAccess => "Using join buffer (Batched Key Access)",
+            ExtraNote::JoinBufferHash => "Using join buffer (hash join)",
+            ExtraNote::JoinBufferMerge => "Using sort-merge join",
+            ExtraNote::JoinBufferNestedLoop => "Using join buffer (Block Nested Loop)",
+            ExtraNote::FirstMatch => "FirstMatch",
+            ExtraNote::Recursive => "Recursive",
+            ExtraNote::UsingTemporary => "Using temporary",
+            ExtraNote::UsingFilesort => "Using filesort",
+            ExtraNote::MaySwitch => MAY_SWITCH,
+        }
+    }
+}
+
+impl ExplainRow {
+    /// The row of a query block without tables.
+    pub(crate) fn no_tables(select_type: &str) -> ExplainRow {
+        let mut row = ExplainRow {
+            id: Some(1),
+            select_type: select_type.to_string(),
+            ..ExplainRow::default()
+        };
+        row.add(ExtraNote::NoTablesUsed);
+        row
+    }
+
+    pub(crate) fn with_id(self, id: u64) -> ExplainRow {
+        ExplainRow {
+            id: Some(id),
+            ..self
+        }
+    }
+
+    /// The row of a table that an INSERT or REPLACE (`kind`) fills.
+    pub fn inserted(kind: &str, table: &str) -> ExplainRow {
+        ExplainRow {
+            id: Some(1),
+            select_type: kind.to_string(),
+            table: Some(table.to_string()),
+            type_: Some("ALL".to_string()),
+            ..ExplainRow::default()
+        }
+    }
+
+    /// The row of a table in `block`.
+    pub(crate) fn table(block: &Block, name: &str, type_: &str) -> ExplainRow {
+        ExplainRow {
+            id: Some(block.id),
+            select_type: block.select_type.to_string(),
+            table: Some(name.to_string()),
+            type_: Some(type_.to_string()),
+            ..ExplainRow::default()
+        }
+    }
+
+    /// Names a key that is used although no condition binds its first part.
+    pub(crate) fn add_possible_key(&mut self, name: &str) {
+        let keys = self.possible_keys.get_or_insert_default();
+        if !keys.split(',').any(|known| known == name) {
+            if !keys.is_empty() {
+                keys.push(',');
+            }
+            keys.push_str(name);
+        }
+    }
+
+    /// Names the keys, too, that another plan of the statement could use for the same table.
+    pub fn name_keys_of(&mut self, other: &ExplainRow) {
+        let own = std::mem::replace(&mut self.possible_keys, other.possible_keys.clone());
+        for key in own.iter().flat_map(|own| own.split(',')) {
+            self.add_possible_key(key);
+        }
+    }
+
+    pub(crate) fn add(&mut self, note: ExtraNote) {
+        self.notes.insert(note);
+        let text = |note: &ExtraNote| match (note, &self.key) {
+            (
+                ExtraNote::UsingUnion | ExtraNote::UsingSortUnion | ExtraNote::UsingIntersect,
+                Some(keys),
+            ) => format!("{}({keys})", note.text()),
+            (ExtraNote::MaySwitch, _) => {
+                let plan = self.switches_to.as_deref().unwrap_or_default();
+                format!("{} {plan}", note.text())
+            }
+            _ => note.text().to_string(),
+        };
+        let texts: Vec<_> = self.notes.iter().map(text).collect();
+        self.extra = Some(texts.join("; "));
+    }
+
+    /// Another plan takes the place of this one if it turns out badly.
+    pub(crate) fn may_switch_to(&mut self, plan: &str) {
+        self.switches_to = Some(plan.to_string());
+        self.add(ExtraNote::MaySwitch);
+    }
+
+    /// Lookups are given up for a hash join once they have cost so much.
+    pub(crate) fn may_switch_to_hash_join(&mut self, limit_us: f64) {
+        self.switch_limit_us = Some(limit_us);
+        self.may_switch_to("hash join");
+    }
+
+    pub(crate) fn has(&self, note: ExtraNote) -> bool {
+        self.notes.contains(&note)
+    }
+
+    /// No rows are fetched for the entries of the index.
+    pub(crate) fn is_index_only(&self) -> bool {
+        self.has(ExtraNote::UsingIndex)
+    }
+
+    /// What Extra says and the trees have no words of their own for.
+    pub(crate) fn other_notes(&self) -> Vec<&str> {
+        let is_told = |text: &&str| TOLD.iter().any(|note| note.text() == *text);
+        let extra = self.extra.as_deref().unwrap_or_default();
+        let notes = extra.split("; ").filter(|text| !text.is_empty());
+        notes.filter(|text| !is_told(text)).collect()
+    }
+
+    pub(crate) fn cost(&mut self, cost_us: f64, prefix_us: f64, produced: f64) {
+        self.cost_us = Some(cost_us);
+        self.prefix_cost_us = Some(prefix_us);
+        self.produced = Some(produced);
+    }
+
+    /// The share of the table's cost that is handing its rows on, in microseconds.
+    pub(crate) fn eval_cost_us(&self) -> f64 {
+        let cost_us = self.cost_us.unwrap_or_default();
+        (self.produced.unwrap_or_default() * ROW_EVALUATION_US).min(cost_us)
+    }
+
+    /// Bytes of the rows that the plan up to here reads of this table, as MySQL abbreviates them.
+    pub(crate) fn data_read_per_join(&self) -> Option<String> {
+        let mut amount = self.produced? * self.detail.as_ref()?.row_bytes();
+        let mut units = ["", "K", "M", "G", "T"].into_iter();
+        let mut unit = units.next()?;
+        while amount >= 1024.0 {
+            let Some(bigger) = units.next() else {
+                break;
+            };
+            (amount, unit) = (amount / 1024.0, bigger);
+        }
+        Some(format!("{amount:.0}{unit}"))
+    }
+
+    /// `rows` and `filtered` from estimates: so many entries read, so many rows left.
+    pub(crate) fn estimate(&mut self, read: f64, left: f64) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an estimate, at least 1"
+        )]
+        let rows = read.round().max(1.0) as u64;
+        self.rows = Some(rows);
+        let share = if read > 0.0 {
+            (left / read * 100.0).clamp(0.01, 100.0)
+        } else {
+            100.0
+        };
+        self.filtered = Some((share * 100.0).round() / 100.0);
+    }
+}
+
+/// The plan in the optimizer trace: what EXPLAIN's table says of each table.
+pub(crate) fn plan_summary(rows: &[ExplainRow]) -> Json {
+    let tables = rows.iter().map(|row| {
+        Object::new()
+            .with_some("select#", row.id)
+            .with_some("table", row.table.as_deref())
+            .with_some("access_type", row.type_.as_deref())
+            .with_some("key", row.key.as_deref())
+            .with_some("rows", row.rows)
+            .with_some("extra", row.extra.as_deref())
+    });
+    tables.collect::<Vec<_>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_in_a_fixed_order_and_once() {
+        let mut row = ExplainRow::default();
+        for note in [
+            ExtraNote::UsingFilesort,
+            ExtraNote::UsingIndexCondition,
+            ExtraNote::UsingMrr,
+            ExtraNote::UsingMrr,
+        ] {
+            row.add(note);
+        }
+        assert_eq!(
+            row.extra.as_deref(),
+            Some("Using index condition; Using MRR; Using filesort")
+        );
+        assert!(row.other_notes().is_empty());
+        row.add(ExtraNote::Recursive);
+        assert_eq!(row.other_notes(), ["Recursive"]);
+    }
+
+    #[test]
+    fn estimates_are_rounded_as_mysql_shows_them() {
+        let mut row = ExplainRow::default();
+        row.estimate(1000.4, 111.1);
+        assert_eq!((row.rows, row.filtered), (Some(1000), Some(11.11)));
+        row.estimate(0.2, 0.2);
+        assert_eq!((row.rows, row.filtered), (Some(1), Some(100.0)));
+    }
+}

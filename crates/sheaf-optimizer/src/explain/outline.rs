@@ -1,0 +1,229 @@
+//! What the planner thought of each operator, kept with the plan for EXPLAIN.
+//!
+//! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
+//! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
+//! hand limits down. So the notes are found again by walking both trees side by side, past the projections: operators of the
+//! same name correspond, and where the names differ, the tree that has an operator too many is the one under which the other's
+//! name comes up next.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion_common::Column;
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::projection::ProjectionExec;
+use sheaf_exec::operator::less_order_exec::LessOrderExec;
+
+use crate::explain::ExplainRow;
+use crate::join::connection::Equality;
+use crate::physical::planner::Planned;
+
+/// What an operator does, in terms of the statement.
+#[derive(Debug, Clone)]
+pub(crate) enum About {
+    Nothing,
+    /// Reads a table, or looks one up: what EXPLAIN's table says of it.
+    Table(Box<ExplainRow>),
+    Condition(Vec<Expr>),
+    Order(Vec<SortExpr>),
+    Groups {
+        keys: Vec<Expr>,
+        functions: Vec<Expr>,
+    },
+    Functions(Vec<Expr>),
+    /// Joins on equalities, each with its operator, and other conditions.
+    Join {
+        on: Vec<(Expr, Operator, Expr)>,
+        rest: Vec<Expr>,
+    },
+}
+
+impl About {
+    pub(crate) fn join(equalities: &[Equality], rest: &[Expr]) -> About {
+        let pairs = equalities.iter();
+        About::Join {
+            on: pairs
+                .map(|equality| {
+                    let (outer, inner) = (equality.outer.clone(), equality.inner.clone());
+                    (outer, equality.operator(), inner)
+                })
+                .collect(),
+            rest: rest.to_vec(),
+        }
+    }
+}
+
+/// A note about one operator.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    /// Estimated rows.
+    pub rows: f64,
+    /// Estimated cost of it and all below, in microseconds.
+    pub cost_us: f64,
+    pub about: About,
+}
+
+/// Notes while a statement is being planned.
+#[derive(Default)]
+pub(crate) struct Notes(RefCell<Vec<(Arc<dyn ExecutionPlan>, Note)>>);
+
+impl Notes {
+    pub(crate) fn add(&self, plan: &Arc<dyn ExecutionPlan>, note: Note) {
+        // A join that cannot drop columns itself has a projection above it.
+        let operator = below_projections(plan);
+        self.0.borrow_mut().push((Arc::clone(operator), note));
+    }
+
+    /// Takes over the notes about another plan.
+    pub(crate) fn absorb(&self, other: Notes) {
+        self.0.borrow_mut().extend(other.0.into_inner());
+    }
+
+    /// Notes what became of a node of the logical plan.
+    pub(crate) fn add_node(&self, node: &LogicalPlan, planned: &Planned) {
+        let about = match node {
+            LogicalPlan::TableScan(_) => return self.add_table(planned),
+            LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
+            LogicalPlan::Sort(sort) => About::Order(sort.expr.clone()),
+            LogicalPlan::Aggregate(aggregate) => About::Groups {
+                keys: aggregate.group_expr.clone(),
+                functions: aggregate.aggr_expr.clone(),
+            },
+            LogicalPlan::Window(window) => About::Functions(window.window_expr.clone()),
+            _ => About::Nothing,
+        };
+        let (rows, cost_us) = (planned.rows, planned.cost_us);
+        self.add(
+            &planned.plan,
+            Note {
+                rows,
+                cost_us,
+                about,
+            },
+        );
+    }
+
+    /// Notes a table that a join reads by itself.
+    pub(crate) fn add_table(&self, planned: &Planned) {
+        if let Some(row) = planned.explain.last() {
+            let note = Note {
+                rows: planned.rows,
+                cost_us: planned.cost_us,
+                about: About::Table(Box::new(row.clone())),
+            };
+            self.add(&planned.plan, note);
+        }
+    }
+
+    pub(crate) fn outline(self, planned: &Arc<dyn ExecutionPlan>) -> PlanOutline {
+        PlanOutline {
+            planned: Arc::clone(planned),
+            notes: self.0.into_inner(),
+        }
+    }
+}
+
+/// The condition of a filter; above a grouping (HAVING) with the aggregates that its columns are.
+fn in_terms_of_groups(filter: &Filter) -> Expr {
+    let predicate = filter.predicate.clone();
+    let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else {
+        return predicate;
+    };
+    let (schema, keys) = (&aggregate.schema, aggregate.group_expr.len());
+    let aggregate_of = |column: &Column| {
+        let position = schema.index_of_column(column).ok()?.checked_sub(keys)?;
+        aggregate.aggr_expr.get(position).cloned()
+    };
+    let replaced = predicate.clone().transform(|expr| {
+        Ok(match expr.try_as_col().and_then(aggregate_of) {
+            Some(aggregate) => Transformed::new(aggregate, true, TreeNodeRecursion::Jump),
+            None => Transformed::no(expr),
+        })
+    });
+    replaced.map_or(predicate, |replaced| replaced.data)
+}
+
+/// The operators as they were planned, with the notes about them.
+pub(crate) struct PlanOutline {
+    planned: Arc<dyn ExecutionPlan>,
+    notes: Vec<(Arc<dyn ExecutionPlan>, Note)>,
+}
+
+/// Notes by the address of the operator that they are about.
+pub(crate) type NotesByOperator<'o> = BTreeMap<usize, &'o Note>;
+
+/// The key of an operator in [`NotesByOperator`].
+pub(crate) fn address(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    Arc::as_ptr(plan).cast::<()>() as usize
+}
+
+impl PlanOutline {
+    /// The notes about the operators of `plan`, which was made of the planned one.
+    pub(crate) fn notes_on(&self, plan: &Arc<dyn ExecutionPlan>) -> NotesByOperator<'_> {
+        let mut known = NotesByOperator::new();
+        for (operator, note) in &self.notes {
+            // The first one to note something made the operator; later ones passed it on.
+            known.entry(address(operator)).or_insert(note);
+        }
+        let mut found = NotesByOperator::new();
+        pair(plan, &self.planned, &known, &mut found);
+        found
+    }
+}
+
+fn pair<'o>(
+    plan: &Arc<dyn ExecutionPlan>,
+    planned: &Arc<dyn ExecutionPlan>,
+    known: &NotesByOperator<'o>,
+    found: &mut NotesByOperator<'o>,
+) {
+    // The rules merge projections and move them, and there are no notes about them.
+    let (plan, planned) = (below_projections(plan), below_projections(planned));
+    let (children, planned_children) = (plan.children(), planned.children());
+    if plan.name() == planned.name() {
+        if let Some(note) = known.get(&address(planned)) {
+            found.insert(address(plan), *note);
+        }
+        for (child, planned_child) in children.into_iter().zip(planned_children) {
+            pair(child, planned_child, known, found);
+        }
+        return;
+    }
+    match (children.as_slice(), planned_children.as_slice()) {
+        ([child], _) if is_below(plan, planned.name()) => pair(child, planned, known, found),
+        (_, [planned_child]) => {
+            // What was merged into the operator below hands its note down.
+            pair(plan, planned_child, known, found);
+        }
+        ([child], _) => pair(child, planned, known, found),
+        _ => {}
+    }
+}
+
+/// The operator below projections, and below what only says less of a join's order.
+fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    let mut operator = plan;
+    while (operator.is::<ProjectionExec>() || operator.is::<LessOrderExec>())
+        && let [input] = operator.children().as_slice()
+    {
+        operator = input;
+    }
+    operator
+}
+
+/// Whether an operator of this name comes before the plan forks.
+fn is_below(plan: &Arc<dyn ExecutionPlan>, name: &str) -> bool {
+    let mut current = plan;
+    loop {
+        if current.name() == name {
+            return true;
+        }
+        match current.children().as_slice() {
+            [child] => current = child,
+            _ => return false,
+        }
+    }
+}

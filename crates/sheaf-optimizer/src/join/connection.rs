@@ -1,0 +1,200 @@
+//! What joins a relation to others: the equalities between them, and what follows from these alone.
+//!
+//! The search for a join order asks for every relation how it joins every set of others, but a relation is connected to
+//! most of these sets by the same few equalities:
+//!
+//! ```text
+//!   customer -- orders -- lineitem -- part        {orders}, {orders, lineitem} and {orders, lineitem, part}
+//!                                                 are joined to customer by one equality
+//! ```
+//!
+//! So which indexes can be looked up and how many keys the sides have is worked out once for each choice of equalities. A
+//! step of the search is left with what depends on the rows so far.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use datafusion_common::Result;
+use datafusion_expr::{BinaryExpr, Expr, Operator};
+
+use crate::access::keyed_access::{LookupPath, lookup_paths};
+use crate::estimate::join_rows::Keys;
+use crate::join::order::{Chooser, Input};
+use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
+
+/// An equality between the relations so far and a new one, `outer = inner` or `outer <=> inner`.
+#[derive(Debug, Clone)]
+pub(crate) struct Equality {
+    /// Position in the list it came from: the graph's predicates, or the relation's own condition.
+    pub origin: usize,
+    /// The side over the relations so far.
+    pub outer: Expr,
+    /// The side over the new relation.
+    pub inner: Expr,
+    /// NULL equals NULL.
+    pub null_equals_null: bool,
+}
+
+impl Equality {
+    pub(crate) fn operator(&self) -> Operator {
+        match self.null_equals_null {
+            true => Operator::IsNotDistinctFrom,
+            false => Operator::Eq,
+        }
+    }
+
+    /// The condition that it is.
+    pub(crate) fn condition(&self) -> Expr {
+        let (outer, inner) = (self.outer.clone(), self.inner.clone());
+        Expr::BinaryExpr(BinaryExpr::new(
+            Box::new(outer),
+            self.operator(),
+            Box::new(inner),
+        ))
+    }
+}
+
+/// Where an equality has the expression over the relations so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum JoiningSide {
+    OuterIsLeft,
+    OuterIsRight,
+}
+
+/// The equalities of a connection: where they stand in the list they came from, and which way round they are.
+type Connecting = Vec<(usize, JoiningSide)>;
+
+/// See the module's comment.
+pub(crate) struct Connection {
+    pub equalities: Vec<Equality>,
+    /// Lookups that the equalities allow into the relation.
+    pub lookups: Vec<Rc<LookupPath>>,
+    /// A row so far has one match at most, because the equalities bind a unique key.
+    pub is_unique: bool,
+    pub keys: Keys,
+}
+
+/// What a search for a join order has found out.
+#[derive(Default)]
+pub(crate) struct Connections {
+    /// By relation and equalities.
+    connections: RefCell<BTreeMap<(usize, Connecting), Rc<Connection>>>,
+    /// Shares of rows that pass a predicate: of a relation's own condition, or of the graph, by position.
+    predicate_shares: RefCell<BTreeMap<(Option<usize>, usize), f64>>,
+}
+
+impl Chooser<'_, '_> {
+    /// What connects `relation` to `set`.
+    pub(crate) fn connection(&self, set: RelationSet, relation: usize) -> Result<Rc<Connection>> {
+        let key = (relation, connecting(self.graph, set, relation));
+        if let Some(known) = self.known.connections.borrow().get(&key) {
+            return Ok(Rc::clone(known));
+        }
+        let equalities = as_equalities(self.graph, relation, &key.1);
+        let entry = &self.graph.relations[relation];
+        let can_look_up = !matches!(entry.kind, RelationKind::Anti { null_aware: true });
+        let lookups = match &self.inputs[relation] {
+            Input::Table(table) if can_look_up => {
+                lookup_paths(table, entry, &equalities, self.schema, self.context)?
+            }
+            _ => Vec::new(),
+        };
+        let is_unique = match &self.inputs[relation] {
+            Input::Table(table) => lookups.iter().any(|lookup| lookup.is_unique(table)),
+            Input::Derived(_) => false,
+        };
+        let connection = Rc::new(Connection {
+            is_unique,
+            keys: self.keys(&equalities, relation)?,
+            lookups: lookups.into_iter().map(Rc::new).collect(),
+            equalities,
+        });
+        let mut connections = self.known.connections.borrow_mut();
+        connections.insert(key, Rc::clone(&connection));
+        Ok(connection)
+    }
+
+    /// Share of the rows, of all combinations of its relations, that satisfy the predicate at `position` of a relation's
+    /// own condition, or of the graph's.
+    pub(crate) fn known_share(&self, relation: Option<usize>, position: usize) -> Result<f64> {
+        let key = (relation, position);
+        if let Some(known) = self.known.predicate_shares.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let predicates = match relation {
+            Some(relation) => &self.graph.relations[relation].on,
+            None => &self.graph.predicates,
+        };
+        let share = self.predicate_share(&predicates[position].expr)?;
+        let mut shares = self.known.predicate_shares.borrow_mut();
+        shares.insert(key, share);
+        Ok(share)
+    }
+}
+
+/// The conditions that join a relation: its own, or for an inner relation the predicates.
+fn conditions<'g>(graph: &'g JoinGraph<'_>, relation: usize) -> &'g [Predicate] {
+    let entry = &graph.relations[relation];
+    match entry.kind {
+        RelationKind::Inner => &graph.predicates,
+        _ => &entry.on,
+    }
+}
+
+/// Which side of an equality is over `set`, if the other one is over `relation`.
+fn joining_side(predicate: &Predicate, set: RelationSet, relation: usize) -> Option<JoiningSide> {
+    let (left, right) = predicate.sides?;
+    let new = RelationSet::one(relation);
+    let joins = |outer: RelationSet, inner: RelationSet| {
+        inner == new && !outer.is_empty() && outer.is_subset(set)
+    };
+    if joins(left, right) {
+        Some(JoiningSide::OuterIsLeft)
+    } else {
+        joins(right, left).then_some(JoiningSide::OuterIsRight)
+    }
+}
+
+/// Whether an equality joins `relation` to `set`.
+pub(crate) fn is_connected(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> bool {
+    let mut conditions = conditions(graph, relation).iter();
+    conditions.any(|predicate| joining_side(predicate, set, relation).is_some())
+}
+
+/// The equalities that join `relation` to `set`, by position.
+fn connecting(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> Connecting {
+    let conditions = conditions(graph, relation).iter().enumerate();
+    conditions
+        .filter_map(|(origin, predicate)| Some((origin, joining_side(predicate, set, relation)?)))
+        .collect()
+}
+
+fn as_equalities(graph: &JoinGraph<'_>, relation: usize, connecting: &Connecting) -> Vec<Equality> {
+    let conditions = conditions(graph, relation);
+    let found = connecting.iter().filter_map(|(origin, side)| {
+        let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = &conditions[*origin].expr else {
+            return None;
+        };
+        let (outer, inner) = match side {
+            JoiningSide::OuterIsLeft => (left, right),
+            JoiningSide::OuterIsRight => (right, left),
+        };
+        Some(Equality {
+            origin: *origin,
+            outer: outer.as_ref().clone(),
+            inner: inner.as_ref().clone(),
+            null_equals_null: conditions[*origin].null_equals_null,
+        })
+    });
+    found.collect()
+}
+
+/// The equalities that join `relation` to `set`: from its own condition, or for an inner relation from the predicates.
+pub(crate) fn equalities(
+    graph: &JoinGraph<'_>,
+    set: RelationSet,
+    relation: usize,
+) -> Vec<Equality> {
+    as_equalities(graph, relation, &connecting(graph, set, relation))
+}

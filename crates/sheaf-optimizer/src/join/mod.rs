@@ -1,0 +1,17 @@
+//! In which order relations are joined, and by which method.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`connection`] | the equalities between a relation and others |
+//! | [`order`] | the search for the cheapest order |
+//! | [`plan`] | the operators of the chosen order |
+//! | [`first_rows`] | joins of which only the first rows are wanted |
+//! | [`reduction`] | groups that a join will not ask for are not made |
+//! | [`distinct_semijoin`] | a semijoin with few values begins with them |
+
+pub(crate) mod connection;
+pub(crate) mod distinct_semijoin;
+pub(crate) mod first_rows;
+pub(crate) mod order;
+pub(crate) mod plan;
+pub(crate) mod reduction;

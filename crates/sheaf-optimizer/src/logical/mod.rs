@@ -1,0 +1,296 @@
+//! The logical half: DataFusion's rewrites that we keep, in the order they need.
+//!
+//! What they do for us: types of function arguments, decorrelation of subqueries into joins, constants folded,
+//! filters pushed into the TableScans (our source takes all of them), limits and projections pushed down.
+//!
+//! What is left out, and why:
+//! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
+//! - ExtractLeafExpressions and PushDownLeafProjections are for nested types, and put projections between joins.
+//! - CommonSubexprEliminate puts projections between operators, which would hide the join graph from
+//!   [`crate::logical::join_graph`]; it runs last, when all filters have been pushed down.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`rule_passes`] | applies the rules until they leave the plan as it is |
+//! | [`connect_joins`] | conditions of WHERE become keys of joins |
+//! | [`join_keys`] | equalities of a join's condition become its keys |
+//! | [`apply`] | correlated subqueries that do not become joins |
+//! | [`scalar_subqueries`] | correlated subqueries that are values become joins |
+//! | [`empty_subqueries`] | a subquery that is known to have no rows is a constant |
+//! | [`subquery_check`] | the check that subqueries stand where they can be planned |
+//! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
+//! | [`flat_unions`] | a union of unions becomes one |
+//! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
+//! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
+//! | [`join_graph`] | which relations a query joins, and by which conditions |
+//! | [`literal`] | a constant, brought into a column's own type |
+//! | [`semantics`] | how MySQL's semantics look in a typed plan |
+
+pub(crate) mod apply;
+pub(crate) mod connect_joins;
+pub(crate) mod distinct_aggregates;
+pub(crate) mod empty_subqueries;
+pub(crate) mod flat_unions;
+pub(crate) mod forgotten_keys;
+pub(crate) mod join_graph;
+pub(crate) mod join_keys;
+pub(crate) mod literal;
+pub(crate) mod long_arguments;
+pub(crate) mod rule_passes;
+pub(crate) mod scalar_subqueries;
+pub(crate) mod semantics;
+pub(crate) mod subquery_check;
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion_common::Result;
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_expr::logical_plan::InvariantLevel;
+use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
+use datafusion_optimizer::OptimizerContext;
+use datafusion_optimizer::analyzer::AnalyzerRule;
+use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
+use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
+use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion_optimizer::eliminate_filter::EliminateFilter;
+use datafusion_optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
+use datafusion_optimizer::eliminate_join::EliminateJoin;
+use datafusion_optimizer::eliminate_limit::EliminateLimit;
+use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
+use datafusion_optimizer::optimize_projections::OptimizeProjections;
+use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
+use datafusion_optimizer::push_down_filter::PushDownFilter;
+use datafusion_optimizer::push_down_limit::PushDownLimit;
+use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
+use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use sheaf_exec::operator::scan_exec::access_error;
+use sheaf_exec::plan_size::check_plan_size;
+use sheaf_exec::runtime::planning_options;
+use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
+
+use crate::PlannerContext;
+use crate::logical::apply::with_applies;
+use crate::logical::connect_joins::{ConnectJoins, is_above_joins};
+use crate::logical::distinct_aggregates::DistinctAggregates;
+use crate::logical::empty_subqueries::EmptySubqueries;
+use crate::logical::flat_unions::FlatUnions;
+use crate::logical::forgotten_keys::{keys_mislead, without_keys};
+use crate::logical::join_keys::ExtractJoinKeys;
+use crate::logical::long_arguments::compute_long_arguments_below;
+use crate::logical::rule_passes::{Rule, apply_rules, contains_subqueries};
+use crate::logical::scalar_subqueries::ScalarSubqueriesToJoins;
+use crate::logical::subquery_check::check_plan;
+
+/// How often the list of rules is applied, at most; it stops when a pass changes nothing.
+const MAX_PASSES: usize = 4;
+
+/// Rewrites a typed logical plan; see the module's comment.
+pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<LogicalPlan> {
+    let options = planning_options();
+    context.cancel.check().map_err(access_error)?;
+    check_plan_size(&plan)?;
+    plan.check_invariants(InvariantLevel::Always)?;
+    let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
+    let plan = rewrite_changed(plan, &coerce_types)?;
+    let plan = match keys_mislead(&plan)? {
+        true => without_keys(plan)?,
+        false => plan,
+    };
+    let plan = match contains_subqueries(&plan) {
+        true => with_applies(plan)?,
+        false => plan,
+    };
+    check_plan(&plan)?;
+
+    let config = OptimizerContext::new_with_config_options(Arc::clone(options));
+    let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
+    let mut last = apply_rules(&LAST_RULES, main.plan, &config, 1)?;
+    if !(main.is_settled && last.is_settled) {
+        last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
+    }
+    let plan = compute_long_arguments_below(last.plan)?;
+    check_plan(&plan)?;
+    Ok(plan)
+}
+
+/// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise: for expressions
+/// that are evaluated without a plan around them.
+pub fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    rewrite_changed(plan, &coerce_types)
+}
+
+/// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
+/// that to DataFusion. Inputs have been coerced.
+fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let schema = schema_of_operands(&plan)?;
+    let plan = match plan {
+        LogicalPlan::Filter(mut filter) => {
+            filter.predicate = filter.predicate.cast_to(&DataType::Boolean, &schema)?;
+            LogicalPlan::Filter(filter)
+        }
+        plan => plan,
+    };
+    let mut coercion = TypeCoercionRewriter::new(&schema);
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let coerced = expr.rewrite(&mut coercion)?;
+        Ok(coerced.update_data(|expr| name.restore(expr)))
+    })?;
+    match coercion.coerce_plan(plan.data)? {
+        // Its schema is that of its input.
+        filter @ LogicalPlan::Filter(_) => Ok(filter),
+        plan => plan.recompute_schema(),
+    }
+}
+
+/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
+/// conditions have been pushed down: they stand in its way.
+///
+/// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins: later
+/// passes leave it as it is, unless a join still lacks its condition.
+static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    vec![
+        Rule::on(is_set_operation, FlatUnions),
+        Rule::on(computes, SimplifyExpressions::new()),
+        Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
+        Rule::on_subqueries(EmptySubqueries),
+        Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
+        Rule::on_subqueries(ScalarSubqueriesToJoins::default()),
+        Rule::on(is_join, DecorrelateLateralJoin::new()),
+        Rule::on(is_filtered_join, ExtractJoinKeys),
+        Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
+        Rule::on(is_filter, EliminateFilter::new()),
+        Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
+        Rule::on(is_limit, EliminateLimit::new()),
+        Rule::on(has_empty_part, FlatUnions),
+        Rule::on(has_empty_input, PropagateEmptyRelation::new()),
+        Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
+        Rule::on(is_limit, PushDownLimit::new()),
+        Rule::on(
+            |node| is_join(node) || is_filter(node) && !is_above_whole_aggregate(node),
+            PushDownFilter::new(),
+        ),
+        Rule::on(is_join, EliminateJoin::new()),
+        Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
+        Rule::on(is_aggregate, DistinctAggregates),
+        Rule::on(is_aggregate, EliminateGroupByConstant::new()),
+        Rule::on(|_| true, OptimizeProjections::new()).at_once(),
+    ]
+});
+
+static LAST_RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| vec![Rule::on(computes, CommonSubexprEliminate::new())]);
+
+static PROJECTION_RULES: LazyLock<Vec<Rule>> =
+    LazyLock::new(|| vec![Rule::on(|_| true, OptimizeProjections::new())]);
+
+/// Whether it has expressions that are more than columns, or groups, whose functions rules look at as a whole.
+fn computes(node: &LogicalPlan) -> bool {
+    if let LogicalPlan::Aggregate(_) = node {
+        return true;
+    }
+    let mut computes = false;
+    // The closure does not fail.
+    let _ = node.apply_expressions(|expr| {
+        computes |= !matches!(expr, Expr::Column(_));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    computes
+}
+
+fn is_set_operation(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Union(_) | LogicalPlan::Distinct(_))
+}
+
+fn is_distinct(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Distinct(_))
+}
+
+fn is_filter(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Filter(_))
+}
+
+/// A filter of aggregates of all rows. A condition that names none of them, such as NULL, would be pushed below them,
+/// and without a row they are a row all the same.
+fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
+    match filter {
+        LogicalPlan::Filter(filter) => is_above_whole_aggregate(&filter.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+fn is_limit(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Limit(_))
+}
+
+fn is_aggregate(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Aggregate(_))
+}
+
+fn is_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(_))
+}
+
+fn is_inner_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+}
+
+fn is_filtered_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.filter.is_some())
+}
+
+/// An inner join without equalities, or with a condition above it.
+fn lacks_condition(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
+        LogicalPlan::Join(join) => join.join_type == JoinType::Inner && join.on.is_empty(),
+        _ => false,
+    }
+}
+
+/// A condition on what an outer join gives, perhaps under projections.
+fn is_above_outer_join(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = node else {
+        return false;
+    };
+    let mut below = &filter.input;
+    while let LogicalPlan::Projection(projection) = below.as_ref() {
+        below = &projection.input;
+    }
+    matches!(below.as_ref(), LogicalPlan::Join(join) if join.join_type.is_outer())
+}
+
+/// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
+fn may_repeat_itself(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = &aggregate.group_expr;
+            (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
+        }
+        _ => false,
+    }
+}
+
+/// A union that has an input without rows.
+fn has_empty_part(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+/// Unions are [`FlatUnions`]' business.
+fn has_empty_input(node: &LogicalPlan) -> bool {
+    !matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+fn has_empty_relation(node: &LogicalPlan) -> bool {
+    let mut inputs = node.inputs().into_iter();
+    inputs.any(|input| matches!(input, LogicalPlan::EmptyRelation(_)))
+}

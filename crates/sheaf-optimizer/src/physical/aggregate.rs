@@ -1,0 +1,285 @@
+//! GROUP BY, DISTINCT (which is one), ROLLUP and grouping sets.
+//!
+//! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
+//! the groups are exchanged by hash and merged.
+//!
+//! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
+//! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
+//! So a hash table with several such keys is given views, and the groups become byte strings again above it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::expr::{GroupingSet, physical_name};
+use datafusion_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
+use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
+use sheaf_exec::operator::less_order_exec::without_order;
+
+use crate::access::loose_scan::plan_groups;
+use crate::adaptive::bounded_regret::{Doubted, Expectation};
+use crate::cost::grouping::grouping_us;
+use crate::estimate::group_rows::group_rows;
+use crate::explain::ExtraNote;
+use crate::logical::join_graph::plain_column;
+use crate::physical::planner::{Block, Planned, Planner, Wanted};
+
+pub(crate) fn plan_aggregate(
+    planner: &mut Planner<'_>,
+    node: &LogicalPlan,
+    aggregate: &Aggregate,
+    block: &Block,
+) -> Result<Planned> {
+    let (planned, budget) = planner.watched(|planner| plan_once(planner, aggregate, block))?;
+    let doubted = Doubted {
+        node,
+        planned,
+        budget,
+        expectation: Expectation::Worst,
+        held_rows: 0,
+        order: None,
+    };
+    planner.guard(doubted, |planner| plan_once(planner, aggregate, block))
+}
+
+fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) -> Result<Planned> {
+    let mut input = match plan_groups(planner, aggregate, block)? {
+        Some(loose) => loose,
+        None => planner.plan(&aggregate.input, block, &Wanted::default())?,
+    };
+    let logical_schema = aggregate.input.schema();
+    let physical_schema = input.plan.schema();
+    let groups = group_by(planner, &aggregate.group_expr, aggregate, &input, block)?;
+    let grouped = !groups.is_empty();
+
+    let mut functions = Vec::with_capacity(aggregate.aggr_expr.len());
+    let mut filters = Vec::with_capacity(aggregate.aggr_expr.len());
+    for expr in &aggregate.aggr_expr {
+        let lowered = LoweredAggregateBuilder::new(
+            expr,
+            logical_schema,
+            &physical_schema,
+            &planner.properties,
+            &block.slots,
+        )
+        .build()?;
+        functions.push(lowered.aggregate);
+        filters.push(lowered.filter);
+    }
+
+    if groups.has_grouping_set() {
+        // DataFusion takes the order of the rows for that of the groups, among which are those of NULL.
+        input.plan = without_order(input.plan)?;
+    }
+    let partitions = input.plan.output_partitioning().partition_count();
+    let constants = &planner.context.settings.costs;
+    let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);
+    let cost_us = input.cost_us + own_us;
+    let first_mode = if partitions > 1 {
+        AggregateMode::Partial
+    } else {
+        AggregateMode::Single
+    };
+    let aggregated_by = |groups: PhysicalGroupBy| {
+        AggregateExec::try_new(
+            first_mode,
+            groups,
+            functions.clone(),
+            filters.clone(),
+            Arc::clone(&input.plan),
+            Arc::clone(&physical_schema),
+        )
+    };
+    let keys = groups.group_schema(&physical_schema)?;
+    let views = keys_as_views(&groups, &keys)?;
+    let mut first = aggregated_by(groups)?;
+    if grouped && *first.input_order_mode() == InputOrderMode::Linear {
+        if let Some(views) = views {
+            first = aggregated_by(views)?;
+        }
+        if let Some(row) = input.explain.first_mut() {
+            row.add(ExtraNote::UsingTemporary);
+        }
+    }
+    let rows = if grouped {
+        group_rows(aggregate, input.rows)
+    } else {
+        1.0
+    };
+    // How many values an expression has is a guess.
+    let is_known = |expr: &Expr| plain_column(expr).is_some();
+    planner.note_kept(match aggregate.group_expr.iter().all(is_known) {
+        true => rows,
+        false => input.rows,
+    });
+    if partitions == 1 {
+        return Ok(Planned {
+            plan: with_keys(Arc::new(first), &keys)?,
+            rows,
+            cost_us,
+            risk: input.risk,
+            explain: input.explain,
+        });
+    }
+    let last_mode = if grouped {
+        AggregateMode::FinalPartitioned
+    } else {
+        AggregateMode::Final
+    };
+    let first = Arc::new(first);
+    let last = AggregateExec::try_new(
+        last_mode,
+        first.group_expr().as_final(),
+        first.aggr_expr().to_vec(),
+        filters,
+        Arc::clone(&first) as _,
+        physical_schema,
+    )?;
+    Ok(Planned {
+        plan: with_keys(Arc::new(last), &keys)?,
+        rows,
+        cost_us,
+        risk: input.risk,
+        explain: input.explain,
+    })
+}
+
+type NamedExpr = (Arc<dyn PhysicalExpr>, String);
+
+fn group_by(
+    planner: &Planner<'_>,
+    group_expr: &[Expr],
+    aggregate: &Aggregate,
+    input: &Planned,
+    block: &Block,
+) -> Result<PhysicalGroupBy> {
+    let schema = aggregate.input.schema();
+    let named = |expr: &Expr| -> Result<NamedExpr> {
+        Ok((planner.expr(expr, schema, block)?, physical_name(expr)?))
+    };
+    let Some(sets) = grouping_sets(group_expr) else {
+        let exprs = group_expr.iter().map(named).collect::<Result<Vec<_>>>()?;
+        return Ok(PhysicalGroupBy::new_single(exprs));
+    };
+    // Every set is said over the union of all expressions: `true` marks the ones that are NULL in this set.
+    let mut all: Vec<Expr> = Vec::new();
+    for expr in sets.iter().flatten() {
+        if !all.contains(expr) {
+            all.push(expr.clone());
+        }
+    }
+    let exprs = all.iter().map(named).collect::<Result<Vec<_>>>()?;
+    let physical_schema = input.plan.schema();
+    let nulls = exprs.iter().map(|(expr, name)| {
+        let null = ScalarValue::try_from(&expr.data_type(&physical_schema)?)?;
+        Ok((
+            Arc::new(Literal::new(null)) as Arc<dyn PhysicalExpr>,
+            name.clone(),
+        ))
+    });
+    let nulls = nulls.collect::<Result<Vec<_>>>()?;
+    let masks = sets
+        .iter()
+        .map(|set| all.iter().map(|expr| !set.contains(expr)).collect())
+        .collect();
+    Ok(PhysicalGroupBy::new(exprs, nulls, masks, true))
+}
+
+/// The type of a key whose hash depends on the place of the key among the others.
+fn view_type(ty: &DataType) -> Option<DataType> {
+    match ty {
+        DataType::Binary => Some(DataType::BinaryView),
+        DataType::Utf8 => Some(DataType::Utf8View),
+        _ => None,
+    }
+}
+
+/// The groups with views in the place of byte strings; `None` if the hashes of no two keys are added up.
+fn keys_as_views(groups: &PhysicalGroupBy, keys: &Schema) -> Result<Option<PhysicalGroupBy>> {
+    let exprs = groups.expr();
+    let views: Vec<Option<DataType>> = keys
+        .fields()
+        .iter()
+        .take(exprs.len())
+        .enumerate()
+        .map(|(at, key)| view_type(key.data_type()).filter(|_| at > 0))
+        .collect();
+    if views.iter().flatten().count() < 2 {
+        return Ok(None);
+    }
+    let as_view = |(at, (expr, name)): (usize, &NamedExpr)| -> NamedExpr {
+        let expr = Arc::clone(expr);
+        let expr: Arc<dyn PhysicalExpr> = match &views[at] {
+            Some(view) => Arc::new(CastExpr::new(expr, view.clone(), None)),
+            None => expr,
+        };
+        (expr, name.clone())
+    };
+    let nulls = groups.null_expr().iter().zip(&views);
+    let nulls = nulls.map(|((expr, name), view)| {
+        let null: Arc<dyn PhysicalExpr> = match view {
+            Some(view) => Arc::new(Literal::new(ScalarValue::try_from(view)?)),
+            None => Arc::clone(expr),
+        };
+        Ok((null, name.clone()))
+    });
+    Ok(Some(PhysicalGroupBy::new(
+        exprs.iter().enumerate().map(as_view).collect(),
+        nulls.collect::<Result<Vec<_>>>()?,
+        groups.groups().to_vec(),
+        groups.has_grouping_set(),
+    )))
+}
+
+/// The groups with keys of the types that the nodes above know.
+fn with_keys(plan: Arc<dyn ExecutionPlan>, keys: &Schema) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    let fields = || schema.fields().iter().enumerate();
+    let wanted = |at: usize| {
+        let key = keys.fields().get(at).map(|key| key.data_type());
+        key.filter(|key| *key != schema.field(at).data_type())
+    };
+    if fields().all(|(at, _)| wanted(at).is_none()) {
+        return Ok(plan);
+    }
+    let columns = fields().map(|(at, field)| {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), at));
+        let expr: Arc<dyn PhysicalExpr> = match wanted(at) {
+            Some(key) => Arc::new(CastExpr::new(column, key.clone(), None)),
+            None => column,
+        };
+        ProjectionExpr {
+            expr,
+            alias: field.name().clone(),
+        }
+    });
+    let columns: Vec<ProjectionExpr> = columns.collect();
+    Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
+}
+
+/// The grouping sets that GROUPING SETS, ROLLUP or CUBE stand for; `None` for a plain GROUP BY.
+pub(crate) fn grouping_sets(group_expr: &[Expr]) -> Option<Vec<Vec<Expr>>> {
+    let [Expr::GroupingSet(set)] = group_expr else {
+        return None;
+    };
+    Some(match set {
+        GroupingSet::GroupingSets(sets) => sets.clone(),
+        // (a, b) WITH ROLLUP: (), (a), (a, b).
+        GroupingSet::Rollup(exprs) => (0..=exprs.len()).map(|n| exprs[..n].to_vec()).collect(),
+        GroupingSet::Cube(exprs) => {
+            let subset = |mask: usize| {
+                let chosen = exprs
+                    .iter()
+                    .enumerate()
+                    .filter(move |(i, _)| mask & (1 << i) != 0);
+                chosen.map(|(_, expr)| expr.clone()).collect()
+            };
+            (0..1usize << exprs.len()).map(subset).collect()
+        }
+    })
+}

@@ -1,0 +1,17 @@
+//! From an optimised logical plan to operators.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`planner`] | one method for each kind of node |
+//! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
+//! | [`window`] | window functions |
+//! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
+//! | [`rules`] | the physical rules of DataFusion that we keep |
+//! | [`plan_check`] | does the finished plan contradict itself |
+
+pub(crate) mod aggregate;
+pub(crate) mod plan_check;
+pub(crate) mod planner;
+pub(crate) mod row_order;
+pub(crate) mod rules;
+pub(crate) mod window;

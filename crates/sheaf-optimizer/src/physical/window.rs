@@ -1,0 +1,175 @@
+//! Window functions.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
+use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound};
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
+use datafusion_physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, InputOrderMode, WindowExpr,
+};
+use sheaf_exec::group_keys::has_doubtful_keys;
+
+use crate::physical::planner::{Block, Planned, Planner, Wanted};
+
+/// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
+/// EnsureRequirements: an operator above looks at the order that this plan really has, and must not take the input's
+/// order, which that sort destroys, for its own.
+pub(crate) fn plan_window(
+    planner: &mut Planner<'_>,
+    window: &Window,
+    block: &Block,
+) -> Result<Planned> {
+    let input = planner.plan(&window.input, block, &Wanted::default())?;
+    let expressions = window
+        .window_expr
+        .iter()
+        .map(|expr| window_expr(planner, expr, window, &input, block));
+    let expressions = expressions.collect::<Result<Vec<_>>>()?;
+    planner.note_kept(input.rows);
+    let child = sorted_for(&input, &expressions)?;
+    let parallel = child.output_partitioning().partition_count() > 1;
+    // Bounded frames need only the rows of the frame in memory.
+    let plan: Arc<dyn ExecutionPlan> = if expressions.iter().all(|expr| expr.uses_bounded_memory())
+    {
+        Arc::new(BoundedWindowAggExec::try_new(
+            expressions,
+            child,
+            InputOrderMode::Sorted,
+            parallel,
+        )?)
+    } else {
+        Arc::new(WindowAggExec::try_new(expressions, child, parallel)?)
+    };
+    Ok(Planned { plan, ..input })
+}
+
+/// The input in the order that the window functions need it in.
+fn sorted_for(
+    input: &Planned,
+    expressions: &[Arc<dyn WindowExpr>],
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let child = Arc::clone(&input.plan);
+    let Some(first) = expressions.first() else {
+        return internal_err!("a window without functions");
+    };
+    let partition = first.partition_by().iter();
+    // Any order tells partitions apart. This one is what EnsureRequirements sorts by when it puts a sort in the place of
+    // ours, and operators above have looked at ours by then.
+    let options = SortOptions::new(false, false);
+    let keys: Vec<PhysicalSortExpr> = partition
+        .map(|expr| PhysicalSortExpr::new(Arc::clone(expr), options))
+        .chain(first.order_by().iter().cloned())
+        .collect();
+    let Some(ordering) = LexOrdering::new(keys.clone()) else {
+        return Ok(child);
+    };
+    if child.equivalence_properties().ordering_satisfy(keys)? {
+        return Ok(child);
+    }
+    Ok(Arc::new(
+        SortExec::new(ordering, child).with_preserve_partitioning(true),
+    ))
+}
+
+fn window_expr(
+    planner: &Planner<'_>,
+    expr: &Expr,
+    window: &Window,
+    input: &Planned,
+    block: &Block,
+) -> Result<Arc<dyn WindowExpr>> {
+    let (name, expr) = match expr {
+        Expr::Alias(alias) => (
+            alias.name.clone(),
+            alias.expr.as_ref().clone().unalias_nested().data,
+        ),
+        expr => (expr.schema_name().to_string(), expr.clone()),
+    };
+    let Expr::WindowFunction(function) = &expr else {
+        return internal_err!("not a window function: {expr}");
+    };
+    let WindowFunctionParams {
+        args,
+        partition_by,
+        order_by,
+        window_frame,
+        null_treatment,
+        distinct,
+        filter,
+    } = &function.params;
+    if starts_after_end(window_frame) {
+        return plan_err!("the window frame starts after its end");
+    }
+    let schema = window.input.schema();
+    let physical = |exprs: &[Expr]| -> Result<Vec<_>> {
+        exprs
+            .iter()
+            .map(|expr| planner.expr(expr, schema, block))
+            .collect()
+    };
+    let args = physical(args)?;
+    let partition_by = physical(&undetermined(partition_by, &window.input))?;
+    let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
+    let filter = filter
+        .as_ref()
+        .map(|filter| planner.expr(filter, schema, block))
+        .transpose()?;
+    create_window_expr(
+        &function.fun,
+        name,
+        &args,
+        &partition_by,
+        &order_by,
+        Arc::new(window_frame.clone()),
+        input.plan.schema(),
+        *null_treatment == Some(NullTreatment::IgnoreNulls),
+        *distinct,
+        filter,
+    )
+}
+
+/// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of rows
+/// need not tell them apart, and the window operators want an order that does.
+fn undetermined(partition_by: &[Expr], input: &LogicalPlan) -> Vec<Expr> {
+    if has_doubtful_keys(input) {
+        return partition_by.to_vec();
+    }
+    let schema = input.schema();
+    let index_of = |expr: &Expr| match expr {
+        Expr::Column(column) => schema.maybe_index_of_column(column),
+        _ => None,
+    };
+    let mut kept = partition_by.to_vec();
+    for dependence in schema.functional_dependencies().iter() {
+        let keys = &dependence.source_indices;
+        let is_key = |expr: &Expr| index_of(expr).is_some_and(|index| keys.contains(&index));
+        let has_key = |key: &usize| kept.iter().any(|expr| index_of(expr) == Some(*key));
+        if dependence.nullable || keys.is_empty() || !keys.iter().all(has_key) {
+            continue;
+        }
+        let is_determined = |expr: &Expr| {
+            index_of(expr).is_some_and(|index| dependence.target_indices.contains(&index))
+        };
+        kept.retain(|expr| is_key(expr) || !is_determined(expr));
+    }
+    kept
+}
+
+/// Whether a frame can never hold a row because of the kinds of its bounds.
+fn starts_after_end(frame: &WindowFrame) -> bool {
+    use WindowFrameBound::{CurrentRow, Following, Preceding};
+    let unbounded = ScalarValue::is_null;
+    match (&frame.start_bound, &frame.end_bound) {
+        (Following(start), _) if unbounded(start) => true,
+        (_, Preceding(end)) if unbounded(end) => true,
+        (Following(_), CurrentRow | Preceding(_)) | (CurrentRow, Preceding(_)) => true,
+        (Following(start), Following(end)) => !unbounded(end) && end < start,
+        (Preceding(start), Preceding(end)) => !unbounded(start) && end > start,
+        _ => false,
+    }
+}
