@@ -29,8 +29,8 @@ use sheaf_table::convert::Mode;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
+use crate::isolation::transaction::Isolation;
 use crate::parser::statement::Scope;
-use crate::transaction::Isolation;
 pub use character_sets::{
     CHARACTER_SETS, COLLATIONS, character_set, character_set_of, collation, collation_of_id,
     collation_within, default_collation, named_collation, nearest_collation,

@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use sheaf_table::{Account, AccountName, Accounts};
 use std::sync::Arc;
 
-use crate::rows::{like, matches_pattern};
+use crate::query::rows::{like, matches_pattern};
 
 /// The account of a client that says that it is `user`. `hosts` are the names and addresses that it has.
 pub fn find<'a>(accounts: &'a Accounts, user: &str, hosts: &[&str]) -> Option<&'a Arc<Account>> {

@@ -37,9 +37,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 
+use crate::catalog_views::information_schema::is_virtual_database;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
-use crate::information_schema::is_virtual_database;
 use crate::session::Session;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};

@@ -10,14 +10,14 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::Privileges;
 use sqlparser::ast;
 
+use crate::change::on_duplicate::{column_of_values, last_part};
+use crate::change::update::is_default;
 use crate::error::{Result, SqlError};
-use crate::on_duplicate::{column_of_values, last_part};
 use crate::parser::account::{AccountOptions, AccountStatement, UserName};
 use crate::parser::change::name_of;
 use crate::parser::statement::{CreateTable, Delete, OnDuplicate, TableChange, TableName, Update};
 use crate::session::Session;
-use crate::statement_properties::Requirement;
-use crate::update::is_default;
+use crate::statement::properties::Requirement;
 
 /// What a direct plan needs of a table.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use sheaf_table::{Account, PrivilegeLevel, Privileges};
 
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
-use crate::rows::{Cells, Rows};
+use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
 
 const TEXT: Cells = Cells::Text(64);

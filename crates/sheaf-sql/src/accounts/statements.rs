@@ -15,7 +15,7 @@ use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
     UserName,
 };
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
 use crate::variables::VariableValue;
 

@@ -27,16 +27,16 @@ use super::operand::Operand;
 use super::order::{OrderItem, descends};
 use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
-use crate::change_query::position_of;
+use crate::change::change_query::position_of;
+use crate::change::update::{assign, divides_by_zero, is_default, is_zero_or_null};
+use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
+use crate::isolation::statement_locks::DirectSearch;
+use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
-use crate::statement_locks::DirectSearch;
-use crate::transaction::StatementTransaction;
-use crate::update::{assign, divides_by_zero, is_default, is_zero_or_null};
-use crate::values::{hybrid_number, shown_in};
-use crate::warnings::Warnings;
+use crate::session::warnings::Warnings;
 
 /// Digits of a BIGINT of either kind.
 const MAX_BIGINT_DIGITS: u8 = 20;

@@ -11,7 +11,7 @@ use super::expression::cell_of;
 use super::read::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::select_list::{self, Computed, SelectList, Spelled};
 use crate::error::Result;
-use crate::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use crate::query::result::{Cell, CellRow, ColumnMeta, ResultSink};
 use crate::session::Session;
 
 /// See the module's comment.

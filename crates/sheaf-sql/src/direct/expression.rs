@@ -45,11 +45,11 @@ use super::given::{Clock, ClockPart, Given, local_day};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
-use crate::query::SessionValues;
-use crate::result::{Cell, ColumnMeta};
-use crate::row_evaluator::array_of;
-use crate::rows::value_at;
+use crate::query::result::{Cell, ColumnMeta};
+use crate::query::row_evaluator::array_of;
+use crate::query::rows::value_at;
 use crate::session::Session;
+use sheaf_frontend::query::SessionValues;
 
 /// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.
 const MAX_KEPT: usize = 256;

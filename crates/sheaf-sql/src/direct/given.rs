@@ -12,8 +12,8 @@ use sqlparser::ast;
 
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
-use crate::query::SessionValues;
 use crate::session::Session;
+use sheaf_frontend::query::SessionValues;
 
 /// Fraction digits of a second, at most.
 const MAX_DIGITS: u8 = 6;

@@ -17,15 +17,15 @@ use super::operand::Operand;
 use super::statement_cache::Taken;
 use super::value_lists::{self, ValueLists};
 use crate::accounts::insert_needs;
+use crate::change::insert::Destination;
+use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
+use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
+use crate::change::update::is_default;
+use crate::change::values::{divisors as divisors_of, hybrid_number, literal, shown_in};
 use crate::error::{Result, SqlError};
-use crate::insert::Destination;
-use crate::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
-use crate::table_writer::{RowShape, TableWriter, WriteOptions};
-use crate::update::is_default;
-use crate::values::{divisors as divisors_of, hybrid_number, literal, shown_in};
-use crate::warnings::Warnings;
+use crate::session::warnings::Warnings;
 
 /// See the module's comment.
 pub(super) struct Insert {

@@ -12,15 +12,15 @@ use super::Action;
 use super::select_list::Spelled;
 use super::subquery::Values;
 use crate::accounts::{TableNeed, insert_needs};
+use crate::change::insert::Destination;
+use crate::change::on_duplicate::last_part;
+use crate::change::table_writer::{RowShape, TableWriter};
+use crate::change::values::shown_in;
 use crate::error::Result;
-use crate::insert::Destination;
-use crate::on_duplicate::last_part;
 use crate::parser::statement::Statement;
-use crate::result::ResultSink;
-use crate::rows::value_at;
+use crate::query::result::ResultSink;
+use crate::query::rows::value_at;
 use crate::session::Session;
-use crate::table_writer::{RowShape, TableWriter};
-use crate::values::shown_in;
 
 /// See the module's comment.
 pub(super) struct InsertSelect {

@@ -36,7 +36,7 @@ use super::operand::{Operand, is_comparable};
 use super::order::{OrderItem, SortKey, descends};
 use super::read::{PlainQuery, PlainSelect, limit_and_offset, plain_query, plain_select};
 use super::select_list::{self, GroupedItem, is_function};
-use crate::result::ColumnMeta;
+use crate::query::result::ColumnMeta;
 use crate::session::Session;
 
 /// Tables of a plan, at most.

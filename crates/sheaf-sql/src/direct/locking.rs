@@ -21,11 +21,11 @@ use super::read::{Read, Ready};
 use super::row::RowReader;
 use super::select_list::Spelled;
 use crate::error::Result;
-use crate::locking_read::lock_row_or_skip;
-use crate::result::ResultSink;
+use crate::isolation::locking_read::lock_row_or_skip;
+use crate::isolation::statement_locks::DirectSearch;
+use crate::isolation::transaction::StatementTransaction;
+use crate::query::result::ResultSink;
 use crate::session::Session;
-use crate::statement_locks::DirectSearch;
-use crate::transaction::StatementTransaction;
 
 /// What a query locks, and how.
 #[derive(Clone, Copy, Debug)]

@@ -82,9 +82,9 @@ use crate::accounts::{TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
-use crate::status::Command;
+use crate::session::status::Command;
 use crate::variables::Variables;
 
 use given::Given;

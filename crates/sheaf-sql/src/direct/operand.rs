@@ -22,8 +22,8 @@ use sheaf_table::number_text::power_of_ten;
 use sheaf_table::{Collation, Column, ColumnType, Value, ValueRef};
 use sqlparser::ast;
 
+use crate::change::values::{literal, number};
 use crate::parser::parameter_number;
-use crate::values::{literal, number};
 
 /// A constant of the statement, or the value of one of its parameters.
 #[derive(Clone, Debug)]

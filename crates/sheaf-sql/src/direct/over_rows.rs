@@ -45,11 +45,11 @@ use super::row::value_of;
 use super::select_list::{Headers, Spelled, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
 use crate::accounts::TableNeed;
+use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
-use crate::result::{ColumnMeta, ResultSink};
-use crate::row_evaluator::{array_of, table_of};
+use crate::query::result::{ColumnMeta, ResultSink};
+use crate::query::row_evaluator::{array_of, table_of};
 use crate::session::Session;
-use crate::values::{ONE_ITEM, select_of};
 
 /// Subqueries of a statement are run so often, at most.
 const MAX_SUBQUERY_RUNS: usize = 200;

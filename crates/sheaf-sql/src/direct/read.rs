@@ -25,7 +25,7 @@ use super::order::{OrderItem, SortKey, Sorter, descends};
 use super::row::{Item, ResultRow, RowReader, value_of};
 use super::select_list::{self, Computed, SelectList, ShownColumns, Spelled, is_aggregate};
 use crate::error::Result;
-use crate::result::{ColumnMeta, ResultSink};
+use crate::query::result::{ColumnMeta, ResultSink};
 use crate::session::Session;
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.

@@ -13,8 +13,8 @@ use super::entry::EntryReader;
 use super::expression::cell_of;
 use super::waiting_rows::WaitingRows;
 use crate::error::Result;
-use crate::result::{Cell, CellRow};
-use crate::session_handle::SessionHandle;
+use crate::query::result::{Cell, CellRow};
+use crate::session::handle::SessionHandle;
 
 /// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any
 /// scan.

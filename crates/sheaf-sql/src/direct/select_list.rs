@@ -12,9 +12,9 @@ use super::expression::{Collector, Expressions};
 use super::names::{ColumnNames, Names, column_of};
 use super::row::Item;
 use crate::parser::parameter_number;
-use crate::query::Header;
-use crate::result::{ColumnMeta, table_flags};
+use crate::query::result::{ColumnMeta, table_flags};
 use crate::session::Session;
+use sheaf_frontend::query::Header;
 
 /// The items of a select list with what the protocol and Arrow say of them.
 pub(super) struct SelectList<I> {

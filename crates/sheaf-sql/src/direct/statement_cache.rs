@@ -21,11 +21,11 @@ use std::sync::Arc;
 use sheaf_table::Value;
 
 use super::{Circumstances, DirectPlan, Known, Spelled};
+use crate::change::values::{negated, number};
 use crate::error::Result;
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
-use crate::status::Command;
-use crate::values::{negated, number};
+use crate::session::status::Command;
 
 /// Statements longer than this are not looked for: parsing is not what takes their time.
 pub(super) const MAX_STATEMENT_BYTES: usize = 4 << 10;

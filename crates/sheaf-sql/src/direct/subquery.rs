@@ -34,13 +34,13 @@ use super::join::are_comparable;
 use super::names::{Names, column_of};
 use super::select_list::Spelled;
 use super::{DirectPlan, needs_of};
-use crate::batch_builder::BatchBuilder;
+use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
-use crate::rows::value_at;
+use crate::query::batch_builder::BatchBuilder;
+use crate::query::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::query::rows::value_at;
 use crate::session::Session;
-use crate::values::{ONE_ITEM, select_of};
 
 /// An OR of several columns has so many branches, at most.
 const MAX_BRANCHES: usize = 8;

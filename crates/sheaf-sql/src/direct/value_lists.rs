@@ -24,7 +24,7 @@ use super::statement_cache::{Pass, Taken, signed_number};
 use super::{Action, Cached, DirectPlan};
 use crate::error::Result;
 use crate::parser::scan::unescaped;
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
 
 /// Shorter statements have plans of their own.

@@ -10,7 +10,7 @@
 //! its first vectorised plan. When a definition changes, a new active group takes the old one's place and its sessions are
 //! handed over; a statement that runs stays where it began.
 //!
-//! What group a session is in is kept in its [`SessionHandle`](crate::session_handle::SessionHandle), because others may
+//! What group a session is in is kept in its [`SessionHandle`](crate::session::handle::SessionHandle), because others may
 //! move it; the session looks there when a statement starts.
 
 mod statements;
@@ -24,9 +24,9 @@ use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind};
 
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
-use crate::rows::{Cells, Rows};
+use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
-use crate::session_handle::SessionHandle;
+use crate::session::handle::SessionHandle;
 
 /// The group of sessions that are in no other.
 const USER_DEFAULT: &str = "USR_default";

@@ -13,7 +13,7 @@ use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableErr
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
-use crate::result::ResultSink;
+use crate::query::result::ResultSink;
 use crate::session::Session;
 
 /// The most characters of a group's name.

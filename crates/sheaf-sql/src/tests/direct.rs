@@ -9,8 +9,8 @@ use sheaf_table::Value;
 
 use super::{Bench, Collected};
 use crate::error::Result;
-use crate::result::CellRow;
-use crate::transaction::Isolation;
+use crate::isolation::transaction::Isolation;
+use crate::query::result::CellRow;
 use crate::{Cell, ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionHandle};
 
 /// Waiting for another thread gives up after this.

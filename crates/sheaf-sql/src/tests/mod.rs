@@ -19,7 +19,7 @@ use arrow::array::RecordBatch;
 use sheaf_table::Value;
 
 use crate::error::Result;
-use crate::rows::value_at;
+use crate::query::rows::value_at;
 use crate::{
     ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
     SqlError,

@@ -13,8 +13,8 @@ use super::{
     time_zone_offset_seconds,
 };
 use crate::encoding::TextEncoding;
-use crate::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
-use crate::transaction::Isolation;
+use crate::isolation::transaction::Isolation;
+use crate::query::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
 
 /// The id of utf8mb4_0900_ai_ci.
 const DEFAULT_ID: u16 = 255;

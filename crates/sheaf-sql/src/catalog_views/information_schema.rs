@@ -1,0 +1,865 @@
+//! `information_schema`: tables whose rows are made from the catalog when a query names them.
+//!
+//! Column names, order and values are those of MySQL's manual, as far as tools read them. Tables that describe what
+//! Sheaf does not have (triggers, routines, partitions) are there and empty.
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use sheaf_table::{ColumnType, Index, Table};
+
+use crate::accounts;
+use crate::catalog_views::catalog_text::{
+    column_default, column_key, generation_extra, numeric_precision, octet_length,
+};
+use crate::definition::column_statistics::histogram_json;
+use crate::error::{Result, SqlError};
+use crate::query::rows::{Cell, Cells, Rows};
+use crate::resource_groups::resource_groups;
+use crate::session::Session;
+use crate::variables::{CHARACTER_SETS, COLLATIONS, character_set_of};
+
+pub const NAME: &str = "information_schema";
+
+/// True for databases that are not in the catalog.
+pub fn is_virtual_database(name: &str) -> bool {
+    name.eq_ignore_ascii_case(NAME)
+}
+
+const TEXT: Cells = Cells::Text(64);
+const LONG_TEXT: Cells = Cells::Text(u32::MAX);
+const NUMBER: Cells = Cells::Unsigned;
+
+/// Tables that are always empty: their name and columns.
+const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
+    (
+        "EVENTS",
+        &[
+            ("EVENT_CATALOG", TEXT),
+            ("EVENT_SCHEMA", TEXT),
+            ("EVENT_NAME", TEXT),
+        ],
+    ),
+    (
+        "FILES",
+        &[
+            ("FILE_ID", NUMBER),
+            ("FILE_NAME", LONG_TEXT),
+            ("FILE_TYPE", TEXT),
+            ("TABLESPACE_NAME", TEXT),
+            ("LOGFILE_GROUP_NAME", TEXT),
+            ("ENGINE", TEXT),
+            ("EXTENT_SIZE", NUMBER),
+            ("INITIAL_SIZE", NUMBER),
+            ("TOTAL_EXTENTS", NUMBER),
+            ("EXTRA", TEXT),
+        ],
+    ),
+    (
+        "PARTITIONS",
+        &[
+            ("TABLE_CATALOG", TEXT),
+            ("TABLE_SCHEMA", TEXT),
+            ("TABLE_NAME", TEXT),
+            ("PARTITION_NAME", TEXT),
+            ("TABLESPACE_NAME", TEXT),
+        ],
+    ),
+    (
+        "ROUTINES",
+        &[
+            ("SPECIFIC_NAME", TEXT),
+            ("ROUTINE_CATALOG", TEXT),
+            ("ROUTINE_SCHEMA", TEXT),
+            ("ROUTINE_NAME", TEXT),
+            ("ROUTINE_TYPE", TEXT),
+            ("ROUTINE_DEFINITION", LONG_TEXT),
+        ],
+    ),
+    (
+        "PARAMETERS",
+        &[
+            ("SPECIFIC_CATALOG", TEXT),
+            ("SPECIFIC_SCHEMA", TEXT),
+            ("SPECIFIC_NAME", TEXT),
+            ("ORDINAL_POSITION", NUMBER),
+            ("PARAMETER_NAME", TEXT),
+            ("DATA_TYPE", TEXT),
+        ],
+    ),
+    (
+        "TRIGGERS",
+        &[
+            ("TRIGGER_CATALOG", TEXT),
+            ("TRIGGER_SCHEMA", TEXT),
+            ("TRIGGER_NAME", TEXT),
+            ("EVENT_MANIPULATION", TEXT),
+            ("EVENT_OBJECT_SCHEMA", TEXT),
+            ("EVENT_OBJECT_TABLE", TEXT),
+            ("ACTION_STATEMENT", LONG_TEXT),
+            ("ACTION_TIMING", TEXT),
+        ],
+    ),
+    (
+        "VIEWS",
+        &[
+            ("TABLE_CATALOG", TEXT),
+            ("TABLE_SCHEMA", TEXT),
+            ("TABLE_NAME", TEXT),
+            ("VIEW_DEFINITION", LONG_TEXT),
+            ("CHECK_OPTION", TEXT),
+            ("IS_UPDATABLE", TEXT),
+            ("DEFINER", TEXT),
+            ("SECURITY_TYPE", TEXT),
+        ],
+    ),
+];
+
+/// The tables that have rows.
+const FILLED: [&str; 23] = [
+    "CHARACTER_SETS",
+    "CHECK_CONSTRAINTS",
+    "COLLATIONS",
+    "COLLATION_CHARACTER_SET_APPLICABILITY",
+    "COLUMNS",
+    "COLUMN_STATISTICS",
+    "ENGINES",
+    "GLOBAL_STATUS",
+    "GLOBAL_VARIABLES",
+    "KEY_COLUMN_USAGE",
+    "OPTIMIZER_TRACE",
+    "PROCESSLIST",
+    "REFERENTIAL_CONSTRAINTS",
+    "RESOURCE_GROUPS",
+    "SCHEMATA",
+    "SCHEMA_PRIVILEGES",
+    "SESSION_STATUS",
+    "SESSION_VARIABLES",
+    "SHEAF_RESIDENCY",
+    "STATISTICS",
+    "TABLE_CONSTRAINTS",
+    "TABLE_PRIVILEGES",
+    "USER_PRIVILEGES",
+];
+
+/// The names of all tables, sorted.
+pub fn table_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = EMPTY
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(FILLED)
+        .chain(["TABLES"])
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The rows of a virtual table as of now; `None` if there is none of this name in a database that is not virtual.
+///
+/// # Errors
+/// 1109 for an unknown table of `information_schema`.
+pub fn virtual_table(
+    database: &str,
+    table: &str,
+    session: &Session,
+) -> Result<Option<(SchemaRef, RecordBatch)>> {
+    if accounts::is_account_table(database, table) {
+        let rows = accounts::mysql_user(session);
+        return Ok(Some((rows.schema(), rows.batch()?)));
+    }
+    if !is_virtual_database(database) {
+        return Ok(None);
+    }
+    let rows = rows_of(&table.to_ascii_uppercase(), session)?.ok_or_else(|| {
+        SqlError::new(1109, "42S02", format!("Unknown table '{table}' in {NAME}"))
+    })?;
+    Ok(Some((rows.schema(), rows.batch()?)))
+}
+
+fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
+    if let Some((_, columns)) = EMPTY.iter().find(|(name, _)| *name == table) {
+        return Ok(Some(Rows::new(columns.iter().copied())));
+    }
+    Ok(Some(match table {
+        "SCHEMATA" => schemata(session),
+        "TABLES" => tables(session)?,
+        "COLUMNS" => columns(session)?,
+        "COLUMN_STATISTICS" => column_statistics(session)?,
+        "SHEAF_RESIDENCY" => residency(session)?,
+        "STATISTICS" => statistics(session)?,
+        "KEY_COLUMN_USAGE" => key_column_usage(session)?,
+        "TABLE_CONSTRAINTS" => table_constraints(session)?,
+        "REFERENTIAL_CONSTRAINTS" => referential_constraints(session)?,
+        "CHECK_CONSTRAINTS" => check_constraints(session)?,
+        "ENGINES" => session.engine_rows(),
+        "CHARACTER_SETS" => character_sets(),
+        "COLLATIONS" => collations(),
+        "COLLATION_CHARACTER_SET_APPLICABILITY" => applicability(),
+        "OPTIMIZER_TRACE" => optimizer_trace(session),
+        "PROCESSLIST" => processlist(session),
+        "RESOURCE_GROUPS" => resource_groups(session),
+        "USER_PRIVILEGES" => accounts::user_privileges(session),
+        "SCHEMA_PRIVILEGES" => accounts::schema_privileges(session),
+        "TABLE_PRIVILEGES" => accounts::table_privileges(session),
+        "GLOBAL_VARIABLES" => name_values(session.engine.globals().all(true)),
+        "SESSION_VARIABLES" => name_values(session.variables.all(false)),
+        "GLOBAL_STATUS" => name_values(session.status_entries(true)),
+        "SESSION_STATUS" => name_values(session.status_entries(false)),
+        _ => return Ok(None),
+    }))
+}
+
+fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
+    let mut rows = Rows::new([
+        ("VARIABLE_NAME", TEXT),
+        ("VARIABLE_VALUE", Cells::Text(1024)),
+    ]);
+    for (name, value) in entries {
+        rows.push(vec![name.to_ascii_uppercase().into(), value.into()]);
+    }
+    rows
+}
+
+/// Calls for every table of every database that the session may know of, in order of their names.
+fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>) -> Result<()> {
+    for database in session.engine.catalog().databases() {
+        // A database that was dropped meanwhile has no tables.
+        for table in session
+            .engine
+            .catalog()
+            .tables(&database)
+            .unwrap_or_default()
+        {
+            if session.sees_table(&database, &table.definition.name) {
+                visit(&table)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn schemata(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("CATALOG_NAME", TEXT),
+        ("SCHEMA_NAME", TEXT),
+        ("DEFAULT_CHARACTER_SET_NAME", TEXT),
+        ("DEFAULT_COLLATION_NAME", TEXT),
+        ("SQL_PATH", TEXT),
+        ("DEFAULT_ENCRYPTION", TEXT),
+    ]);
+    for database in session.database_names() {
+        // It may have been dropped since.
+        let Ok(collation) = session.collation_of_database(&database) else {
+            continue;
+        };
+        rows.push(vec![
+            "def".into(),
+            database.into(),
+            character_set_of(collation).into(),
+            collation.into(),
+            Cell::Null,
+            "NO".into(),
+        ]);
+    }
+    rows
+}
+
+fn tables(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("TABLE_TYPE", TEXT),
+        ("ENGINE", TEXT),
+        ("VERSION", NUMBER),
+        ("ROW_FORMAT", TEXT),
+        ("TABLE_ROWS", NUMBER),
+        ("AVG_ROW_LENGTH", NUMBER),
+        ("DATA_LENGTH", NUMBER),
+        ("MAX_DATA_LENGTH", NUMBER),
+        ("INDEX_LENGTH", NUMBER),
+        ("DATA_FREE", NUMBER),
+        ("AUTO_INCREMENT", NUMBER),
+        ("CREATE_TIME", TEXT),
+        ("UPDATE_TIME", TEXT),
+        ("CHECK_TIME", TEXT),
+        ("TABLE_COLLATION", TEXT),
+        ("CHECKSUM", NUMBER),
+        ("CREATE_OPTIONS", Cells::Text(256)),
+        ("TABLE_COMMENT", Cells::Text(1024)),
+    ]);
+    for name in table_names() {
+        let mut row = vec![Cell::Null; 21];
+        row[0] = "def".into();
+        row[1] = NAME.into();
+        row[2] = name.into();
+        row[3] = "SYSTEM VIEW".into();
+        row[20] = "".into();
+        rows.push(row);
+    }
+    for_each_table(session, |table| {
+        let sizes = TableSizes::of(table)?;
+        let definition = &table.definition;
+        rows.push(vec![
+            "def".into(),
+            definition.database.clone().into(),
+            definition.name.clone().into(),
+            "BASE TABLE".into(),
+            "InnoDB".into(),
+            10u64.into(),
+            "Dynamic".into(),
+            sizes.rows.into(),
+            sizes.average_row_bytes().into(),
+            sizes.data_bytes.into(),
+            0u64.into(),
+            sizes.index_bytes.into(),
+            0u64.into(),
+            table.shown_auto_increment()?.into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            definition.collation.name().into(),
+            Cell::Null,
+            "".into(),
+            definition.comment.clone().into(),
+        ]);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Row count and bytes of a table.
+pub(crate) struct TableSizes {
+    pub(crate) rows: u64,
+    pub(crate) data_bytes: u64,
+    pub(crate) index_bytes: u64,
+}
+
+impl TableSizes {
+    pub(crate) fn of(table: &Table) -> Result<TableSizes> {
+        let index_bytes = table
+            .secondary
+            .iter()
+            .map(|tree| tree.statistics().bytes)
+            .sum();
+        Ok(TableSizes {
+            rows: table.row_count_estimate(),
+            data_bytes: table.clustered.statistics().bytes,
+            index_bytes,
+        })
+    }
+
+    pub(crate) fn average_row_bytes(&self) -> u64 {
+        self.data_bytes.checked_div(self.rows).unwrap_or(0)
+    }
+}
+
+fn columns(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("COLUMN_NAME", TEXT),
+        ("ORDINAL_POSITION", NUMBER),
+        ("COLUMN_DEFAULT", LONG_TEXT),
+        ("IS_NULLABLE", TEXT),
+        ("DATA_TYPE", LONG_TEXT),
+        ("CHARACTER_MAXIMUM_LENGTH", NUMBER),
+        ("CHARACTER_OCTET_LENGTH", NUMBER),
+        ("NUMERIC_PRECISION", NUMBER),
+        ("NUMERIC_SCALE", NUMBER),
+        ("DATETIME_PRECISION", NUMBER),
+        ("CHARACTER_SET_NAME", TEXT),
+        ("COLLATION_NAME", TEXT),
+        ("COLUMN_TYPE", LONG_TEXT),
+        ("COLUMN_KEY", TEXT),
+        ("EXTRA", Cells::Text(256)),
+        ("PRIVILEGES", Cells::Text(154)),
+        ("COLUMN_COMMENT", Cells::Text(1024)),
+        ("GENERATION_EXPRESSION", LONG_TEXT),
+        ("SRS_ID", NUMBER),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for (position, column) in definition.columns.iter().enumerate() {
+            let collation = column.ty.collation();
+            let (precision, scale) = numeric_precision(&column.ty);
+            let fraction_digits = match column.ty {
+                ColumnType::Time { fsp }
+                | ColumnType::DateTime { fsp }
+                | ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
+                _ => None,
+            };
+            let octets = octet_length(&column.ty);
+            let characters = match (&column.ty, octets) {
+                (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
+                    Some(u64::from(*length))
+                }
+                (ColumnType::Enum { labels, .. }, _) => labels
+                    .iter()
+                    .map(|label| label.chars().count() as u64)
+                    .max(),
+                (_, octets) => octets,
+            };
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                column.name.clone().into(),
+                (position as u64 + 1).into(),
+                column_default(column).into(),
+                if column.nullable { "YES" } else { "NO" }.into(),
+                column.ty.name().into(),
+                characters.into(),
+                octets.into(),
+                precision.into(),
+                scale.into(),
+                fraction_digits.into(),
+                collation.map(|collation| collation.character_set()).into(),
+                collation.map(|collation| collation.name()).into(),
+                column.ty.to_string().into(),
+                column_key(definition, position).into(),
+                generation_extra(column).into(),
+                "select,insert,update,references".into(),
+                column.comment.clone().into(),
+                "".into(),
+                Cell::Null,
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Distinct values of the first parts of an index; the row count where the table was never analyzed and the index
+/// is unique.
+pub(crate) fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<u64> {
+    let secondary = table
+        .definition
+        .secondary
+        .iter()
+        .position(|known| known.id == index.id && !index.primary);
+    let known = table
+        .distinct_prefixes(secondary)
+        .and_then(|counts| counts.get(parts - 1).copied());
+    known.or_else(|| {
+        (index.unique || index.primary)
+            .then(|| table.row_count_estimate())
+            .filter(|_| parts == index.parts.len())
+    })
+}
+
+fn statistics(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("NON_UNIQUE", NUMBER),
+        ("INDEX_SCHEMA", TEXT),
+        ("INDEX_NAME", TEXT),
+        ("SEQ_IN_INDEX", NUMBER),
+        ("COLUMN_NAME", TEXT),
+        ("COLLATION", TEXT),
+        ("CARDINALITY", NUMBER),
+        ("SUB_PART", NUMBER),
+        ("PACKED", TEXT),
+        ("NULLABLE", TEXT),
+        ("INDEX_TYPE", TEXT),
+        ("COMMENT", TEXT),
+        ("INDEX_COMMENT", Cells::Text(1024)),
+        ("IS_VISIBLE", TEXT),
+        ("EXPRESSION", LONG_TEXT),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for index in definition.indexes() {
+            for (n, part) in index.parts.iter().enumerate() {
+                let column = &definition.columns[part.column];
+                rows.push(vec![
+                    "def".into(),
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    u64::from(!(index.unique || index.primary)).into(),
+                    definition.database.clone().into(),
+                    index.name.clone().into(),
+                    (n as u64 + 1).into(),
+                    column.name.clone().into(),
+                    if part.descending { "D" } else { "A" }.into(),
+                    cardinality(table, index, n + 1).into(),
+                    part.prefix_length.map(u64::from).into(),
+                    Cell::Null,
+                    if column.nullable { "YES" } else { "" }.into(),
+                    "BTREE".into(),
+                    "".into(),
+                    index.comment.clone().into(),
+                    "YES".into(),
+                    Cell::Null,
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Histograms.
+fn column_statistics(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("SCHEMA_NAME", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("COLUMN_NAME", TEXT),
+        ("HISTOGRAM", LONG_TEXT),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for (position, column) in definition.columns.iter().enumerate() {
+            if let Some(histogram) = histogram_json(table, position)? {
+                rows.push(vec![
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    column.name.clone().into(),
+                    histogram.into(),
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// What is in the buffer pool: of each tree of each table its pages, those in memory, and those of them that are dirty.
+/// The tree of a table's rows has the name of the primary key, that of its long values none.
+fn residency(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("INDEX_NAME", TEXT),
+        ("TREE", NUMBER),
+        ("PAGES", NUMBER),
+        ("RESIDENT", NUMBER),
+        ("DIRTY", NUMBER),
+    ]);
+    let storage = session.engine.catalog().storage();
+    let resident = storage.residency();
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        let indexes = std::iter::once(&definition.primary).chain(&definition.secondary);
+        let trees = indexes
+            .map(|index| (Some(index.name.clone()), index.tree))
+            .chain(definition.overflow.map(|tree| (None, tree)));
+        for (name, tree) in trees {
+            let statistics = storage.tree(tree)?.statistics();
+            let found = resident.get(&tree).copied().unwrap_or_default();
+            rows.push(vec![
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                name.into(),
+                tree.0.into(),
+                (statistics.leaf_pages + statistics.inner_pages).into(),
+                found.resident.into(),
+                found.dirty.into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn optimizer_trace(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("QUERY", LONG_TEXT),
+        ("TRACE", LONG_TEXT),
+        ("MISSING_BYTES_BEYOND_MAX_MEM_SIZE", NUMBER),
+        ("INSUFFICIENT_PRIVILEGES", NUMBER),
+    ]);
+    for traced in session.traces.shown() {
+        rows.push(vec![
+            traced.query.clone().into(),
+            traced.trace.clone().into(),
+            traced.missing_bytes.into(),
+            0u64.into(),
+        ]);
+    }
+    rows
+}
+
+fn key_column_usage(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("TABLE_CATALOG", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("COLUMN_NAME", TEXT),
+        ("ORDINAL_POSITION", NUMBER),
+        ("POSITION_IN_UNIQUE_CONSTRAINT", NUMBER),
+        ("REFERENCED_TABLE_SCHEMA", TEXT),
+        ("REFERENCED_TABLE_NAME", TEXT),
+        ("REFERENCED_COLUMN_NAME", TEXT),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for index in definition
+            .indexes()
+            .filter(|index| index.unique || index.primary)
+        {
+            for (n, part) in index.parts.iter().enumerate() {
+                let database: Cell = definition.database.clone().into();
+                let mut row = vec![
+                    "def".into(),
+                    database.clone(),
+                    index.name.clone().into(),
+                    "def".into(),
+                    database,
+                ];
+                row.push(definition.name.clone().into());
+                row.push(definition.columns[part.column].name.clone().into());
+                row.push((n as u64 + 1).into());
+                row.extend([Cell::Null, Cell::Null, Cell::Null, Cell::Null]);
+                rows.push(row);
+            }
+        }
+        for key in &definition.foreign_keys {
+            for (n, column) in key.columns.iter().enumerate() {
+                let position: Cell = (n as u64 + 1).into();
+                rows.push(vec![
+                    "def".into(),
+                    definition.database.clone().into(),
+                    key.name.clone().into(),
+                    "def".into(),
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    definition.columns[*column].name.clone().into(),
+                    position.clone(),
+                    position,
+                    key.referenced_database.clone().into(),
+                    key.referenced_table.clone().into(),
+                    key.referenced_columns[n].clone().into(),
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn table_constraints(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("TABLE_SCHEMA", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("CONSTRAINT_TYPE", TEXT),
+        ("ENFORCED", TEXT),
+    ]);
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for index in definition
+            .indexes()
+            .filter(|index| index.unique || index.primary)
+        {
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                index.name.clone().into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                if index.primary {
+                    "PRIMARY KEY"
+                } else {
+                    "UNIQUE"
+                }
+                .into(),
+                "YES".into(),
+            ]);
+        }
+        for key in &definition.foreign_keys {
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                key.name.clone().into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                "FOREIGN KEY".into(),
+                "YES".into(),
+            ]);
+        }
+        for check in &definition.checks {
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                check.name.clone().into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                "CHECK".into(),
+                if check.enforced { "YES" } else { "NO" }.into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn check_constraints(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("CHECK_CLAUSE", LONG_TEXT),
+    ]);
+    for_each_table(session, |table| {
+        for check in &table.definition.checks {
+            rows.push(vec![
+                "def".into(),
+                table.definition.database.clone().into(),
+                check.name.clone().into(),
+                format!("({})", check.expression).into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn referential_constraints(session: &Session) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("CONSTRAINT_CATALOG", TEXT),
+        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_NAME", TEXT),
+        ("UNIQUE_CONSTRAINT_CATALOG", TEXT),
+        ("UNIQUE_CONSTRAINT_SCHEMA", TEXT),
+        ("UNIQUE_CONSTRAINT_NAME", TEXT),
+        ("MATCH_OPTION", TEXT),
+        ("UPDATE_RULE", TEXT),
+        ("DELETE_RULE", TEXT),
+        ("TABLE_NAME", TEXT),
+        ("REFERENCED_TABLE_NAME", TEXT),
+    ]);
+    let catalog = session.engine.catalog();
+    for_each_table(session, |table| {
+        let definition = &table.definition;
+        for key in &definition.foreign_keys {
+            let parent = catalog.table(&key.referenced_database, &key.referenced_table);
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                key.name.clone().into(),
+                "def".into(),
+                key.referenced_database.clone().into(),
+                parent
+                    .ok()
+                    .and_then(|parent| key.referenced_index(&parent.definition))
+                    .into(),
+                "NONE".into(),
+                key.on_update.name().into(),
+                key.on_delete.name().into(),
+                definition.name.clone().into(),
+                key.referenced_table.clone().into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+fn character_sets() -> Rows {
+    let mut rows = Rows::new([
+        ("CHARACTER_SET_NAME", TEXT),
+        ("DEFAULT_COLLATE_NAME", TEXT),
+        ("DESCRIPTION", Cells::Text(1024)),
+        ("MAXLEN", NUMBER),
+    ]);
+    for (name, description, collation, bytes) in CHARACTER_SETS {
+        rows.push(vec![
+            name.into(),
+            collation.into(),
+            description.into(),
+            u64::from(bytes).into(),
+        ]);
+    }
+    rows
+}
+
+fn collations() -> Rows {
+    collations_under([
+        "COLLATION_NAME",
+        "CHARACTER_SET_NAME",
+        "ID",
+        "IS_DEFAULT",
+        "IS_COMPILED",
+        "SORTLEN",
+        "PAD_ATTRIBUTE",
+    ])
+}
+
+/// Every collation, under the names that SHOW or the information schema gives its columns.
+pub(crate) fn collations_under(headers: [&str; 7]) -> Rows {
+    let cells = [TEXT, TEXT, NUMBER, TEXT, TEXT, NUMBER, TEXT];
+    let mut rows = Rows::new(headers.into_iter().zip(cells));
+    for (id, name) in COLLATIONS {
+        let (character_set, is_default) = collation_owner(name);
+        rows.push(vec![
+            name.into(),
+            character_set.into(),
+            u64::from(id).into(),
+            if is_default { "Yes" } else { "" }.into(),
+            "Yes".into(),
+            u64::from(id != 255).into(),
+            if id == 255 || id == 63 {
+                "NO PAD"
+            } else {
+                "PAD SPACE"
+            }
+            .into(),
+        ]);
+    }
+    rows
+}
+
+/// A collation's character set, and whether it is that set's default.
+pub(crate) fn collation_owner(collation: &str) -> (&str, bool) {
+    let character_set = character_set_of(collation);
+    let is_default = CHARACTER_SETS
+        .iter()
+        .any(|(set, _, default, _)| *set == character_set && *default == collation);
+    (character_set, is_default)
+}
+
+fn applicability() -> Rows {
+    let mut rows = Rows::new([("COLLATION_NAME", TEXT), ("CHARACTER_SET_NAME", TEXT)]);
+    for (_, name) in COLLATIONS {
+        rows.push(vec![name.into(), collation_owner(name).0.into()]);
+    }
+    rows
+}
+
+fn processlist(session: &Session) -> Rows {
+    let mut rows = Rows::new([
+        ("ID", NUMBER),
+        ("USER", TEXT),
+        ("HOST", TEXT),
+        ("DB", TEXT),
+        ("COMMAND", TEXT),
+        ("TIME", NUMBER),
+        ("STATE", TEXT),
+        ("INFO", LONG_TEXT),
+    ]);
+    for other in session.engine.sessions() {
+        let activity = other.activity();
+        if !session.sees_sessions_of(&activity.user) {
+            continue;
+        }
+        rows.push(vec![
+            other.id().into(),
+            activity.user.into(),
+            activity.host.into(),
+            activity.database.into(),
+            activity.command.into(),
+            activity.since.elapsed().as_secs().into(),
+            activity.state.into(),
+            activity.statement.into(),
+        ]);
+    }
+    rows
+}

@@ -1,0 +1,11 @@
+//! What the server tells of its definitions.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`show`] | SHOW |
+//! | [`information_schema`] | tables whose rows are made when a query names them |
+//! | [`catalog_text`] | properties of columns as both print them |
+
+pub(crate) mod catalog_text;
+pub mod information_schema;
+pub(crate) mod show;

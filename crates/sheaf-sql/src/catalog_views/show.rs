@@ -1,0 +1,649 @@
+//! SHOW.
+//!
+//! Each SHOW makes its rows in memory ([`Rows`]). LIKE is applied to the column that MySQL applies it to; WHERE is an
+//! ordinary query over the rows.
+
+use std::sync::Arc;
+
+use sheaf_exec::MemoryTableSource;
+use sheaf_table::Table;
+use sqlparser::ast;
+
+use crate::accounts::privilege_rows;
+use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
+use crate::catalog_views::information_schema::{
+    self, TableSizes, cardinality, collation_owner, collations_under, is_virtual_database,
+};
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
+use crate::query::result::ResultSink;
+use crate::query::rows::{Cell, Cells, Rows};
+use crate::session::Session;
+use crate::session::status;
+use crate::session::warnings::Level;
+use crate::variables::{CHARACTER_SETS, Variables};
+
+const TEXT: Cells = Cells::Text(64);
+const LONG_TEXT: Cells = Cells::Text(u32::MAX);
+const NUMBER: Cells = Cells::Unsigned;
+
+/// The name under which a SHOW's rows are queried for its WHERE.
+const SHOWN_ROWS: &str = "shown rows";
+
+/// The statement's start that SHOW PROCESSLIST (without FULL) prints.
+const SHORT_STATEMENT_CHARACTERS: usize = 100;
+
+/// The statement that makes a database, as MySQL lays it out: the collation is named unless its character set implies it, and
+/// that of utf8mb4 always, which other versions imply differently.
+fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -> String {
+    let condition = match if_not_exists {
+        true => "/*!32312 IF NOT EXISTS*/ ",
+        false => "",
+    };
+    let (character_set, is_default) = collation_owner(collation);
+    let collate = match is_default && character_set != "utf8mb4" {
+        true => String::new(),
+        false => format!(" COLLATE {collation}"),
+    };
+    format!(
+        "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET {character_set}{collate} */",
+        sheaf_table::show_create::quoted(name)
+    )
+}
+
+impl Session {
+    pub(crate) fn show(&mut self, show: Show, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        match show {
+            Show::Databases(filter) => {
+                let mut rows = Rows::new([("Database", TEXT)]);
+                for name in self.database_names() {
+                    rows.push(vec![name.into()]);
+                }
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::Tables {
+                full,
+                database,
+                filter,
+            } => {
+                let database = self.database_or_current(database)?;
+                let rows = self.show_tables(full, &database)?;
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::TableStatus { database, filter } => {
+                let database = self.database_or_current(database)?;
+                let rows = self.show_table_status(&database)?;
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::Columns {
+                full,
+                table,
+                filter,
+            } => {
+                let rows = self.show_columns(full, &table)?;
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::Index { table, filter } => {
+                let rows = self.show_index(&table)?;
+                self.send_filtered(rows, 2, filter, text, sink)
+            }
+            Show::CreateTable(name) => {
+                let (database, table) = self.resolve(&name)?;
+                self.check_sees_table(&database, &table)?;
+                let table = self.engine.catalog().table(&database, &table)?;
+                let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
+                let next = table.shown_auto_increment()?;
+                let create = sheaf_table::show_create::create_statement(&table.definition, next);
+                rows.push(vec![table.definition.name.clone().into(), create.into()]);
+                self.send(&rows, sink)
+            }
+            Show::CreateDatabase {
+                name,
+                if_not_exists,
+            } => {
+                self.check_sees_database(&name)?;
+                let collation = self.collation_of_database(&name)?;
+                let mut rows =
+                    Rows::new([("Database", TEXT), ("Create Database", Cells::Text(1024))]);
+                let create = create_database_statement(&name, collation, if_not_exists);
+                rows.push(vec![name.into(), create.into()]);
+                self.send(&rows, sink)
+            }
+            Show::Variables { scope, filter } => {
+                let global = scope == Scope::Global;
+                let globals = self.engine.globals();
+                let entries = if global {
+                    globals.all(true)
+                } else {
+                    let entries = self.variables.all(false).into_iter();
+                    let shown = |(name, value)| match Variables::is_global_only(name) {
+                        true => (name, globals.get(name).map_or(value, |it| it.to_string())),
+                        false => (name, value),
+                    };
+                    entries.map(shown).collect()
+                };
+                self.send_filtered(name_values(entries), 0, filter, text, sink)
+            }
+            Show::Status { scope, filter } => {
+                let entries = self.status_entries(scope == Scope::Global);
+                self.send_filtered(name_values(entries), 0, filter, text, sink)
+            }
+            Show::Warnings {
+                errors_only,
+                count,
+                limit,
+            } => self.show_warnings(errors_only, count, limit, sink),
+            Show::ProcessList { full } => {
+                let rows = self.process_list(full);
+                self.send(&rows, sink)
+            }
+            Show::Engines => {
+                let rows = self.engine_rows();
+                self.send(&rows, sink)
+            }
+            Show::Plugins => {
+                let mut rows = Rows::new([
+                    ("Name", TEXT),
+                    ("Status", TEXT),
+                    ("Type", TEXT),
+                    ("Library", TEXT),
+                    ("License", TEXT),
+                ]);
+                rows.push(vec![
+                    "InnoDB".into(),
+                    "ACTIVE".into(),
+                    "STORAGE ENGINE".into(),
+                    Cell::Null,
+                    "Apache-2.0".into(),
+                ]);
+                self.send(&rows, sink)
+            }
+            Show::Privileges => self.send(&privilege_rows(), sink),
+            Show::CharacterSet(filter) => {
+                let mut rows = Rows::new([
+                    ("Charset", TEXT),
+                    ("Description", Cells::Text(1024)),
+                    ("Default collation", TEXT),
+                    ("Maxlen", NUMBER),
+                ]);
+                for (name, description, collation, bytes) in CHARACTER_SETS {
+                    rows.push(vec![
+                        name.into(),
+                        description.into(),
+                        collation.into(),
+                        u64::from(bytes).into(),
+                    ]);
+                }
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::Collation(filter) => {
+                let rows = collations_under([
+                    "Collation",
+                    "Charset",
+                    "Id",
+                    "Default",
+                    "Compiled",
+                    "Sortlen",
+                    "Pad_attribute",
+                ]);
+                self.send_filtered(rows, 0, filter, text, sink)
+            }
+            Show::Grants(user) => {
+                let rows = self.grant_rows(&user)?;
+                self.send(&rows, sink)
+            }
+            Show::CreateUser(user) => {
+                let rows = self.create_user_rows(&user)?;
+                self.send(&rows, sink)
+            }
+            Show::Empty(list) => self.send(&empty_list(list), sink),
+        }
+    }
+
+    fn send(&mut self, rows: &Rows, sink: &mut dyn ResultSink) -> Result<()> {
+        self.row_count = -1;
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    /// Sends the rows that pass the filter; LIKE looks at one column.
+    fn send_filtered(
+        &mut self,
+        mut rows: Rows,
+        like_column: usize,
+        filter: Filter,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match filter {
+            Filter::None => self.send(&rows, sink),
+            Filter::Like(pattern) => {
+                rows.retain_like(like_column, &pattern);
+                self.send(&rows, sink)
+            }
+            Filter::Where(condition) => {
+                let table = MemoryTableSource::new(
+                    SHOWN_ROWS.to_string(),
+                    rows.schema(),
+                    vec![rows.batch()?],
+                );
+                let query = rows_where(*condition)?;
+                let planned = self.plan_query(&query, text, Some(&Arc::new(table)))?;
+                sink.columns(&planned.columns)?;
+                self.run_planned(planned, |batch| sink.rows(batch))?;
+                self.row_count = -1;
+                sink.end_of_rows(self.end_of_rows())
+            }
+        }
+    }
+
+    fn database_or_current(&self, database: Option<String>) -> Result<String> {
+        let database = database
+            .or_else(|| self.database.clone())
+            .ok_or_else(SqlError::no_database_selected)?;
+        self.check_sees_database(&database)?;
+        if is_virtual_database(&database) || self.engine.catalog().database_exists(&database) {
+            Ok(database)
+        } else {
+            Err(SqlError::unknown_database(&database))
+        }
+    }
+
+    pub(crate) fn database_names(&self) -> Vec<String> {
+        let mut names = self.engine.catalog().databases();
+        names.retain(|name| self.sees_database(name));
+        names.push(information_schema::NAME.to_string());
+        names.sort_unstable();
+        names
+    }
+
+    fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
+        let mut tables = self.engine.catalog().tables(database)?;
+        tables.retain(|table| self.sees_table(database, &table.definition.name));
+        Ok(tables)
+    }
+
+    fn show_tables(&self, full: bool, database: &str) -> Result<Rows> {
+        let mut columns = vec![(format!("Tables_in_{database}"), TEXT)];
+        if full {
+            columns.push(("Table_type".to_string(), TEXT));
+        }
+        let mut rows = Rows::new(columns);
+        let mut add = |name: &str, kind: &str| {
+            let mut row = vec![name.into()];
+            if full {
+                row.push(kind.into());
+            }
+            rows.push(row);
+        };
+        if is_virtual_database(database) {
+            for name in information_schema::table_names() {
+                add(name, "SYSTEM VIEW");
+            }
+        } else {
+            for table in self.tables(database)? {
+                add(&table.definition.name, "BASE TABLE");
+            }
+        }
+        Ok(rows)
+    }
+
+    fn show_table_status(&self, database: &str) -> Result<Rows> {
+        let mut rows = Rows::new([
+            ("Name", TEXT),
+            ("Engine", TEXT),
+            ("Version", NUMBER),
+            ("Row_format", TEXT),
+            ("Rows", NUMBER),
+            ("Avg_row_length", NUMBER),
+            ("Data_length", NUMBER),
+            ("Max_data_length", NUMBER),
+            ("Index_length", NUMBER),
+            ("Data_free", NUMBER),
+            ("Auto_increment", NUMBER),
+            ("Create_time", TEXT),
+            ("Update_time", TEXT),
+            ("Check_time", TEXT),
+            ("Collation", TEXT),
+            ("Checksum", NUMBER),
+            ("Create_options", Cells::Text(256)),
+            ("Comment", Cells::Text(1024)),
+        ]);
+        if is_virtual_database(database) {
+            return Ok(rows);
+        }
+        for table in self.tables(database)? {
+            let sizes = TableSizes::of(&table)?;
+            rows.push(vec![
+                table.definition.name.clone().into(),
+                "InnoDB".into(),
+                10u64.into(),
+                "Dynamic".into(),
+                sizes.rows.into(),
+                sizes.average_row_bytes().into(),
+                sizes.data_bytes.into(),
+                0u64.into(),
+                sizes.index_bytes.into(),
+                0u64.into(),
+                table.shown_auto_increment()?.into(),
+                Cell::Null,
+                Cell::Null,
+                Cell::Null,
+                table.definition.collation.name().into(),
+                Cell::Null,
+                "".into(),
+                table.definition.comment.clone().into(),
+            ]);
+        }
+        Ok(rows)
+    }
+
+    fn show_columns(&self, full: bool, name: &TableName) -> Result<Rows> {
+        let (database, table) = self.resolve(name)?;
+        let mut columns = vec![("Field", TEXT), ("Type", LONG_TEXT)];
+        if full {
+            columns.push(("Collation", TEXT));
+        }
+        columns.extend([
+            ("Null", TEXT),
+            ("Key", TEXT),
+            ("Default", LONG_TEXT),
+            ("Extra", Cells::Text(256)),
+        ]);
+        if full {
+            columns.extend([
+                ("Privileges", Cells::Text(154)),
+                ("Comment", Cells::Text(1024)),
+            ]);
+        }
+        let mut rows = Rows::new(columns);
+        if let Some((schema, _)) = information_schema::virtual_table(&database, &table, self)? {
+            for field in schema.fields() {
+                let ty = field
+                    .metadata()
+                    .get(sheaf_access::TYPE_KEY)
+                    .cloned()
+                    .unwrap_or_default();
+                let mut row: Vec<Cell> = vec![field.name().clone().into(), ty.into()];
+                if full {
+                    row.push(Cell::Null);
+                }
+                row.extend(["YES".into(), "".into(), Cell::Null, "".into()]);
+                if full {
+                    row.extend(["select".into(), "".into()]);
+                }
+                rows.push(row);
+            }
+            return Ok(rows);
+        }
+        self.check_sees_table(&database, &table)?;
+        let table = self.engine.catalog().table(&database, &table)?;
+        for (position, column) in table.definition.columns.iter().enumerate() {
+            let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
+            if full {
+                row.push(
+                    column
+                        .ty
+                        .collation()
+                        .map(|collation| collation.name())
+                        .into(),
+                );
+            }
+            row.push(if column.nullable { "YES" } else { "NO" }.into());
+            row.push(column_key(&table.definition, position).into());
+            row.push(column_default(column).into());
+            row.push(generation_extra(column).into());
+            if full {
+                row.push("select,insert,update,references".into());
+                row.push(column.comment.clone().into());
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn show_index(&self, name: &TableName) -> Result<Rows> {
+        let (database, table) = self.resolve(name)?;
+        self.check_sees_table(&database, &table)?;
+        let table = self.engine.catalog().table(&database, &table)?;
+        let definition = &table.definition;
+        let mut rows = Rows::new([
+            ("Table", TEXT),
+            ("Non_unique", NUMBER),
+            ("Key_name", TEXT),
+            ("Seq_in_index", NUMBER),
+            ("Column_name", TEXT),
+            ("Collation", TEXT),
+            ("Cardinality", NUMBER),
+            ("Sub_part", NUMBER),
+            ("Packed", TEXT),
+            ("Null", TEXT),
+            ("Index_type", TEXT),
+            ("Comment", TEXT),
+            ("Index_comment", Cells::Text(1024)),
+            ("Visible", TEXT),
+            ("Expression", LONG_TEXT),
+        ]);
+        for index in definition.indexes() {
+            for (n, part) in index.parts.iter().enumerate() {
+                let column = &definition.columns[part.column];
+                rows.push(vec![
+                    definition.name.clone().into(),
+                    u64::from(!(index.unique || index.primary)).into(),
+                    index.name.clone().into(),
+                    (n as u64 + 1).into(),
+                    column.name.clone().into(),
+                    if part.descending { "D" } else { "A" }.into(),
+                    cardinality(&table, index, n + 1).into(),
+                    part.prefix_length.map(u64::from).into(),
+                    Cell::Null,
+                    if column.nullable { "YES" } else { "" }.into(),
+                    "BTREE".into(),
+                    "".into(),
+                    index.comment.clone().into(),
+                    "YES".into(),
+                    Cell::Null,
+                ]);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Status variables of the session, or of all sessions.
+    pub(crate) fn status_entries(&self, global: bool) -> Vec<(&'static str, String)> {
+        let pool = self.engine.storage().pool_counters();
+        let gauges = self.engine.gauges();
+        if global {
+            let (handler, commands) = self.engine.global_counters();
+            status::entries(&handler, &commands, &pool, &gauges, 0.0)
+        } else {
+            let mut entries = status::entries(
+                &self.handle.counters,
+                &self.handle.commands,
+                &pool,
+                &gauges,
+                self.last_query_cost,
+            );
+            for (name, value) in &mut entries {
+                let encryption = self.info.encryption.as_ref();
+                match (*name, encryption) {
+                    ("Compression", _) if self.info.compressed => *value = "ON".to_string(),
+                    ("Ssl_cipher", Some(agreed)) => value.clone_from(&agreed.cipher),
+                    ("Ssl_version", Some(agreed)) => *value = agreed.version.to_string(),
+                    _ => {}
+                }
+            }
+            entries
+        }
+    }
+
+    fn show_warnings(
+        &mut self,
+        errors_only: bool,
+        count: bool,
+        limit: Option<(u64, u64)>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if count {
+            let (name, number) = if errors_only {
+                ("@@session.error_count", self.warnings.errors())
+            } else {
+                ("@@session.warning_count", self.warnings.count())
+            };
+            let mut rows = Rows::new([(name, NUMBER)]);
+            rows.push(vec![number.into()]);
+            return self.send(&rows, sink);
+        }
+        let (offset, most) = limit.unwrap_or((0, u64::MAX));
+        let mut rows = Rows::new([
+            ("Level", Cells::Text(7)),
+            ("Code", NUMBER),
+            ("Message", Cells::Text(512)),
+        ]);
+        let listed = self
+            .warnings
+            .kept()
+            .iter()
+            .filter(|warning| !errors_only || warning.level == Level::Error);
+        for warning in listed
+            .skip(usize::try_from(offset).unwrap_or(usize::MAX))
+            .take(usize::try_from(most).unwrap_or(usize::MAX))
+        {
+            let code = u64::from(warning.code);
+            rows.push(vec![
+                warning.level.name().into(),
+                code.into(),
+                warning.message.clone().into(),
+            ]);
+        }
+        self.send(&rows, sink)
+    }
+
+    fn process_list(&self, full: bool) -> Rows {
+        let mut rows = Rows::new([
+            ("Id", NUMBER),
+            ("User", TEXT),
+            ("Host", Cells::Text(255)),
+            ("db", TEXT),
+            ("Command", TEXT),
+            ("Time", NUMBER),
+            ("State", TEXT),
+            ("Info", LONG_TEXT),
+        ]);
+        for other in self.engine.sessions() {
+            let activity = other.activity();
+            if !self.sees_sessions_of(&activity.user) {
+                continue;
+            }
+            let statement = activity.statement.map(|statement| {
+                if full {
+                    statement
+                } else {
+                    statement.chars().take(SHORT_STATEMENT_CHARACTERS).collect()
+                }
+            });
+            rows.push(vec![
+                other.id().into(),
+                activity.user.into(),
+                activity.host.into(),
+                activity.database.into(),
+                activity.command.into(),
+                activity.since.elapsed().as_secs().into(),
+                activity.state.into(),
+                statement.into(),
+            ]);
+        }
+        rows
+    }
+
+    /// SHOW ENGINES. Clients and dumps ask for InnoDB, so this is the name the one engine goes by.
+    pub(crate) fn engine_rows(&self) -> Rows {
+        let mut rows = Rows::new([
+            ("Engine", TEXT),
+            ("Support", TEXT),
+            ("Comment", Cells::Text(80)),
+            ("Transactions", TEXT),
+            ("XA", TEXT),
+            ("Savepoints", TEXT),
+        ]);
+        let comment = "Sheaf's clustered B+trees, under the name that clients expect";
+        rows.push(vec![
+            "InnoDB".into(),
+            "DEFAULT".into(),
+            comment.into(),
+            "YES".into(),
+            "NO".into(),
+            "YES".into(),
+        ]);
+        rows
+    }
+}
+
+fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
+    let mut rows = Rows::new([("Variable_name", TEXT), ("Value", Cells::Text(1024))]);
+    for (name, value) in entries {
+        rows.push(vec![name.into(), value.into()]);
+    }
+    rows
+}
+
+/// The query that filters a SHOW's rows.
+fn rows_where(condition: ast::Expr) -> Result<Box<ast::Query>> {
+    let template = format!(
+        "SELECT * FROM {}.`{SHOWN_ROWS}` WHERE 1",
+        information_schema::NAME
+    );
+    let crate::parser::Statement::Query(mut query) =
+        crate::parser::parse_statement(&template, &crate::dialect::SheafDialect::default())?
+    else {
+        return Err(SqlError::unknown("the query over a SHOW's rows"));
+    };
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        select.selection = Some(condition);
+    }
+    Ok(query)
+}
+
+fn empty_list(list: EmptyList) -> Rows {
+    let columns: &[&str] = match list {
+        EmptyList::Triggers => &[
+            "Trigger",
+            "Event",
+            "Table",
+            "Statement",
+            "Timing",
+            "Created",
+            "sql_mode",
+            "Definer",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        EmptyList::Events => &[
+            "Db",
+            "Name",
+            "Definer",
+            "Time zone",
+            "Type",
+            "Execute at",
+            "Interval value",
+            "Status",
+        ],
+        EmptyList::ProcedureStatus | EmptyList::FunctionStatus => &[
+            "Db",
+            "Name",
+            "Type",
+            "Definer",
+            "Modified",
+            "Created",
+            "Security_type",
+            "Comment",
+            "character_set_client",
+            "collation_connection",
+            "Database Collation",
+        ],
+        EmptyList::OpenTables => &["Database", "Table", "In_use", "Name_locked"],
+        EmptyList::BinaryLogs => &["Log_name", "File_size"],
+        EmptyList::Replicas => &["Replica_IO_State", "Source_Host"],
+    };
+    Rows::new(columns.iter().map(|name| (*name, TEXT)))
+}

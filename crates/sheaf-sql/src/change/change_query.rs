@@ -1,0 +1,428 @@
+//! What UPDATE and DELETE have in common: their tables, and the query that finds the rows.
+//!
+//! A statement that changes rows is planned as the SELECT that finds them. It delivers, for each table that is
+//! changed, the encoded clustered key of the row ([`CLUSTERED_KEY`], NULL where an outer join found none), and behind
+//! the keys the new values:
+//!
+//! ```text
+//!   UPDATE t JOIN u ON u.id = t.u SET t.a = t.a + u.b WHERE u.c = 1 ORDER BY t.d LIMIT 5
+//!   SELECT t.<key>, t.a + u.b FROM t JOIN u ON u.id = t.u WHERE u.c = 1 ORDER BY t.d LIMIT 5
+//! ```
+//!
+//! So rows are found as fast as queries find them, and every expression means what it means in a query. The tables are
+//! locked for writing before the query is planned: nobody else changes what it finds.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sheaf_access::CLUSTERED_KEY;
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, Value};
+use sqlparser::ast;
+
+use crate::change::on_duplicate::last_part;
+use crate::change::values::select_of;
+use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
+use crate::parser::statement::TableName;
+use crate::query::run::MAX_REPLANS;
+use crate::session::Session;
+
+/// Tables that a session remembers to be connected to no others.
+const MAX_UNRELATED_TABLES: usize = 64;
+
+/// The tables that no foreign key connects to others, as far as a session has found out. Finding out goes through all
+/// tables and counts a user of each, which all sessions would notice if each change did it.
+#[derive(Default)]
+pub(crate) struct UnrelatedTables {
+    /// What is known holds for this version of all definitions.
+    schema_version: u64,
+    ids: BTreeSet<u64>,
+}
+
+impl UnrelatedTables {
+    fn has(&self, schema_version: u64, targets: &[Arc<Table>]) -> bool {
+        self.schema_version == schema_version
+            && matches!(targets, [table] if self.ids.contains(&table.definition.id))
+    }
+
+    /// Remembers what was found: the tables that are `related` to `targets`.
+    fn note(&mut self, schema_version: u64, targets: &[Arc<Table>], related: &[Arc<Table>]) {
+        if self.schema_version != schema_version || self.ids.len() >= MAX_UNRELATED_TABLES {
+            self.schema_version = schema_version;
+            self.ids.clear();
+        }
+        if let ([target], [own]) = (targets, related)
+            && Arc::ptr_eq(target, own)
+        {
+            self.ids.insert(own.definition.id);
+        }
+    }
+}
+
+/// A table in the FROM of a statement that changes rows.
+pub(crate) struct Reference {
+    /// The name that columns are qualified with.
+    pub(crate) alias: String,
+    /// `None`: a derived table, whose rows cannot be changed.
+    pub(crate) table: Option<Arc<Table>>,
+    database: String,
+}
+
+impl Reference {
+    /// Error 1288 for a derived table.
+    pub(crate) fn changeable(&self, verb: &str) -> Result<&Arc<Table>> {
+        self.table
+            .as_ref()
+            .ok_or_else(|| SqlError::non_updatable_table(&self.alias, verb))
+    }
+
+    /// The expression that delivers the row's clustered key.
+    pub(crate) fn key(&self) -> ast::Expr {
+        ast::Expr::CompoundIdentifier(vec![quoted(&self.alias), quoted(CLUSTERED_KEY)])
+    }
+
+    /// True if `name` means this reference.
+    fn is_called(&self, name: &TableName) -> bool {
+        let database = |written: &String| *written == self.database;
+        name.table == self.alias && name.database.as_ref().is_none_or(database)
+    }
+}
+
+fn quoted(name: &str) -> ast::Ident {
+    ast::Ident::with_quote('`', name)
+}
+
+/// The tables of a statement in the order in which they are written, and the columns that joins make one of.
+pub(crate) struct References(pub(crate) Vec<Reference>, JoinedColumns);
+
+/// Columns of two tables that USING and NATURAL make one: the name alone is that of the table whose rows the join
+/// keeps.
+#[derive(Default)]
+struct JoinedColumns {
+    /// With whether that is the table on the right.
+    names: Vec<(String, bool)>,
+    natural: Option<bool>,
+}
+
+impl JoinedColumns {
+    fn add(&mut self, operator: &ast::JoinOperator) {
+        use ast::JoinOperator as Operator;
+        let (constraint, keeps_right) = match operator {
+            Operator::Right(constraint) | Operator::RightOuter(constraint) => (constraint, true),
+            Operator::Join(constraint)
+            | Operator::Inner(constraint)
+            | Operator::Left(constraint)
+            | Operator::LeftOuter(constraint)
+            | Operator::CrossJoin(constraint)
+            | Operator::StraightJoin(constraint) => (constraint, false),
+            _ => return,
+        };
+        match constraint {
+            ast::JoinConstraint::Using(columns) => {
+                let names = columns.iter().map(last_part);
+                self.names.extend(names.map(|name| (name, keeps_right)));
+            }
+            ast::JoinConstraint::Natural => self.natural = Some(keeps_right),
+            _ => {}
+        }
+    }
+
+    /// Whether a column is that of the last table that has it; `None` if no join has made one of several.
+    fn keeps_right(&self, column: &str) -> Option<bool> {
+        let mut names = self.names.iter();
+        let found = names.find(|(name, _)| name.eq_ignore_ascii_case(column));
+        found.map(|(_, keeps_right)| *keeps_right).or(self.natural)
+    }
+}
+
+impl References {
+    /// The reference that a DELETE names. Error 1109 if there is none.
+    pub(crate) fn find(&self, name: &TableName) -> Result<usize> {
+        let found = self.0.iter().position(|known| known.is_called(name));
+        // The form DELETE d.t FROM d.t AS a names the table although it has an alias.
+        found.ok_or_else(|| SqlError::unknown_table_in(&name.table, "MULTI DELETE"))
+    }
+
+    /// Reference and position of a column by its name. Errors 1054 and 1052.
+    pub(crate) fn column(&self, name: &ast::ObjectName) -> Result<(usize, usize)> {
+        let parts: Vec<&str> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|ident| ident.value.as_str())
+            .collect();
+        let unknown = || SqlError::bad_field(&parts.join("."), "field list");
+        let (qualifier, column) = match parts.as_slice() {
+            [column] => (None, *column),
+            [table, column] => (Some((None, *table)), *column),
+            [database, table, column] => (Some((Some(*database), *table)), *column),
+            _ => return Err(unknown()),
+        };
+        let mut found = None;
+        for (number, reference) in self.0.iter().enumerate() {
+            if let Some((database, table)) = qualifier {
+                let name = TableName {
+                    database: database.map(str::to_string),
+                    table: table.to_string(),
+                };
+                if !reference.is_called(&name) {
+                    continue;
+                }
+                // A derived table that is named cannot be changed, whatever its columns are.
+                reference.changeable("UPDATE")?;
+            }
+            let Some(table) = &reference.table else {
+                continue;
+            };
+            let Some(position) = table.definition.column_position(column) else {
+                continue;
+            };
+            found = match (found, self.1.keeps_right(column)) {
+                (None, _) | (Some(_), Some(true)) => Some((number, position)),
+                (first, Some(false)) => first,
+                (Some(_), None) => {
+                    return Err(SqlError::non_unique_column(column, "field list"));
+                }
+            };
+        }
+        found.ok_or_else(|| match self.0.iter().find(|known| known.table.is_none()) {
+            // Whatever its columns are.
+            Some(derived) if self.0.len() == 1 => {
+                SqlError::non_updatable_table(&derived.alias, "UPDATE")
+            }
+            _ => unknown(),
+        })
+    }
+}
+
+impl Session {
+    /// Looks up the tables of a FROM. Errors 1146 and 1046.
+    pub(crate) fn references_of(&self, tables: &[ast::TableWithJoins]) -> Result<References> {
+        let mut references = References(Vec::new(), JoinedColumns::default());
+        for table in tables {
+            self.add_references(table, &mut references)?;
+        }
+        Ok(references)
+    }
+
+    fn add_references(
+        &self,
+        tables: &ast::TableWithJoins,
+        references: &mut References,
+    ) -> Result<()> {
+        for join in &tables.joins {
+            references.1.add(&join.join_operator);
+        }
+        let joined = tables.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&tables.relation).chain(joined) {
+            match factor {
+                ast::TableFactor::Table { name, alias, .. } => {
+                    let (database, table) = self.resolve(&name_of(name)?)?;
+                    self.check_sees_table(&database, &table)?;
+                    let is_virtual =
+                        crate::catalog_views::information_schema::is_virtual_database(&database);
+                    references.0.push(Reference {
+                        alias: alias
+                            .as_ref()
+                            .map_or_else(|| table.clone(), |alias| alias.name.value.clone()),
+                        table: match is_virtual {
+                            true => None,
+                            false => Some(self.engine.catalog().table(&database, &table)?),
+                        },
+                        database,
+                    });
+                }
+                ast::TableFactor::NestedJoin {
+                    table_with_joins, ..
+                } => self.add_references(table_with_joins, references)?,
+                ast::TableFactor::Derived { alias, .. } => references.0.push(Reference {
+                    alias: match alias {
+                        Some(alias) => alias.name.value.clone(),
+                        None => return Err(SqlError::derived_without_alias()),
+                    },
+                    table: None,
+                    database: String::new(),
+                }),
+                other => return Err(SqlError::not_supported_yet(other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for one
+    /// that the session does not have the privilege for.
+    pub(crate) fn lock_for_change<T>(
+        &mut self,
+        from: &[ast::TableWithJoins],
+        privilege: Privileges,
+        choose: impl Fn(&References) -> Result<(T, Vec<usize>)>,
+    ) -> Result<(References, T, ChangeSet)> {
+        for _ in 0..MAX_REPLANS {
+            let references = self.references_of(from)?;
+            let (chosen, targets) = choose(&references)?;
+            let mut tables = Vec::new();
+            for target in targets {
+                let table = references.0[target].changeable("UPDATE")?;
+                let (database, name) = (&table.definition.database, &table.definition.name);
+                self.check_changeable(database)?;
+                self.require_on_table(database, name, privilege)?;
+                self.check_locked_to_change(table, &references.0[target].alias)?;
+                tables.push(Arc::clone(table));
+            }
+            if let Some(locked) = self.lock_tables(&tables)? {
+                return Ok((references, chosen, locked));
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// With `sql_safe_updates` and without LIMIT, a condition on a key has to narrow down the rows of each table that is
+    /// changed, whether the plan uses that key or not. Error 1175.
+    pub(crate) fn check_safe_update(
+        &mut self,
+        (query, text): (&ast::Query, &str),
+        references: &References,
+        targets: impl IntoIterator<Item = usize>,
+    ) -> Result<()> {
+        if !self.variables.sql_safe_updates() || query.limit_clause.is_some() {
+            return Ok(());
+        }
+        let view = self.current_view()?;
+        let planned = self.plan_change(query, text, view)?;
+        for target in targets {
+            let alias = Some(references.0[target].alias.as_str());
+            let mut rows = planned.physical.explain.iter();
+            let row = rows.find(|row| row.id == Some(1) && row.table.as_deref() == alias);
+            // What is not read at all has no row.
+            if row.is_some_and(|row| row.possible_keys.is_none()) {
+                return Err(SqlError::update_without_key());
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens tables for writing, with those that foreign keys connect them to. They are taken in the order of their
+    /// names, so that two statements cannot wait for each other. `None`: a definition has changed since they were
+    /// looked up.
+    pub(crate) fn lock_tables(&mut self, targets: &[Arc<Table>]) -> Result<Option<ChangeSet>> {
+        let check = self.variables.foreign_key_checks();
+        let catalog = self.engine.catalog();
+        let schema_version = catalog.schema_version();
+        let tables = match check {
+            true if self.unrelated_tables.has(schema_version, targets) => Cow::Borrowed(targets),
+            true => {
+                let related = catalog.related_tables(targets);
+                let unrelated = &mut self.unrelated_tables;
+                unrelated.note(schema_version, targets, &related);
+                Cow::Owned(related)
+            }
+            false => {
+                let mut tables = targets.to_vec();
+                let name = |table: &Arc<Table>| {
+                    let definition = &table.definition;
+                    (definition.database.clone(), definition.name.clone())
+                };
+                tables.sort_by_key(name);
+                tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
+                Cow::Owned(tables)
+            }
+        };
+        let is_free = self.holds_no_table();
+        let mut guards = Vec::with_capacity(tables.len());
+        for table in tables.iter() {
+            let guard = match self.take_kept_table(table) {
+                Some(guard) => Ok(Some(guard)),
+                None => self
+                    .relock_for_change_of_rows(table, &guards, is_free && guards.is_empty())
+                    .map(|guard| guard.map(ChangeGuard::from)),
+            };
+            match guard {
+                Ok(Some(guard)) => guards.push(guard),
+                Ok(None) => {
+                    self.return_tables(guards);
+                    return Ok(None);
+                }
+                Err(error) => {
+                    self.return_tables(guards);
+                    return Err(error);
+                }
+            }
+        }
+        let current = |(guard, table): (&ChangeGuard, &Arc<Table>)| Arc::ptr_eq(guard, table);
+        // A table that began to refer to one of these came after them.
+        let catalog = self.engine.catalog();
+        let is_complete = !check
+            || catalog.schema_version() == schema_version
+            || catalog.related_tables(targets).len() == tables.len();
+        if guards.iter().zip(tables.iter()).all(current) && is_complete {
+            let mut tables = ChangeSet::new(guards, check);
+            tables.give_out(self.variables.auto_increment_series());
+            return Ok(Some(tables));
+        }
+        self.return_tables(guards);
+        Ok(None)
+    }
+}
+
+/// Position of a table that was locked.
+pub(crate) fn position_of(locked: &ChangeSet, table: &Arc<Table>) -> Result<usize> {
+    locked
+        .position(table)
+        .ok_or_else(|| SqlError::unknown("a table to change was not locked"))
+}
+
+/// Whether IGNORE makes a warning of what is wrong with a row: it is left as it was.
+pub(crate) fn is_ignorable(error: &TableError) -> bool {
+    matches!(
+        error,
+        TableError::DuplicateKey { .. }
+            | TableError::NoParentRow { .. }
+            | TableError::HasChildRow { .. }
+    )
+}
+
+/// The query that finds the rows to change.
+pub(crate) struct ChangeQuery<'a> {
+    pub(crate) hints: &'a [ast::OptimizerHint],
+    pub(crate) projection: Vec<ast::Expr>,
+    pub(crate) from: &'a [ast::TableWithJoins],
+    pub(crate) selection: &'a Option<ast::Expr>,
+    pub(crate) order_by: &'a [ast::OrderByExpr],
+    pub(crate) limit: &'a Option<ast::Expr>,
+}
+
+impl ChangeQuery<'_> {
+    pub(crate) fn build(self) -> Result<Box<ast::Query>> {
+        let mut query = select_of(self.projection)?;
+        if let ast::SetExpr::Select(select) = query.body.as_mut() {
+            select.optimizer_hints = self.hints.to_vec();
+            select.from = self.from.to_vec();
+            select.selection = self.selection.clone();
+        }
+        if !self.order_by.is_empty() {
+            query.order_by = Some(ast::OrderBy {
+                kind: ast::OrderByKind::Expressions(self.order_by.to_vec()),
+                interpolate: None,
+            });
+        }
+        query.limit_clause = self
+            .limit
+            .clone()
+            .map(|limit| ast::LimitClause::LimitOffset {
+                limit: Some(limit),
+                offset: None,
+                limit_by: Vec::new(),
+            });
+        Ok(query)
+    }
+}
+
+/// The clustered key in a column of the query's result; `None` where an outer join found no row.
+pub(crate) fn key_of(value: &Value) -> Result<Option<&[u8]>> {
+    match value {
+        Value::Bytes(key) => Ok(Some(key)),
+        Value::Null => Ok(None),
+        _ => Err(SqlError::unknown("a clustered key that is no byte string")),
+    }
+}

@@ -1,0 +1,294 @@
+//! DELETE, from one table and from several.
+//!
+//! ```text
+//!   SELECT keys [, RETURNING items] -> spool -> for each row: delete it
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use sheaf_storage::{LockMode, ReadView};
+use sheaf_table::{ChangeSet, Privileges, Table, Value};
+use sqlparser::ast;
+
+use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::row_spool::{RowSpool, SpooledRows};
+use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::StatementTransaction;
+use crate::parser::statement::Delete;
+use crate::query::result::{ColumnMeta, ResultSink};
+use crate::query::rows::value_at;
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+use crate::session::warnings::Warnings;
+
+/// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
+const RETURNING_SHARE: usize = 4;
+
+/// Rows for the client.
+#[derive(Default)]
+struct Returned {
+    columns: Vec<ColumnMeta>,
+    batches: Vec<RecordBatch>,
+}
+
+/// What a DELETE did.
+struct Deleted {
+    rows: u64,
+    /// Rows that its query found, and the first column of the last of them.
+    found: usize,
+    last: Option<Value>,
+}
+
+impl Session {
+    pub(crate) fn delete(
+        &mut self,
+        delete: Delete,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let (references, targets, locked) =
+            self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
+                let targets = targets_of(references, &delete)?;
+                Ok((targets.clone(), targets))
+            })?;
+        let outcome = self.delete_locked(&delete, (&references, &locked), targets, text);
+        self.keep_tables(locked);
+        let (deleted, returned) = outcome?;
+        match returned {
+            None => self.ok(sink, deleted, String::new()),
+            Some(returned) => {
+                // Rows leave while the statement runs.
+                self.finish_commit()?;
+                sink.columns(&returned.columns)?;
+                for batch in &returned.batches {
+                    sink.rows(batch)?;
+                }
+                self.end_query(sink)
+            }
+        }
+    }
+
+    fn delete_locked(
+        &mut self,
+        delete: &Delete,
+        (references, locked): (&References, &ChangeSet),
+        targets: Vec<usize>,
+        text: &str,
+    ) -> Result<(u64, Option<Returned>)> {
+        let (tables, query) = delete_query(delete, references, &targets)?;
+        if !delete.ignore && self.variables.sql_mode().is_strict() {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        self.check_safe_update((&query, text), references, targets)?;
+        let mut statement = self.begin_changes()?;
+        let outcome =
+            self.delete_until_stable(&mut statement, delete, (&tables, locked), (&query, text));
+        self.end_changes(statement, outcome)
+    }
+
+    /// The plan that finds the rows of a DELETE, and the tables that it deletes from, for EXPLAIN.
+    pub(crate) fn plan_delete(
+        &mut self,
+        delete: &Delete,
+        text: &str,
+    ) -> Result<(PlannedQuery, Vec<String>)> {
+        let references = self.references_of(&delete.tables)?;
+        let targets = targets_of(&references, delete)?;
+        let changed = targets
+            .iter()
+            .map(|target| references.0[*target].alias.clone());
+        let changed = changed.collect();
+        let (_, query) = delete_query(delete, &references, &targets)?;
+        let view = self.read_view()?;
+        Ok((self.plan_change(&query, text, view)?, changed))
+    }
+
+    /// Finds rows and deletes them, again and again until no other transaction comes between.
+    fn delete_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        delete: &Delete,
+        (tables, locked): (&[Arc<Table>], &ChangeSet),
+        (query, text): (&ast::Query, &str),
+    ) -> Result<(u64, Option<Returned>)> {
+        self.until_stable(statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let planned = session.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, tables)?;
+            let (rows, returned) = match &delete.returning {
+                None => (session.collect_rows(planned)?, None),
+                Some(_) => {
+                    let (rows, returned) = session.collect_returned(planned)?;
+                    (rows, Some(returned))
+                }
+            };
+            let mut warnings = std::mem::take(&mut session.warnings);
+            let outcome = session.delete_rows(
+                statement,
+                (tables, locked),
+                (rows, &view),
+                delete.ignore.then_some(&mut warnings),
+            );
+            session.warnings = warnings;
+            let Some(deleted) = outcome? else {
+                return Ok(None);
+            };
+            let last = match &deleted.last {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            let found = (deleted.found, last);
+            let is_stable = statement.lock_searches(&view, &mut searches, found)?;
+            Ok(is_stable.then_some((deleted.rows, returned)))
+        })
+    }
+
+    /// `None`: a row is not what the view shows.
+    fn delete_rows(
+        &self,
+        transaction: &mut StatementTransaction,
+        (tables, locked): (&[Arc<Table>], &ChangeSet),
+        (mut rows, view): (SpooledRows, &ReadView),
+        mut ignore: Option<&mut Warnings>,
+    ) -> Result<Option<Deleted>> {
+        let mut deleted = 0;
+        let mut found = Vec::new();
+        let mut number = 0u64;
+        while rows.next(&mut found)? {
+            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+                self.handle.cancel_flag().check()?;
+            }
+            number += 1;
+            for (table, key) in tables.iter().zip(&found) {
+                let Some(key) = key_of(key)? else {
+                    continue;
+                };
+                let Some(is_new) = transaction.lock_row(view, table, key, LockMode::Exclusive)?
+                else {
+                    return Ok(None);
+                };
+                let position = position_of(locked, table)?;
+                match locked.delete(transaction.changes(), position, key) {
+                    Ok(true) => {
+                        deleted += 1;
+                        transaction.row_is_changed(table, key, is_new);
+                    }
+                    // A row that a join finds again is gone already.
+                    Ok(false) => {}
+                    Err(error) => match &mut ignore {
+                        Some(warnings) if is_ignorable(&error) => {
+                            transaction.tells_of_others();
+                            warnings.warn(error.mysql_code(), error.to_string());
+                        }
+                        _ => return Err(error.into()),
+                    },
+                }
+            }
+        }
+        self.handle.counters.handler_delete.add(deleted);
+        Ok(Some(Deleted {
+            rows: deleted,
+            found: usize::try_from(number).unwrap_or(usize::MAX),
+            last: found.into_iter().next(),
+        }))
+    }
+
+    /// Collects keys, the first column, and rows for the client, the others.
+    fn collect_returned(&mut self, planned: PlannedQuery) -> Result<(SpooledRows, Returned)> {
+        let mut returned = Returned {
+            columns: planned.columns[1..].to_vec(),
+            batches: Vec::new(),
+        };
+        let limit = self.engine.memory().query_bytes / RETURNING_SHARE;
+        let mut bytes = 0;
+        let mut spool: RowSpool = self.row_spool();
+        let width = planned.schema().fields().len();
+        let items: Vec<usize> = (1..width).collect();
+        self.run_planned(planned, |batch| {
+            for row in 0..batch.num_rows() {
+                spool.push(std::iter::once(value_at(batch.column(0).as_ref(), row)))?;
+            }
+            bytes += batch.get_array_memory_size();
+            if bytes > limit {
+                return Err(SqlError::out_of_memory(
+                    "DELETE ... RETURNING holds its rows in memory; delete in parts or raise --memory",
+                ));
+            }
+            returned.batches.push(batch.project(&items)?);
+            Ok(())
+        })?;
+        Ok((spool.read(), returned))
+    }
+}
+
+/// The references to delete from.
+fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
+    if delete.targets.is_empty() {
+        let single = delete.tables.len() == 1 && delete.tables[0].joins.is_empty();
+        return match single {
+            true => Ok(vec![0]),
+            false => Err(SqlError::parse_error("", 1)),
+        };
+    }
+    let mut targets = Vec::new();
+    for name in &delete.targets {
+        let target = references.find(name)?;
+        references.0[target].changeable("DELETE")?;
+        if targets.contains(&target) {
+            return Err(SqlError::non_unique_table(&name.table));
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// The tables to delete from, and the query that finds their rows.
+fn delete_query(
+    delete: &Delete,
+    references: &References,
+    targets: &[usize],
+) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
+    let mut projection: Vec<ast::Expr> = Vec::new();
+    let mut tables = Vec::new();
+    for target in targets {
+        let reference = &references.0[*target];
+        tables.push(Arc::clone(reference.changeable("DELETE")?));
+        projection.push(reference.key());
+    }
+    let mut query = ChangeQuery {
+        hints: &delete.hints,
+        projection,
+        from: &delete.tables,
+        selection: &delete.selection,
+        order_by: &delete.order_by,
+        limit: &delete.limit,
+    }
+    .build()?;
+    if let Some(items) = &delete.returning {
+        add_items(&mut query, items, &tables[0]);
+    }
+    Ok((tables, query))
+}
+
+/// Adds the items of RETURNING behind the key; `*` is all columns of the table.
+pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    for item in items {
+        match item {
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                for column in &table.definition.columns {
+                    let name = ast::Ident::with_quote('`', &column.name);
+                    let item = ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name));
+                    select.projection.push(item);
+                }
+            }
+            item => select.projection.push(item.clone()),
+        }
+    }
+}

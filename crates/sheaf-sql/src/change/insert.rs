@@ -1,0 +1,634 @@
+//! INSERT and REPLACE: … VALUES, … SET and … SELECT, with ON DUPLICATE KEY UPDATE and RETURNING.
+
+use std::sync::Arc;
+
+use sheaf_table::convert::Mode;
+use sheaf_table::{Column, ColumnType, CreateTable, Table, Value};
+use sqlparser::ast;
+
+use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
+use crate::change::row_spool::SpooledRows;
+use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
+use crate::change::update::is_default;
+use crate::change::values::{divisors, hybrid_number, shown_in};
+use crate::change::values_before::name_values_before;
+use crate::definition::ddl::column_type_of;
+use crate::error::{Result, SqlError};
+use crate::parser::change::name_of;
+use crate::parser::statement::TableName;
+use crate::query::result::ResultSink;
+use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::rows::value_at;
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+use sheaf_frontend::query::SessionValues;
+
+/// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
+const RETURNING_SHARE: usize = 4;
+/// Rows that RETURNING sends at once.
+const RETURNING_ROWS: usize = 1024;
+
+/// One place in VALUES.
+pub(crate) enum Source {
+    /// The keyword DEFAULT.
+    Default,
+    Value(Value),
+}
+
+/// Where rows go and what is done about those that do not fit.
+pub(crate) struct Destination {
+    pub(crate) database: String,
+    pub(crate) table: String,
+    /// As the statement names them; empty: all.
+    pub(crate) columns: Vec<String>,
+    pub(crate) options: WriteOptions,
+    /// ON DUPLICATE KEY UPDATE.
+    pub(crate) assignments: Vec<ast::Assignment>,
+    pub(crate) alias: Option<ast::InsertAliases>,
+    pub(crate) returning: Option<Vec<ast::SelectItem>>,
+}
+
+/// What an INSERT did.
+pub(crate) struct Inserted {
+    written: Written,
+    /// The table as it was written, and its rows for RETURNING.
+    table: Arc<Table>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Inserted {
+    /// The text that goes with the OK.
+    pub(crate) fn info(&self, warnings: u64) -> String {
+        self.written.info(warnings)
+    }
+}
+
+impl Session {
+    /// INSERT and REPLACE.
+    pub(crate) fn insert(
+        &mut self,
+        mut insert: ast::Insert,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        refuse_unsupported(&insert)?;
+        let mut destination = self.destination_of(&mut insert)?;
+        if destination.options.mode.strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
+        if !insert.assignments.is_empty() {
+            let mut row = Vec::with_capacity(insert.assignments.len());
+            for assignment in insert.assignments {
+                let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                    return Err(SqlError::not_supported_yet("INSERT ... SET of a row"));
+                };
+                destination.columns.push(last_part(name));
+                row.push(assignment.value);
+            }
+            rows.push(row);
+        } else if let Some(source) = insert.source {
+            match *source.body {
+                ast::SetExpr::Values(values)
+                    if source.with.is_none() && source.order_by.is_none() =>
+                {
+                    rows.extend(values.rows.into_iter().map(|row| row.content));
+                }
+                body => {
+                    let mut query = ast::Query {
+                        body: Box::new(body),
+                        ..*source
+                    };
+                    destination.options.bulk = destination.returning.is_none();
+                    let (database, table) = (&destination.database, &destination.table);
+                    let target = self.engine.catalog().table(database, table)?;
+                    let targets = Self::target_columns(&target, &destination.columns)?;
+                    self.watch_divisions();
+                    let source = take_source_columns(
+                        &target,
+                        destination.alias.as_ref(),
+                        &mut destination.assignments,
+                        &mut query,
+                    );
+                    let columns = (targets.len(), source);
+                    let opened = self.begin_for_reads_that_lock();
+                    let inserted = self.plan_insert(&query, text).and_then(|planned| {
+                        self.insert_rows_of(&destination, columns, planned, text)
+                    });
+                    let inserted = self.end_implicit(opened, inserted)?;
+                    self.warn_of_truncated_texts();
+                    let info = inserted.info(self.warnings.count());
+                    return self.insert_done(&destination, inserted, info, text, sink);
+                }
+            }
+        } else {
+            return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
+        }
+        let info_wanted = rows.len() > 1;
+        let opened = self.begin_for_reads_that_lock();
+        let inserted = self.insert_values(&destination, rows, text);
+        let inserted = self.end_implicit(opened, inserted)?;
+        self.warn_of_truncated_texts();
+        let info = if info_wanted {
+            inserted.info(self.warnings.count())
+        } else {
+            String::new()
+        };
+        self.insert_done(&destination, inserted, info, text, sink)
+    }
+
+    fn destination_of(&self, insert: &mut ast::Insert) -> Result<Destination> {
+        let (database, table) = self.resolve_for_change(&target_of(insert)?)?;
+        let assignments = match insert.on.take() {
+            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments,
+            _ => Vec::new(),
+        };
+        let on_duplicate = if insert.replace_into {
+            OnDuplicate::Replace
+        } else if !assignments.is_empty() {
+            OnDuplicate::Update
+        } else if insert.ignore {
+            OnDuplicate::Skip
+        } else {
+            OnDuplicate::Fail
+        };
+        Ok(Destination {
+            database,
+            table,
+            columns: insert.columns.iter().map(last_part).collect(),
+            options: WriteOptions {
+                mode: self.insert_mode(insert.ignore),
+                on_duplicate,
+                ignore: insert.ignore,
+                bulk: false,
+                keeps_zero: self.keeps_zero(),
+            },
+            assignments,
+            alias: insert.insert_alias.take(),
+            returning: insert.returning.take(),
+        })
+    }
+
+    /// Answers the client: with the rows that RETURNING shows, or with what was done.
+    pub(crate) fn insert_done(
+        &mut self,
+        destination: &Destination,
+        inserted: Inserted,
+        info: String,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let Inserted {
+            written,
+            table,
+            rows,
+        } = inserted;
+        if written.first_auto_increment != 0 {
+            self.last_insert_id = written.first_auto_increment;
+        }
+        if let Some(items) = &destination.returning {
+            // Rows leave while the statement runs.
+            self.finish_commit()?;
+            let evaluator = self.returning(items, &table, text)?;
+            sink.columns(&evaluator.metas)?;
+            for rows in rows.chunks(RETURNING_ROWS) {
+                sink.rows(&evaluator.results(rows)?)?;
+            }
+            return self.end_query(sink);
+        }
+        let id = match written.first_auto_increment {
+            0 if written.rows + written.updated > 0 => written.last_auto_increment,
+            first => first,
+        };
+        self.ok_with_id(sink, written.affected(self.info.found_rows), id, info)
+    }
+
+    /// Plans the items of RETURNING over rows of the table.
+    fn returning(
+        &self,
+        items: &[ast::SelectItem],
+        table: &Table,
+        text: &str,
+    ) -> Result<RowEvaluator> {
+        let definition = &table.definition;
+        let kind = RowKind {
+            name: &definition.name,
+            columns: &definition.columns,
+        };
+        let mut all = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                    all.extend(definition.columns.iter().map(|column| {
+                        let name = ast::Ident::with_quote('`', &column.name);
+                        ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
+                    }));
+                }
+                item => all.push(item.clone()),
+            }
+        }
+        self.row_evaluator(all, &[kind], text)
+    }
+
+    /// How values go into columns, as sql_mode and IGNORE say.
+    pub(crate) fn insert_mode(&self, ignore: bool) -> Mode {
+        let mode = self.variables.assignment_mode();
+        Mode {
+            strict: mode.strict && !ignore,
+            ..mode
+        }
+    }
+
+    fn insert_values(
+        &mut self,
+        destination: &Destination,
+        mut rows: Vec<Vec<ast::Expr>>,
+        text: &str,
+    ) -> Result<Inserted> {
+        let Destination {
+            database,
+            table,
+            columns,
+            options,
+            ..
+        } = destination;
+        let table = self.engine.catalog().table(database, table)?;
+        // `INSERT INTO t () VALUES ()` gives no column a value.
+        let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
+        let targets = if all_default {
+            Vec::new()
+        } else {
+            Self::target_columns(&table, columns)?
+        };
+        check_value_counts(&rows, targets.len())?;
+        let now = self.local_now_micros();
+        for row in &mut rows {
+            name_values_before(&table, &targets, row, now)?;
+        }
+        let type_of = |target: &usize| &table.definition.columns[*target].ty;
+        let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
+        for (expression, ty) in rows.iter_mut().flat_map(|row| row.iter_mut().zip(&types)) {
+            if let Some(number) = hybrid_number(expression, ty) {
+                *expression = number;
+            }
+        }
+        // What SET TRANSACTION said is not about reads of the values alone.
+        let next = self.next_transaction;
+        let values = self.values_of((&rows, &types), options.ignore, text)?;
+        self.next_transaction = next;
+        let mut writer = self.open_writer(database, &table.definition.name, *options)?;
+        let targets = if all_default {
+            targets
+        } else {
+            Self::target_columns(writer.table(), columns)?
+        };
+        // The table may have got other columns before it was locked.
+        let done = check_value_counts(&values, targets.len())
+            .and_then(|()| self.prepare_writer(&mut writer, destination, (&targets, &[]), text))
+            .and_then(|()| self.write_values(&mut writer, targets, values));
+        self.close_inserted(writer, done)
+    }
+
+    /// The destination of an INSERT or REPLACE, without what ON DUPLICATE KEY UPDATE and RETURNING say; `None` if it
+    /// is wrong.
+    pub(crate) fn plain_destination(&self, insert: &ast::Insert) -> Option<Destination> {
+        refuse_unsupported(insert).ok()?;
+        let (database, table) = self.resolve_for_change(&target_of(insert).ok()?).ok()?;
+        Some(Destination {
+            database,
+            table,
+            columns: insert.columns.iter().map(last_part).collect(),
+            options: WriteOptions {
+                mode: self.insert_mode(insert.ignore),
+                on_duplicate: match (insert.replace_into, &insert.on) {
+                    (true, _) => OnDuplicate::Replace,
+                    (false, Some(_)) => OnDuplicate::Update,
+                    (false, None) if insert.ignore => OnDuplicate::Skip,
+                    (false, None) => OnDuplicate::Fail,
+                },
+                ignore: insert.ignore,
+                bulk: false,
+                keeps_zero: self.keeps_zero(),
+            },
+            assignments: Vec::new(),
+            alias: None,
+            returning: None,
+        })
+    }
+
+    /// Ends a writer, with the rows for RETURNING.
+    pub(crate) fn close_inserted(
+        &mut self,
+        mut writer: TableWriter,
+        done: Result<()>,
+    ) -> Result<Inserted> {
+        let table = Arc::clone(writer.table());
+        let rows = writer.take_kept_rows();
+        Ok(Inserted {
+            written: self.close_writer(writer, done)?,
+            table,
+            rows,
+        })
+    }
+
+    /// Tells the writer what the statement says about rows in the way and about RETURNING.
+    fn prepare_writer(
+        &self,
+        writer: &mut TableWriter,
+        destination: &Destination,
+        (targets, source): (&[usize], &[Column]),
+        text: &str,
+    ) -> Result<()> {
+        let table = Arc::clone(writer.table());
+        if let Some(items) = &destination.returning {
+            // Errors in the items are found before a row is written.
+            self.returning(items, &table, text)?;
+            writer.keep_rows(self.engine.memory().query_bytes / RETURNING_SHARE);
+        }
+        if !destination.assignments.is_empty() {
+            writer.update_duplicates(self.duplicate_update(
+                &table,
+                (targets, source),
+                &destination.assignments,
+                destination.alias.as_ref(),
+                destination.options.mode,
+                text,
+            )?);
+        }
+        Ok(())
+    }
+
+    /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
+    fn values_of(
+        &mut self,
+        (rows, types): (&[Vec<ast::Expr>], &[&ColumnType]),
+        ignore: bool,
+        text: &str,
+    ) -> Result<Vec<Vec<Source>>> {
+        let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
+            .iter()
+            .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
+            .filter(|(expression, _)| !is_default(expression))
+            .unzip();
+        let values = self.evaluate_all(&expressions, &types, text)?;
+        self.check_divisions(&expressions, &values, ignore, text)?;
+        let mut values = values.into_iter();
+        let mut next = || values.next().unwrap_or_default();
+        Ok(rows
+            .iter()
+            .map(|row| {
+                let source = |expression| {
+                    if is_default(expression) {
+                        Source::Default
+                    } else {
+                        Source::Value(next())
+                    }
+                };
+                row.iter().map(source).collect()
+            })
+            .collect())
+    }
+
+    /// A division by 0 is NULL; where rows are written, ERROR_FOR_DIVISION_BY_ZERO makes it a warning, and together with
+    /// a strict mode error 1365.
+    fn check_divisions(
+        &mut self,
+        expressions: &[ast::Expr],
+        values: &[Value],
+        ignore: bool,
+        text: &str,
+    ) -> Result<()> {
+        let mode = self.variables.sql_mode();
+        if !mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for (expression, value) in expressions.iter().zip(values) {
+            if value.is_null() {
+                divisors(expression, &mut found);
+            }
+        }
+        for divisor in found {
+            if self.evaluate(divisor, text)?.is_zero() {
+                let error = SqlError::division_by_zero();
+                if mode.is_strict() && !ignore {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            }
+        }
+        Ok(())
+    }
+
+    fn write_values(
+        &mut self,
+        writer: &mut TableWriter,
+        targets: Vec<usize>,
+        rows: Vec<Vec<Source>>,
+    ) -> Result<()> {
+        let now = self.local_now_micros();
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let is_only_row = rows.len() == 1 && !options.ignore;
+        for (n, sources) in rows.into_iter().enumerate() {
+            let mut row = shape.new_row();
+            for (source, position) in sources.into_iter().zip(&targets) {
+                match source {
+                    Source::Default => {
+                        shape.put_default(&mut row, *position, now, &mut self.warnings)?;
+                    }
+                    Source::Value(value) => {
+                        if is_only_row {
+                            shape.check_only_row(*position, &value)?;
+                        }
+                        shape.put(
+                            &mut row,
+                            *position,
+                            &value,
+                            n as u64 + 1,
+                            &mut self.warnings,
+                        )?;
+                    }
+                }
+            }
+            writer.write(&row, &mut self.warnings)?;
+        }
+        Ok(())
+    }
+
+    /// The wall clock of the session at the start of the statement.
+    pub(crate) fn local_now_micros(&self) -> i64 {
+        self.now_utc_micros() + i64::from(self.time_zone_offset_seconds()) * 1_000_000
+    }
+
+    /// Makes a table of what a planned query returns, for CREATE TABLE … SELECT: it comes with all rows, or not at all.
+    pub(crate) fn insert_into_new(
+        &mut self,
+        request: CreateTable,
+        targets: Vec<usize>,
+        planned: PlannedQuery,
+    ) -> Result<Written> {
+        let options = WriteOptions {
+            mode: self.insert_mode(false),
+            on_duplicate: OnDuplicate::Fail,
+            ignore: false,
+            bulk: true,
+            keeps_zero: self.keeps_zero(),
+        };
+        if options.mode.strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        let mut writer = self.open_new_writer(request, options)?;
+        let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
+        let written = self.close_writer(writer, done)?;
+        self.warn_of_truncated_texts();
+        Ok(written)
+    }
+
+    /// `columns`: how many the table, or the statement, has; `source`: how many come behind them for the assignments.
+    fn insert_rows_of(
+        &mut self,
+        destination: &Destination,
+        (columns, source): (usize, usize),
+        planned: PlannedQuery,
+        text: &str,
+    ) -> Result<Inserted> {
+        let schema = planned.schema();
+        if schema.fields().len() != columns + source {
+            return Err(SqlError::wrong_value_count_on_row(1));
+        }
+        let source_fields = schema.fields().iter().skip(columns).enumerate();
+        let source: Vec<Column> = source_fields
+            .map(|(at, field)| Column::new(source_column(at), column_type_of(field), true))
+            .collect();
+        let Destination {
+            database,
+            table,
+            columns: names,
+            options,
+            ..
+        } = destination;
+        let reads_target = planned.tables.iter().any(|source| {
+            source.definition.database == *database && source.definition.name == *table
+        });
+        // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
+        let rows = match reads_target {
+            true => {
+                let decimals = planned.decimals();
+                RowsToInsert::Collected(self.collect_rows(planned)?, decimals)
+            }
+            false => RowsToInsert::Planned(planned),
+        };
+        let mut writer = self.open_writer(database, table, *options)?;
+        // The table may have got other columns before it was locked.
+        let done = Self::target_columns(writer.table(), names).and_then(|targets| {
+            if targets.len() != columns {
+                return Err(SqlError::wrong_value_count_on_row(1));
+            }
+            self.prepare_writer(&mut writer, destination, (&targets, &source), text)?;
+            self.write_rows(&mut writer, targets, rows)
+        });
+        self.close_inserted(writer, done)
+    }
+
+    fn write_rows(
+        &mut self,
+        writer: &mut TableWriter,
+        targets: Vec<usize>,
+        rows: RowsToInsert,
+    ) -> Result<()> {
+        let now = self.local_now_micros();
+        // Taken out for the time of the run, which borrows the session.
+        let mut warnings = std::mem::take(&mut self.warnings);
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut warnings);
+        let written = shape.and_then(|shape| {
+            let mut row = shape.new_row();
+            let table = Arc::clone(writer.table());
+            let type_of = |target: usize| &table.definition.columns[target].ty;
+            match rows {
+                RowsToInsert::Collected(mut rows, decimals) => {
+                    let mut values = Vec::new();
+                    while rows.next(&mut values)? {
+                        let number = writer.rows_seen() + 1;
+                        for (at, target) in targets.iter().enumerate() {
+                            let value = shown_in(&values[at], decimals[at], type_of(*target));
+                            shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                        }
+                        if values.len() > targets.len() {
+                            writer.set_source(values.drain(targets.len()..));
+                        }
+                        writer.write(&row, &mut warnings)?;
+                    }
+                    Ok(())
+                }
+                RowsToInsert::Planned(planned) => {
+                    let decimals = planned.decimals();
+                    self.run_planned(planned, |batch| {
+                        for position in 0..batch.num_rows() {
+                            let number = writer.rows_seen() + 1;
+                            for (at, target) in targets.iter().enumerate() {
+                                let value = value_at(batch.column(at).as_ref(), position)?;
+                                let value = shown_in(&value, decimals[at], type_of(*target));
+                                shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                            }
+                            if batch.num_columns() > targets.len() {
+                                let source = batch.columns().iter().skip(targets.len());
+                                let source =
+                                    source.map(|column| value_at(column.as_ref(), position));
+                                writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
+                            }
+                            writer.write(&row, &mut warnings)?;
+                        }
+                        Ok(())
+                    })
+                }
+            }
+        });
+        self.warnings = warnings;
+        written
+    }
+}
+
+/// Where the rows of INSERT … SELECT are.
+enum RowsToInsert {
+    /// With the digits after the point that each column shows.
+    Collected(SpooledRows, Vec<u8>),
+    Planned(PlannedQuery),
+}
+
+/// Error 1136 for a row that has not as many values as there are columns.
+fn check_value_counts<T>(rows: &[Vec<T>], columns: usize) -> Result<()> {
+    match rows.iter().position(|row| row.len() != columns) {
+        Some(row) => Err(SqlError::wrong_value_count_on_row(row as u64 + 1)),
+        None => Ok(()),
+    }
+}
+
+fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {
+    let on_conflict = matches!(insert.on, Some(ast::OnInsert::OnConflict(_)));
+    let what = if insert.partitioned.is_some() {
+        "INSERT ... PARTITION"
+    } else if insert.or.is_some()
+        || insert.overwrite
+        || insert.output.is_some()
+        || insert.table_alias.is_some()
+        || on_conflict
+    {
+        "this form of INSERT"
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::not_supported_yet(what))
+}
+
+fn target_of(insert: &ast::Insert) -> Result<TableName> {
+    let ast::TableObject::TableName(name) = &insert.table else {
+        return Err(SqlError::not_supported_yet(
+            "INSERT into a function or a query",
+        ));
+    };
+    name_of(name)
+}

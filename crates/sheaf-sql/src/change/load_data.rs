@@ -1,0 +1,345 @@
+//! LOAD DATA [LOCAL] INFILE.
+//!
+//! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
+//! `table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
+//! the server cannot stop the client from sending the rest: problems are warnings.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sheaf_table::convert::Mode;
+use sheaf_table::{ColumnType, Table, Value};
+
+use crate::change::field_reader::{FieldReader, Record};
+use crate::change::pipe_reader::{PipeReader, is_pipe};
+use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
+use crate::query::result::ResultSink;
+use crate::session::Session;
+
+/// The texts of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Latin1,
+}
+
+/// How a file is read.
+struct FilePlan<'a> {
+    load: &'a LoadData,
+    places: Vec<Place>,
+    encoding: Encoding,
+    mode: Mode,
+    /// The statement, for the expressions of SET.
+    text: &'a str,
+}
+
+/// Where a field of the file goes.
+enum Place {
+    Column(usize),
+    Variable(String),
+}
+
+impl Session {
+    pub(crate) fn load_data(
+        &mut self,
+        load: LoadData,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let (database, table_name) = self.resolve_for_change(&load.table)?;
+        if load.format.lines_terminated_by.is_empty() {
+            return Err(SqlError::not_supported_yet(
+                "LOAD DATA ... LINES TERMINATED BY ''",
+            ));
+        }
+        let lenient = load.local
+            || load.on_duplicate == OnDuplicate::Ignore
+            || !self.variables.sql_mode().is_strict();
+        let options = WriteOptions {
+            mode: Mode {
+                strict: !lenient,
+                ..self.insert_mode(false)
+            },
+            on_duplicate: match load.on_duplicate {
+                OnDuplicate::Error => table_writer::OnDuplicate::Fail,
+                OnDuplicate::Ignore => table_writer::OnDuplicate::Skip,
+                OnDuplicate::Replace => table_writer::OnDuplicate::Replace,
+            },
+            ignore: load.on_duplicate == OnDuplicate::Ignore,
+            bulk: true,
+            keeps_zero: self.keeps_zero(),
+        };
+        let encoding = file_encoding(load.character_set.as_deref())?;
+        let mut writer = self.open_writer(&database, &table_name, options)?;
+        let done = places_of(writer.table(), &load.targets).and_then(|places| {
+            let plan = FilePlan {
+                load: &load,
+                places,
+                encoding,
+                mode: options.mode,
+                text,
+            };
+            if !load.local {
+                let input = self.open_server_file(&load.file)?;
+                let loaded = self.load_rows(&mut writer, input, &plan);
+                // A pipe ends with an error of its own then.
+                self.handle.cancel_flag().check()?;
+                loaded
+            } else if self.info.local_infile && self.engine.globals().local_infile() {
+                let input = sink.local_infile(&load.file)?;
+                self.load_rows(&mut writer, input, &plan)
+            } else {
+                Err(SqlError::local_infile_disabled())
+            }
+        });
+        let written = self.close_writer(writer, done)?;
+        let info = format!(
+            "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
+            written.records(),
+            written.deleted,
+            written.duplicates,
+            self.warnings.count()
+        );
+        if written.first_auto_increment != 0 {
+            self.last_insert_id = written.first_auto_increment;
+        }
+        self.ok_with_id(
+            sink,
+            written.affected(self.info.found_rows),
+            written.first_auto_increment,
+            info,
+        )
+    }
+
+    /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
+    fn open_server_file(&self, name: &str) -> Result<Box<dyn Read>> {
+        let Some(allowed) = &self.engine.options().secure_file_priv else {
+            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
+        };
+        let not_found = |error: std::io::Error| {
+            SqlError::file_not_found(
+                name,
+                error.raw_os_error().unwrap_or(0),
+                &error.kind().to_string(),
+            )
+        };
+        let path: PathBuf = if allowed.as_os_str().is_empty() {
+            name.into()
+        } else {
+            allowed.join(name)
+        };
+        // Links and dots are resolved before the check, so that they do not lead out.
+        let path = path.canonicalize().map_err(not_found)?;
+        if !allowed.as_os_str().is_empty() && !is_inside(&path, allowed) {
+            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
+        }
+        if is_pipe(&path) {
+            let opened = PipeReader::open(&path, self.handle());
+            // Killed rather than not found.
+            self.handle.cancel_flag().check()?;
+            return Ok(Box::new(opened.map_err(not_found)?));
+        }
+        Ok(Box::new(File::open(&path).map_err(not_found)?))
+    }
+
+    fn load_rows(
+        &mut self,
+        writer: &mut TableWriter,
+        input: impl Read,
+        plan: &FilePlan<'_>,
+    ) -> Result<()> {
+        let FilePlan {
+            load,
+            places,
+            encoding,
+            mode,
+            text,
+        } = plan;
+        let (encoding, mode) = (*encoding, *mode);
+        let now = self.local_now_micros();
+        let columns = &writer.table().definition;
+        let set_positions = load
+            .set
+            .iter()
+            .map(|(name, _)| {
+                columns
+                    .column_position(name)
+                    .ok_or_else(|| SqlError::bad_field(name, "field list"))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let given = places.iter().filter_map(|place| match place {
+            Place::Column(position) => Some(*position),
+            Place::Variable(_) => None,
+        });
+        let targets: Vec<usize> = given.chain(set_positions.iter().copied()).collect();
+        let (table, options) = (writer.table(), writer.options());
+        let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let is_bytes: Vec<bool> = columns
+            .columns
+            .iter()
+            .map(|column| {
+                matches!(
+                    column.ty,
+                    ColumnType::Binary { .. }
+                        | ColumnType::VarBinary { .. }
+                        | ColumnType::Blob { .. }
+                )
+            })
+            .collect();
+        let mut reader = FieldReader::new(input, load.format.clone());
+        reader.skip_lines(load.ignore_lines)?;
+        let mut record = Record::default();
+        let mut row = shape.new_row();
+        while reader.next_record(&mut record)? {
+            let number = writer.rows_seen() + 1;
+            if record.len() < places.len() {
+                let error = SqlError::warn_too_few_records(number);
+                if mode.strict {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            } else if has_more_data(&record, places.len()) {
+                let error = SqlError::warn_too_many_records(number);
+                if mode.strict {
+                    return Err(error);
+                }
+                self.warnings.warn(error.code, error.message);
+            }
+            // Checked once for all fields; a field in it is text where it does not cut a character.
+            let text_of_record = std::str::from_utf8(record.bytes()).ok();
+            for (n, place) in places.iter().enumerate() {
+                let range = if n < record.len() {
+                    record.range(n)
+                } else {
+                    None
+                };
+                let field = range.map(|range| {
+                    let bytes = &record.bytes()[range.clone()];
+                    let text = match text_of_record {
+                        Some(text) => text.get(range),
+                        None => std::str::from_utf8(bytes).ok(),
+                    };
+                    Field { bytes, text }
+                });
+                match (place, field) {
+                    (Place::Variable(name), field) => {
+                        let value = field.map_or(Value::Null, |field| {
+                            Value::Text(field.to_text(encoding).into_owned())
+                        });
+                        self.set_user_variable(name, value)?;
+                    }
+                    (Place::Column(position), _) if n >= record.len() => {
+                        shape.put_missing(&mut row, *position, now);
+                    }
+                    (Place::Column(position), None) => {
+                        let null = &Value::Null;
+                        shape.put(&mut row, *position, null, number, &mut self.warnings)?;
+                    }
+                    (Place::Column(position), Some(field)) => {
+                        let known_text = if encoding == Encoding::Utf8 || field.bytes.is_ascii() {
+                            field.text
+                        } else {
+                            None
+                        };
+                        if let (Some(field), false) = (known_text, is_bytes[*position]) {
+                            shape.put_text(
+                                &mut row,
+                                *position,
+                                field,
+                                number,
+                                &mut self.warnings,
+                            )?;
+                        } else {
+                            let value = field.to_value(encoding, is_bytes[*position]);
+                            shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
+                        }
+                    }
+                }
+            }
+            for ((_, expression), position) in load.set.iter().zip(&set_positions) {
+                let value = self.evaluate(expression, text)?;
+                shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
+            }
+            writer.write(&row, &mut self.warnings)?;
+        }
+        Ok(())
+    }
+}
+
+/// A field of a record.
+struct Field<'a> {
+    bytes: &'a [u8],
+    /// The bytes as UTF-8, if they are.
+    text: Option<&'a str>,
+}
+
+impl Field<'_> {
+    fn to_text(&self, encoding: Encoding) -> Cow<'_, str> {
+        match encoding {
+            Encoding::Utf8 => String::from_utf8_lossy(self.bytes),
+            Encoding::Latin1 => self.bytes.iter().map(|byte| char::from(*byte)).collect(),
+        }
+    }
+
+    /// The value for a column of bytes, or of anything else. What should be text and is not stays bytes: the column's
+    /// conversion then says what is wrong with it.
+    fn to_value(&self, encoding: Encoding, is_bytes: bool) -> Value {
+        if !is_bytes && (encoding == Encoding::Latin1 || self.text.is_some()) {
+            Value::Text(self.to_text(encoding).into_owned())
+        } else {
+            Value::Bytes(self.bytes.to_vec())
+        }
+    }
+}
+
+fn file_encoding(character_set: Option<&str>) -> Result<Encoding> {
+    let name = character_set.map_or(Ok("utf8mb4"), crate::variables::character_set)?;
+    Ok(if name == "latin1" {
+        Encoding::Latin1
+    } else {
+        Encoding::Utf8
+    })
+}
+
+/// True if a record has data behind its last column. A terminator at the very end of the line is no data: dbgen
+/// writes one.
+fn has_more_data(record: &Record, columns: usize) -> bool {
+    record.len() > columns + 1
+        || (record.len() == columns + 1 && record.field(columns) != Some(b""))
+}
+
+fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
+    if targets.is_empty() {
+        return Ok((0..table.definition.columns.len())
+            .map(Place::Column)
+            .collect());
+    }
+    let mut seen = Vec::new();
+    targets
+        .iter()
+        .map(|target| match target {
+            LoadTarget::Variable(name) => Ok(Place::Variable(name.clone())),
+            LoadTarget::Column(name) => {
+                let position = table
+                    .definition
+                    .column_position(name)
+                    .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
+                if seen.contains(&position) {
+                    return Err(SqlError::field_specified_twice(name));
+                }
+                seen.push(position);
+                Ok(Place::Column(position))
+            }
+        })
+        .collect()
+}
+
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    directory
+        .canonicalize()
+        .is_ok_and(|directory| path.starts_with(directory))
+}

@@ -1,0 +1,462 @@
+//! ON DUPLICATE KEY UPDATE: what happens to the row in the way.
+//!
+//! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted, by
+//! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
+//! `row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each row in the way, from
+//! left to right: an assignment sees what those before it made of the row.
+//!
+//! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
+//! are a third row:
+//!
+//! ```text
+//!   INSERT INTO t (id, n) SELECT id, 1 FROM s ON DUPLICATE KEY UPDATE n = t.n + s.c
+//!   SELECT id, 1, s.c AS $0 FROM s             n = old.n + source.$0
+//! ```
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
+use sheaf_table::{Column, Table, Value};
+use sqlparser::ast;
+
+use crate::change::update::{assign, is_default};
+use crate::change::values::{hybrid_number, shown_in};
+use crate::direct::KeptExpressions;
+use crate::error::{Result, SqlError};
+use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::session::Session;
+use crate::session::warnings::Warnings;
+
+/// What the rows are called in the planned expressions. No identifier is written like this.
+pub(crate) const OLD: &str = "\0old";
+pub(crate) const NEW: &str = "\0new";
+const SOURCE: &str = "\0source";
+
+/// The assignments of one statement.
+pub(crate) struct DuplicateUpdate {
+    table: Arc<Table>,
+    /// From left to right: columns and what becomes of them.
+    assignments: Vec<(usize, Assigned)>,
+    values: Values,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
+    stamped: Vec<usize>,
+    mode: Mode,
+    now_micros: i64,
+}
+
+/// What is assigned to a column.
+pub(crate) enum Assigned {
+    Default,
+    /// With the digits after the point that it shows.
+    Value(Value, u8),
+    /// A column of the row that was to be inserted.
+    New(usize),
+    /// An expression, by its number.
+    Computed(usize),
+}
+
+/// What computes expressions over both rows.
+pub(crate) enum Values {
+    Planned(RowEvaluator),
+    /// Of a plan that is kept; `None` if it has none.
+    Kept(Option<KeptExpressions>),
+}
+
+impl Values {
+    /// The value of an expression, and the digits after the point that it shows.
+    fn value(
+        &self,
+        expression: usize,
+        row: &[Value],
+        (new, source): (&[Value], &[Value]),
+    ) -> Result<(Value, u8)> {
+        match self {
+            Values::Planned(evaluator) => {
+                let value = evaluator.value(expression, row.iter().chain(new).chain(source))?;
+                Ok((value, evaluator.metas[expression].decimals))
+            }
+            Values::Kept(Some(kept)) => kept.value(expression, [row, new]),
+            Values::Kept(None) => Err(SqlError::unknown("an assignment without its expression")),
+        }
+    }
+}
+
+/// `INSERT … AS alias(columns)`.
+struct RowAlias {
+    name: Option<String>,
+    /// In the order of the columns that are inserted.
+    columns: Vec<String>,
+}
+
+impl RowAlias {
+    fn of(alias: Option<&ast::InsertAliases>) -> RowAlias {
+        RowAlias {
+            name: alias.map(|alias| last_part(&alias.row_alias)),
+            columns: alias
+                .and_then(|alias| alias.col_aliases.as_ref())
+                .map(|names| names.iter().map(|name| name.value.clone()).collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Qualifies the columns in an expression with the row that they mean, [`OLD`] or [`NEW`]; `None` if the alias of the
+/// new row is wrong.
+pub(crate) fn with_named_rows(
+    expression: &ast::Expr,
+    (table, targets): (&Table, &[usize]),
+    alias: Option<&ast::InsertAliases>,
+) -> Option<ast::Expr> {
+    let alias = RowAlias::of(alias);
+    if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
+        return None;
+    }
+    let mut naming = Naming {
+        table,
+        targets,
+        alias: &alias,
+    };
+    let mut expression = expression.clone();
+    walk_expression(&mut expression, &mut naming);
+    Some(expression)
+}
+
+/// Columns with ON UPDATE CURRENT_TIMESTAMP besides those that are assigned.
+fn stamped_columns(table: &Table, assignments: &[(usize, Assigned)]) -> Vec<usize> {
+    let columns = &table.definition.columns;
+    let is_assigned = |column: usize| assignments.iter().any(|(other, _)| *other == column);
+    (0..columns.len())
+        .filter(|column| columns[*column].on_update_current_timestamp && !is_assigned(*column))
+        .collect()
+}
+
+impl Session {
+    /// Plans the assignments. `targets`: the columns that the statement inserts; `source`: those that its SELECT
+    /// delivers behind them ([`take_source_columns`]).
+    pub(crate) fn duplicate_update(
+        &self,
+        table: &Arc<Table>,
+        (targets, source): (&[usize], &[Column]),
+        assignments: &[ast::Assignment],
+        alias: Option<&ast::InsertAliases>,
+        mode: Mode,
+        text: &str,
+    ) -> Result<DuplicateUpdate> {
+        let definition = &table.definition;
+        let alias = RowAlias::of(alias);
+        if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
+            return Err(SqlError::new(
+                1353,
+                "HY000",
+                "In definition of view, derived table or common table expression, SELECT list and column names list have \
+                 different column counts",
+            ));
+        }
+        let mut naming = Naming {
+            table,
+            targets,
+            alias: &alias,
+        };
+        let mut planned = Vec::with_capacity(assignments.len());
+        let mut items = Vec::new();
+        for assignment in assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(SqlError::not_supported_yet("SET of a row"));
+            };
+            let name = last_part(name);
+            let column = definition
+                .column_position(&name)
+                .ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
+            if is_default(&assignment.value) {
+                planned.push((column, Assigned::Default));
+                continue;
+            }
+            let number = hybrid_number(&assignment.value, &definition.columns[column].ty);
+            let mut value = number.unwrap_or_else(|| assignment.value.clone());
+            walk_expression(&mut value, &mut naming);
+            planned.push((column, Assigned::Computed(items.len())));
+            items.push(ast::SelectItem::ExprWithAlias {
+                expr: value,
+                alias: ast::Ident::with_quote('`', format!("value {} ", items.len())),
+            });
+        }
+        let kinds = [OLD, NEW].map(|name| RowKind {
+            name,
+            columns: &definition.columns,
+        });
+        let source = (!source.is_empty()).then_some(RowKind {
+            name: SOURCE,
+            columns: source,
+        });
+        let kinds: Vec<RowKind<'_>> = kinds.into_iter().chain(source).collect();
+        let evaluator = self.row_evaluator(items, &kinds, text)?;
+        Ok(DuplicateUpdate {
+            table: Arc::clone(table),
+            stamped: stamped_columns(table, &planned),
+            assignments: planned,
+            values: Values::Planned(evaluator),
+            mode,
+            now_micros: self.local_now_micros(),
+        })
+    }
+
+    /// The assignments of a plan that is kept, for one run.
+    pub(crate) fn kept_duplicate_update(
+        &self,
+        table: &Arc<Table>,
+        assignments: Vec<(usize, Assigned)>,
+        expressions: Option<KeptExpressions>,
+        mode: Mode,
+    ) -> DuplicateUpdate {
+        DuplicateUpdate {
+            table: Arc::clone(table),
+            stamped: stamped_columns(table, &assignments),
+            assignments,
+            values: Values::Kept(expressions),
+            mode,
+            now_micros: self.local_now_micros(),
+        }
+    }
+}
+
+impl DuplicateUpdate {
+    /// The row in the way, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
+    /// delivers behind it.
+    pub(crate) fn updated(
+        &self,
+        old: &[Value],
+        (new, source): (&[Value], &[Value]),
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Value>> {
+        let columns = &self.table.definition.columns;
+        let mut row = old.to_vec();
+        for (column, assigned) in &self.assignments {
+            let definition = &columns[*column];
+            let (value, decimals) = match assigned {
+                Assigned::Default => {
+                    row[*column] = default_in_row(definition, self.now_micros)
+                        .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?;
+                    continue;
+                }
+                Assigned::Value(value, decimals) => (Cow::Borrowed(value), *decimals),
+                Assigned::New(column) => (Cow::Borrowed(&new[*column]), 0),
+                Assigned::Computed(expression) => {
+                    let (value, decimals) = self.values.value(*expression, &row, (new, source))?;
+                    (Cow::Owned(value), decimals)
+                }
+            };
+            let value = shown_in(&value, decimals, &definition.ty);
+            row[*column] = assign(definition, &value, self.mode, row_number, warnings)?;
+        }
+        if row != old {
+            for column in &self.stamped {
+                row[*column] = current_timestamp(&columns[*column].ty, self.now_micros);
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// Lets the SELECT of an INSERT deliver the columns that assignments name and the table does not have, and names them
+/// in the assignments as columns of the third row. Returns how many they are. The rows of UNION, DISTINCT and groups
+/// have no such columns.
+pub(crate) fn take_source_columns(
+    table: &Table,
+    alias: Option<&ast::InsertAliases>,
+    assignments: &mut [ast::Assignment],
+    query: &mut ast::Query,
+) -> usize {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return 0;
+    };
+    let is_grouped = !matches!(&select.group_by,
+        ast::GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    if select.distinct.is_some() || is_grouped || select.having.is_some() {
+        return 0;
+    }
+    let mut names = SourceNames {
+        table,
+        alias,
+        found: Vec::new(),
+        queries: 0,
+    };
+    for assignment in assignments {
+        if !is_default(&assignment.value) {
+            walk_expression(&mut assignment.value, &mut names);
+        }
+    }
+    let found = names.found.into_iter().enumerate();
+    let items = found.map(|(at, expr)| ast::SelectItem::ExprWithAlias {
+        expr,
+        alias: ast::Ident::with_quote('`', source_column(at)),
+    });
+    let before = select.projection.len();
+    select.projection.extend(items);
+    select.projection.len() - before
+}
+
+/// The name of a column of the third row.
+pub(crate) fn source_column(at: usize) -> String {
+    format!("\0source {at}")
+}
+
+/// Finds the names that can only be those of a SELECT.
+struct SourceNames<'a> {
+    table: &'a Table,
+    alias: Option<&'a ast::InsertAliases>,
+    found: Vec<ast::Expr>,
+    /// Open subqueries: there a name may mean a column of their own.
+    queries: usize,
+}
+
+impl SourceNames<'_> {
+    fn is_of_source(&self, expression: &ast::Expr) -> bool {
+        let alias_columns = self.alias.and_then(|alias| alias.col_aliases.as_ref());
+        match expression {
+            ast::Expr::Identifier(name) => {
+                let is_same = |alias: &ast::Ident| alias.value.eq_ignore_ascii_case(&name.value);
+                !name.value.starts_with('@')
+                    && self.table.definition.column_position(&name.value).is_none()
+                    && !alias_columns.is_some_and(|columns| columns.iter().any(is_same))
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let [.., row, _] = parts.as_slice() else {
+                    return false;
+                };
+                let is_alias = |alias: &ast::InsertAliases| {
+                    last_part(&alias.row_alias).eq_ignore_ascii_case(&row.value)
+                };
+                !row.value.starts_with('@')
+                    && row.value != self.table.definition.name
+                    && !self.alias.is_some_and(is_alias)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl ExpressionVisitor for SourceNames<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.queries == 0 && self.is_of_source(expression) {
+            let known = self.found.iter().position(|known| known == expression);
+            let at = known.unwrap_or_else(|| {
+                self.found.push(expression.clone());
+                self.found.len() - 1
+            });
+            *expression = Naming::qualified(SOURCE, &source_column(at));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `a` of `a`, `t.a` and `d.t.a`.
+pub(crate) fn last_part(name: &ast::ObjectName) -> String {
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map_or_else(|| name.to_string(), |part| part.value.clone())
+}
+
+/// The column in VALUES(column), by its name.
+pub(crate) fn column_of_values(function: &ast::Function) -> Option<&ast::Expr> {
+    let name = function.name.to_string();
+    if !name.eq_ignore_ascii_case("VALUES") && !name.eq_ignore_ascii_case("VALUE") {
+        return None;
+    }
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(column))] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let is_name = matches!(
+        column,
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+    );
+    is_name.then_some(column)
+}
+
+/// Qualifies the columns in an expression with the row that they mean.
+struct Naming<'a> {
+    table: &'a Table,
+    targets: &'a [usize],
+    alias: &'a RowAlias,
+}
+
+impl Naming<'_> {
+    fn qualified(row: &str, column: &str) -> ast::Expr {
+        let parts = [row, column].map(|part| ast::Ident::with_quote('`', part));
+        ast::Expr::CompoundIdentifier(parts.to_vec())
+    }
+
+    /// The column of the new row that has this alias.
+    fn aliased(&self, name: &str) -> Option<&str> {
+        let mut names = self.alias.columns.iter();
+        let at = names.position(|alias| alias.eq_ignore_ascii_case(name))?;
+        let column = self.targets.get(at)?;
+        Some(&self.table.definition.columns[*column].name)
+    }
+
+    fn is_column(&self, name: &str) -> bool {
+        self.table.definition.column_position(name).is_some()
+    }
+
+    fn resolved(&self, expression: &ast::Expr) -> Option<ast::Expr> {
+        match expression {
+            ast::Expr::Identifier(name) if !name.value.starts_with('@') => {
+                match self.aliased(&name.value) {
+                    Some(column) => Some(Self::qualified(NEW, column)),
+                    None if self.is_column(&name.value) => Some(Self::qualified(OLD, &name.value)),
+                    None => None,
+                }
+            }
+            ast::Expr::CompoundIdentifier(parts) => {
+                let [.., row, column] = parts.as_slice() else {
+                    return None;
+                };
+                let is_alias = |name: &String| name.eq_ignore_ascii_case(&row.value);
+                if self.alias.name.as_ref().is_some_and(is_alias) {
+                    let column = match self.alias.columns.is_empty() {
+                        true => Some(column.value.as_str()),
+                        false => self.aliased(&column.value),
+                    };
+                    return column.map(|column| Self::qualified(NEW, column));
+                }
+                (row.value == self.table.definition.name)
+                    .then(|| Self::qualified(OLD, &column.value))
+            }
+            ast::Expr::Function(function) => match column_of_values(function)? {
+                ast::Expr::CompoundIdentifier(parts) => {
+                    let column = parts.last()?;
+                    Some(Self::qualified(NEW, &column.value))
+                }
+                ast::Expr::Identifier(column) => Some(Self::qualified(NEW, &column.value)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl ExpressionVisitor for Naming<'_> {
+    /// After its operands: the column in VALUES(column) is qualified by then, and the call takes its last part.
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let Some(resolved) = self.resolved(expression) {
+            *expression = resolved;
+        }
+        ControlFlow::Continue(())
+    }
+}

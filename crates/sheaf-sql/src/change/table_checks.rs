@@ -1,0 +1,319 @@
+//! CHECK constraints: read from statements, and evaluated over rows before they are written.
+//!
+//! ```text
+//!   CHECK (a > 0), CHECK (a < b)     ->     SELECT (a > 0) IS NOT FALSE, (a < b) IS NOT FALSE FROM row (a, b)
+//! ```
+//!
+//! The list is planned once per statement over the columns that it names (see `row_evaluator.rs`), so that a CHECK
+//! means what it would mean in a WHERE. A row breaks a CHECK that is false; NULL does not. INSERT, REPLACE, LOAD DATA,
+//! UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not change columns that a CHECK names (error
+//! 3823), and direct plans leave UPDATEs of tables with CHECKs to the vectorised way.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError, Value};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{CheckDefinition, Statement};
+use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::session::Session;
+
+/// Functions whose value does not depend on their operands alone.
+const DISALLOWED: &[&str] = &[
+    "BENCHMARK",
+    "CONNECTION_ID",
+    "CURDATE",
+    "CURRENT_DATE",
+    "CURRENT_ROLE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "CURTIME",
+    "DATABASE",
+    "FOUND_ROWS",
+    "GET_LOCK",
+    "IS_FREE_LOCK",
+    "IS_USED_LOCK",
+    "LAST_INSERT_ID",
+    "LOAD_FILE",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "NOW",
+    "RAND",
+    "RELEASE_ALL_LOCKS",
+    "RELEASE_LOCK",
+    "ROW_COUNT",
+    "SCHEMA",
+    "SESSION_USER",
+    "SLEEP",
+    "SYSDATE",
+    "SYSTEM_USER",
+    "USER",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+    "UUID",
+    "UUID_SHORT",
+    "VALUES",
+    "VERSION",
+];
+
+/// The CHECKs of a table that rows must keep.
+pub(crate) struct TableChecks {
+    names: Vec<String>,
+    /// One item for each name: false, where the row breaks it.
+    evaluator: RowEvaluator,
+    /// Positions of the columns that the items name.
+    columns: Vec<usize>,
+}
+
+impl TableChecks {
+    /// The name of a CHECK that a row breaks, if it breaks one.
+    pub(crate) fn broken_by(&self, row: &[Value]) -> Result<Option<&str>> {
+        for (item, name) in self.names.iter().enumerate() {
+            let values = self.columns.iter().map(|column| &row[*column]);
+            if self.evaluator.value(item, values)?.is_zero() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Why a CHECK could not be evaluated, once it could not.
+pub(crate) type Failure = Arc<Mutex<Option<SqlError>>>;
+
+/// Error 3819.
+pub(crate) fn violated(name: &str) -> TableError {
+    TableError::CheckViolated {
+        name: name.to_string(),
+    }
+}
+
+impl Session {
+    /// The CHECKs that rows of a table must keep; `None` if there is none.
+    pub(crate) fn table_checks(&self, definition: &TableDefinition) -> Result<Option<TableChecks>> {
+        if !definition.has_enforced_checks() {
+            return Ok(None);
+        }
+        let enforced = definition.checks.iter().filter(|check| check.enforced);
+        let (names, expressions): (Vec<String>, Vec<String>) = enforced
+            .map(|check| (check.name.clone(), check.expression.clone()))
+            .unzip();
+        let named = |column: &Column| {
+            let mut named = definition.checks.iter().flat_map(|check| &check.columns);
+            named.any(|name| sheaf_table::schema::same_name(name, &column.name))
+        };
+        let columns: Vec<usize> = (0..definition.columns.len())
+            .filter(|column| named(&definition.columns[*column]))
+            .collect();
+        let seen: Vec<Column> = columns
+            .iter()
+            .map(|column| definition.columns[*column].clone())
+            .collect();
+        let evaluator = self.check_evaluator(&definition.name, &expressions, &seen)?;
+        Ok(Some(TableChecks {
+            names,
+            evaluator,
+            columns,
+        }))
+    }
+
+    fn check_evaluator(
+        &self,
+        table: &str,
+        expressions: &[String],
+        columns: &[Column],
+    ) -> Result<RowEvaluator> {
+        let items = expressions.iter().enumerate();
+        let items =
+            items.map(|(n, expression)| format!("({expression}) IS NOT FALSE AS `check {n}`"));
+        let text = format!("SELECT {}", items.collect::<Vec<_>>().join(", "));
+        // As it was read: `sql_mode` says nothing about what is kept.
+        let dialect = crate::dialect::SheafDialect::default();
+        let items = match crate::parser::parse_statement(&text, &dialect)? {
+            Statement::Query(query) => match *query.body {
+                ast::SetExpr::Select(select) => select.projection,
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let kind = RowKind {
+            name: table,
+            columns,
+        };
+        self.row_evaluator(items, &[kind], &text)
+    }
+
+    /// What the catalog is asked for. Errors for what a CHECK may not be or contain.
+    pub(crate) fn check_spec(
+        &self,
+        check: &CheckDefinition,
+        shown_name: &str,
+    ) -> Result<CheckSpec> {
+        let name = check.name.as_deref().unwrap_or(shown_name);
+        let mut refusal = Refusal { name, found: None };
+        let mut expression = check.expression.clone();
+        walk_expression(&mut expression, &mut refusal);
+        if let Some(error) = refusal.found {
+            return Err(error);
+        }
+        if !may_be_boolean(&check.expression) {
+            return Err(SqlError::new(
+                3812,
+                "HY000",
+                format!(
+                    "An expression of non-boolean type specified to a check constraint '{name}'."
+                ),
+            ));
+        }
+        let dialect = self.dialect();
+        if dialect.pipes_as_concat && check.text.contains("||") || dialect.high_not_precedence {
+            return Err(SqlError::not_supported_yet(
+                "CHECK constraints under the SQL modes PIPES_AS_CONCAT and HIGH_NOT_PRECEDENCE",
+            ));
+        }
+        Ok(CheckSpec {
+            name: check.name.clone(),
+            expression: check.text.clone(),
+            columns: column_names(&check.expression),
+            enforced: check.enforced,
+            of_column: check.of_column.clone(),
+        })
+    }
+
+    /// Whether the CHECKs of a table that is being defined can be evaluated. Errors as for a query.
+    pub(crate) fn try_checks(
+        &self,
+        table: &str,
+        checks: &[CheckSpec],
+        columns: &[Column],
+    ) -> Result<()> {
+        let is_known = |name: &String| {
+            let mut columns = columns.iter();
+            columns.any(|column| sheaf_table::schema::same_name(&column.name, name))
+        };
+        let known = checks
+            .iter()
+            .filter(|check| check.columns.iter().all(is_known));
+        let expressions: Vec<String> = known.map(|check| check.expression.clone()).collect();
+        if !expressions.is_empty() {
+            self.check_evaluator(table, &expressions, columns)?;
+        }
+        Ok(())
+    }
+
+    /// The test of the rows that a table has when it gets this definition. Errors of evaluating are kept in the second
+    /// part.
+    pub(crate) fn row_test(
+        &self,
+        definition: &TableDefinition,
+    ) -> Result<Option<(RowTest, Failure)>> {
+        let Some(checks) = self.table_checks(definition)? else {
+            return Ok(None);
+        };
+        let failure = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&failure);
+        let test = move |row: &[Value]| match checks.broken_by(row) {
+            Ok(None) => Ok(()),
+            Ok(Some(name)) => Err(violated(name)),
+            Err(error) => {
+                if let Ok(mut kept) = kept.lock() {
+                    *kept = Some(error);
+                }
+                Err(TableError::Interrupted)
+            }
+        };
+        Ok(Some((RowTest(Arc::new(test)), failure)))
+    }
+}
+
+/// Looks for what a CHECK may not contain.
+struct Refusal<'a> {
+    name: &'a str,
+    found: Option<SqlError>,
+}
+
+impl Refusal<'_> {
+    fn refuse(&mut self, code: u16, message: String) {
+        self.found
+            .get_or_insert_with(|| SqlError::new(code, "HY000", message));
+    }
+
+    fn refuse_function(&mut self, function: &str) {
+        let name = self.name;
+        let message = format!(
+            "An expression of a check constraint '{name}' contains disallowed function: {function}."
+        );
+        self.refuse(3814, message);
+    }
+}
+
+impl ExpressionVisitor for Refusal<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        let name = self.name;
+        let message =
+            format!("An expression of a check constraint '{name}' contains disallowed function.");
+        self.refuse(3815, message);
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let is_variable =
+            |name: &ast::Ident| name.quote_style.is_none() && name.value.starts_with('@');
+        match expression {
+            ast::Expr::Identifier(name) if is_variable(name) => {
+                let name = self.name;
+                let message = format!(
+                    "An expression of a check constraint '{name}' cannot refer to a user or system variable."
+                );
+                self.refuse(3816, message);
+            }
+            ast::Expr::CompoundIdentifier(parts) if parts.first().is_some_and(is_variable) => {
+                let name = self.name;
+                let message = format!(
+                    "An expression of a check constraint '{name}' cannot refer to a user or system variable."
+                );
+                self.refuse(3816, message);
+            }
+            ast::Expr::Function(function) => {
+                let called = function.name.to_string().to_ascii_uppercase();
+                let takes_now = called == "UNIX_TIMESTAMP"
+                    && matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty());
+                if DISALLOWED.contains(&called.as_str()) || takes_now {
+                    self.refuse_function(&called.to_ascii_lowercase());
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// False for what is a number, a text or a time for certain.
+fn may_be_boolean(expression: &ast::Expr) -> bool {
+    use ast::BinaryOperator::{
+        BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Minus, Modulo, Multiply, MyIntegerDivide, Plus,
+    };
+    match expression {
+        ast::Expr::Nested(inner) => may_be_boolean(inner),
+        ast::Expr::Value(value) => matches!(value.value, ast::Value::Boolean(_) | ast::Value::Null),
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => false,
+        ast::Expr::BinaryOp { op, .. } => !matches!(
+            op,
+            BitwiseAnd
+                | BitwiseOr
+                | BitwiseXor
+                | Divide
+                | Minus
+                | Modulo
+                | Multiply
+                | MyIntegerDivide
+                | Plus
+        ),
+        _ => true,
+    }
+}

@@ -1,0 +1,776 @@
+//! Rows on their way into a table, for INSERT and LOAD DATA alike.
+//!
+//! Two ways lead in. An empty table is bulk loaded: rows are sorted and its trees are built bottom up; nothing is in
+//! the table before the end. Any other table gets its rows one by one, and the statement's undo takes them out
+//! again when a later row fails. Either way a statement that fails leaves the table as it was.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sheaf_storage::{LockMode, LockWait};
+use sheaf_table::convert::{Mode, default_of, text_to_column, to_column};
+use sheaf_table::{
+    BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
+    CreateTable, InsertOutcome, Table, TableDefinition, TableError, Value,
+};
+
+use crate::change::change_query::{is_ignorable, position_of};
+use crate::change::on_duplicate::DuplicateUpdate;
+use crate::change::table_checks::{TableChecks, violated};
+use crate::definition::ddl::SessionProgress;
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::StatementTransaction;
+use crate::query::run::MAX_REPLANS;
+use crate::query::sort_memory::SortMemory;
+use crate::session::warnings::Warnings;
+use crate::session::{Session, SessionHandle};
+
+/// How many rows go in between two looks at the kill flag.
+pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Rows inserted.
+    pub(crate) rows: u64,
+    /// Rows left out because their key was there (IGNORE).
+    pub(crate) duplicates: u64,
+    /// Rows deleted because they were in the way (REPLACE).
+    pub(crate) deleted: u64,
+    /// Rows in the way that were changed (ON DUPLICATE KEY UPDATE).
+    pub(crate) updated: u64,
+    /// Rows in the way that were as they should be already.
+    pub(crate) unchanged: u64,
+    /// The first value that AUTO_INCREMENT gave out; 0 if none.
+    pub(crate) first_auto_increment: u64,
+    /// The AUTO_INCREMENT value of the last row inserted or updated, given out or not; 0 if there is none.
+    pub(crate) last_auto_increment: u64,
+}
+
+impl Written {
+    /// Rows that were given.
+    pub(crate) fn records(&self) -> u64 {
+        self.rows + self.duplicates + self.updated + self.unchanged
+    }
+
+    /// Affected rows as MySQL counts them: a row that replaced another counts 2, and so does one that was updated
+    /// instead of being inserted. `found_rows`: rows that were as they should be count 1.
+    pub(crate) fn affected(&self, found_rows: bool) -> u64 {
+        let unchanged = if found_rows { self.unchanged } else { 0 };
+        self.rows + self.deleted + 2 * self.updated + unchanged
+    }
+
+    /// The text that goes with the OK of INSERT.
+    pub(crate) fn info(&self, warnings: u64) -> String {
+        format!(
+            "Records: {}  Duplicates: {}  Warnings: {warnings}",
+            self.records(),
+            self.duplicates + self.deleted + self.updated
+        )
+    }
+}
+
+/// What is done about a row whose key is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDuplicate {
+    /// Error 1062.
+    Fail,
+    /// A warning, and the row is left out.
+    Skip,
+    /// What is in the way is deleted.
+    Replace,
+    /// What is in the way is updated: see [`TableWriter::update_duplicates`].
+    Update,
+}
+
+/// How rows that do not fit are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WriteOptions {
+    pub(crate) mode: Mode,
+    pub(crate) on_duplicate: OnDuplicate,
+    /// Errors of single rows are warnings, and the row is left out.
+    pub(crate) ignore: bool,
+    /// An empty table may be bulk loaded: the statement brings many rows.
+    pub(crate) bulk: bool,
+    /// 0 in the AUTO_INCREMENT column does not ask for the next value (NO_AUTO_VALUE_ON_ZERO, which dumps set).
+    pub(crate) keeps_zero: bool,
+}
+
+/// Converts values to a table's columns, with warnings.
+pub(crate) struct RowShape {
+    table: Arc<Table>,
+    mode: Mode,
+    keeps_zero: bool,
+    /// A row with the defaults of the others.
+    template: Vec<Value>,
+}
+
+impl RowShape {
+    /// `targets`: columns that the statement gives; `now_micros`: what CURRENT_TIMESTAMP stands for. Error 1364 for a column that is not given, has no
+    /// default and cannot be NULL, in strict mode.
+    pub(crate) fn new(
+        table: &Arc<Table>,
+        targets: &[usize],
+        options: WriteOptions,
+        now_micros: i64,
+        warnings: &mut Warnings,
+    ) -> Result<RowShape> {
+        let mode = options.mode;
+        let definition = &table.definition;
+        let mut template = Vec::with_capacity(definition.columns.len());
+        for (position, column) in definition.columns.iter().enumerate() {
+            if targets.contains(&position) {
+                template.push(Value::Null);
+                continue;
+            }
+            template.push(match default_of(column, now_micros) {
+                Some(value) => value,
+                None => {
+                    let issue = ColumnIssue {
+                        problem: ColumnProblem::NoDefault,
+                        column: column.name.clone(),
+                        row: 1,
+                    };
+                    if mode.strict {
+                        return Err(issue.into());
+                    }
+                    warnings.warn(issue.mysql_code(), issue.to_string());
+                    implicit_default(column)
+                }
+            });
+        }
+        Ok(RowShape {
+            table: Arc::clone(table),
+            mode,
+            keeps_zero: options.keeps_zero,
+            template,
+        })
+    }
+
+    /// A row to fill.
+    pub(crate) fn new_row(&self) -> Vec<Value> {
+        self.template.clone()
+    }
+
+    /// As [`Self::new_row`], for the last one.
+    pub(crate) fn take_last_row(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.template)
+    }
+
+    fn column(&self, position: usize) -> &Column {
+        &self.table.definition.columns[position]
+    }
+
+    /// Puts a value into a column of the row.
+    pub(crate) fn put(
+        &self,
+        row: &mut [Value],
+        position: usize,
+        value: &Value,
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let column = self.column(position);
+        if column.auto_increment && value.is_null() {
+            row[position] = Value::Null;
+            return Ok(());
+        }
+        let problem = match to_column(column, value, self.mode) {
+            Ok((converted, problem)) => {
+                row[position] = converted;
+                problem
+            }
+            Err(problem) => return Err(issue(column, problem, row_number).into()),
+        };
+        self.ask_for_next(column, &mut row[position]);
+        self.note(column, problem, row_number, warnings);
+        Ok(())
+    }
+
+    /// 0 asks for the next value as NULL does.
+    fn ask_for_next(&self, column: &Column, value: &mut Value) {
+        if column.auto_increment && !self.keeps_zero && value.is_zero() {
+            *value = Value::Null;
+        }
+    }
+
+    /// Error 1048 for NULL in a NOT NULL column, which only several rows turn into the column's type's nothing.
+    pub(crate) fn check_only_row(&self, position: usize, value: &Value) -> Result<()> {
+        let column = self.column(position);
+        match value.is_null() && !column.nullable && !column.auto_increment {
+            true => Err(issue(column, ColumnProblem::Null, 1).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// [`Self::put`] for a text, into a value whose memory is used again.
+    pub(crate) fn put_text(
+        &self,
+        row: &mut [Value],
+        position: usize,
+        text: &str,
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let column = self.column(position);
+        match text_to_column(column, text, self.mode, &mut row[position]) {
+            Ok(problem) => {
+                self.ask_for_next(column, &mut row[position]);
+                self.note(column, problem, row_number, warnings);
+                Ok(())
+            }
+            Err(problem) => Err(issue(column, problem, row_number).into()),
+        }
+    }
+
+    fn note(
+        &self,
+        column: &Column,
+        problem: Option<ColumnProblem>,
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) {
+        if let Some(problem) = problem {
+            let issue = issue(column, problem.as_warning(), row_number);
+            warnings.warn(issue.mysql_code(), issue.to_string());
+        }
+    }
+
+    /// The column's DEFAULT, for the keyword in VALUES; of a column that has none, what its type has for nothing, with a
+    /// warning. Error 1364 in strict mode.
+    pub(crate) fn put_default(
+        &self,
+        row: &mut [Value],
+        position: usize,
+        now_micros: i64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let column = self.column(position);
+        row[position] = match default_of(column, now_micros) {
+            Some(value) => value,
+            None if self.mode.strict => {
+                return Err(SqlError::no_default_for_field(&column.name));
+            }
+            None => {
+                let missing = SqlError::no_default_for_field(&column.name);
+                warnings.warn(missing.code, missing.message);
+                implicit_default(column)
+            }
+        };
+        Ok(())
+    }
+
+    /// The column's own value for a field that a file does not have.
+    pub(crate) fn put_missing(&self, row: &mut [Value], position: usize, now_micros: i64) {
+        let column = self.column(position);
+        row[position] = default_of(column, now_micros).unwrap_or_else(|| implicit_default(column));
+    }
+}
+
+pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
+    ColumnIssue {
+        problem,
+        column: column.name.clone(),
+        row,
+    }
+}
+
+/// What a NOT NULL column without a default gets where that is only a warning: 0, the empty text, the first label.
+fn implicit_default(column: &Column) -> Value {
+    to_column(column, &Value::Null, Mode::LENIENT).map_or(Value::Null, |(value, _)| value)
+}
+
+/// Where the rows go.
+enum Target {
+    /// Fields are dropped in this order: rows are taken back before the next writer comes.
+    Rows {
+        transaction: StatementTransaction,
+        tables: ChangeSet,
+        /// Position of the table that is written.
+        table: usize,
+    },
+    Bulk {
+        load: Box<BulkLoad>,
+        _memory: SortMemory,
+    },
+}
+
+/// Rows as they were written, for RETURNING.
+struct KeptRows {
+    rows: Vec<Vec<Value>>,
+    left_bytes: usize,
+}
+
+/// Writes rows into one table under its writer lock. Dropped instead of
+/// [closed](Session::close_writer): nothing remains.
+pub(crate) struct TableWriter {
+    table: Arc<Table>,
+    target: Target,
+    options: WriteOptions,
+    update: Option<DuplicateUpdate>,
+    checks: Option<TableChecks>,
+    /// What the SELECT of an INSERT delivers behind the row that is written.
+    source: Vec<Value>,
+    lock_wait: LockWait,
+    kept: Option<KeptRows>,
+    written: Written,
+    handle: Arc<SessionHandle>,
+}
+
+impl TableWriter {
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    pub(crate) fn options(&self) -> WriteOptions {
+        self.options
+    }
+
+    /// Rows given so far, those left out included.
+    pub(crate) fn rows_seen(&self) -> u64 {
+        self.written.records()
+    }
+
+    /// What to do with rows in the way, for [`OnDuplicate::Update`].
+    pub(crate) fn update_duplicates(&mut self, update: DuplicateUpdate) {
+        self.update = Some(update);
+    }
+
+    /// What the assignments may name besides the next row.
+    pub(crate) fn set_source(&mut self, values: impl Iterator<Item = Value>) {
+        self.source.clear();
+        self.source.extend(values);
+    }
+
+    /// Keeps the rows that are written, as they are in the table: at most so many bytes, error 1041 beyond.
+    pub(crate) fn keep_rows(&mut self, limit_bytes: usize) {
+        self.kept = Some(KeptRows {
+            rows: Vec::new(),
+            left_bytes: limit_bytes,
+        });
+    }
+
+    /// The rows that were kept.
+    pub(crate) fn take_kept_rows(&mut self) -> Vec<Vec<Value>> {
+        self.kept.take().map(|kept| kept.rows).unwrap_or_default()
+    }
+
+    /// Writes a row: one value per column, each of the column's type.
+    pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
+        if self.rows_seen().is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            self.handle.cancel_flag().check()?;
+        }
+        if let Some(checks) = &self.checks
+            && let Some(name) = checks.broken_by(row)?
+        {
+            let error = violated(name);
+            if !self.options.ignore {
+                return Err(error.into());
+            }
+            warnings.warn(error.mysql_code(), error.to_string());
+            self.written.duplicates += 1;
+            return Ok(());
+        }
+        let outcome = loop {
+            match &mut self.target {
+                Target::Bulk { load, .. } => break load.append(row)?,
+                Target::Rows {
+                    transaction,
+                    tables,
+                    table,
+                } => match tables.insert(transaction.changes(), *table, row) {
+                    Ok(outcome) => break outcome,
+                    Err(error @ TableError::DuplicateKey { .. }) => match self.options.on_duplicate
+                    {
+                        OnDuplicate::Fail => return Err(error.into()),
+                        OnDuplicate::Skip => {
+                            transaction.tells_of_others();
+                            warnings.warn(error.mysql_code(), error.to_string());
+                            self.written.duplicates += 1;
+                            return Ok(());
+                        }
+                        OnDuplicate::Replace => break self.replace(row)?,
+                        OnDuplicate::Update => {
+                            if self.update(row, warnings)? {
+                                return Ok(());
+                            }
+                        }
+                    },
+                    Err(error) if self.options.ignore && is_ignorable(&error) => {
+                        transaction.tells_of_others();
+                        warnings.warn(error.mysql_code(), error.to_string());
+                        self.written.duplicates += 1;
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        };
+        if self.written.first_auto_increment == 0 {
+            self.written.first_auto_increment = outcome.auto_increment.unwrap_or(0);
+        }
+        self.written.rows += 1;
+        let given = self.table.definition.auto_increment_column();
+        if let Some(column) = given {
+            let given = row[column]
+                .as_i128()
+                .and_then(|value| u64::try_from(value).ok());
+            self.written.last_auto_increment = outcome.auto_increment.or(given).unwrap_or_default();
+        }
+        if self.kept.is_some() {
+            let mut row = row.to_vec();
+            if let (Some(column), Some(value)) = (given, outcome.auto_increment) {
+                row[column] = generated(&self.table.definition.columns[column].ty, value);
+            }
+            self.keep(row)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the rows that have a key of this one, and inserts it.
+    fn replace(&mut self, row: &[Value]) -> Result<InsertOutcome> {
+        let Target::Rows {
+            transaction,
+            tables,
+            table,
+        } = &mut self.target
+        else {
+            return Err(SqlError::unknown("a bulk load replaces nothing"));
+        };
+        // As MySQL updates the row in the way of the last unique key, and finds that nothing changes.
+        let indexes = self.table.definition.indexes();
+        let has_one_key = indexes.filter(|index| index.unique).count() == 1;
+        let may_stay = has_one_key && !tables.is_parent(*table);
+        // Rows in the way are locked first: another transaction may be about to take them away, or to bring them.
+        loop {
+            while let Some(key) = self.table.conflicting_row(row)? {
+                let changes = transaction.changes();
+                let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+                let old = self.table.lock_row(changes, &key, mode, wait)?;
+                if old.is_none() || self.table.conflicting_row(row)?.as_ref() != Some(&key) {
+                    continue;
+                }
+                if may_stay && old.as_deref() == Some(row) {
+                    return Ok(InsertOutcome {
+                        auto_increment: None,
+                    });
+                }
+                if tables.delete(transaction.changes(), *table, &key)? {
+                    self.written.deleted += 1;
+                }
+            }
+            match tables.insert(transaction.changes(), *table, row) {
+                Err(TableError::DuplicateKey { .. }) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// Updates the row that has a key of this one. False: it has gone, and nothing is in the way any more.
+    fn update(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<bool> {
+        let number = self.rows_seen() + 1;
+        let (
+            Target::Rows {
+                transaction,
+                tables,
+                table,
+            },
+            Some(update),
+        ) = (&mut self.target, &self.update)
+        else {
+            return Err(SqlError::unknown("a bulk load updates nothing"));
+        };
+        let changes = transaction.changes();
+        let (key, old) = loop {
+            let Some(key) = self.table.conflicting_row(row)? else {
+                return Ok(false);
+            };
+            let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
+            let old = self.table.lock_row(changes, &key, mode, wait)?;
+            // Before it was locked it may have gone, or have changed so that it is not in the way any more.
+            match old {
+                Some(old) if self.table.conflicting_row(row)?.as_ref() == Some(&key) => {
+                    break (key, old);
+                }
+                _ => {}
+            }
+        };
+        let new = update.updated(&old, (row, &self.source), number, warnings)?;
+        if new != old
+            && let Some(checks) = &self.checks
+            && let Some(name) = checks.broken_by(&new)?
+        {
+            let error = violated(name);
+            if !self.options.ignore {
+                return Err(error.into());
+            }
+            warnings.warn(error.mysql_code(), error.to_string());
+            self.written.duplicates += 1;
+            return Ok(true);
+        }
+        if new == old {
+            self.written.unchanged += 1;
+        } else {
+            match tables.replace(transaction.changes(), *table, &key, &old, &new) {
+                Ok(()) => self.written.updated += 1,
+                Err(error) if self.options.ignore && is_ignorable(&error) => {
+                    transaction.tells_of_others();
+                    warnings.warn(error.mysql_code(), error.to_string());
+                    self.written.duplicates += 1;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if new != old
+            && let Some(column) = self.table.definition.auto_increment_column()
+        {
+            let id = new[column].as_i128();
+            let id = id.and_then(|value| u64::try_from(value).ok());
+            self.written.last_auto_increment = id.unwrap_or_default();
+        }
+        if self.kept.is_some() {
+            self.keep(new)?;
+        }
+        Ok(true)
+    }
+
+    fn keep(&mut self, row: Vec<Value>) -> Result<()> {
+        let Some(kept) = &mut self.kept else {
+            return Ok(());
+        };
+        let strings = row.iter().map(|value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        });
+        let bytes = row.len() * size_of::<Value>() + strings.sum::<usize>();
+        kept.left_bytes = kept.left_bytes.checked_sub(bytes).ok_or_else(|| {
+            SqlError::out_of_memory(
+                "RETURNING holds its rows in memory; write in parts or raise --memory",
+            )
+        })?;
+        kept.rows.push(row);
+        Ok(())
+    }
+}
+
+/// A value that AUTO_INCREMENT gave out, as its column holds it.
+fn generated(ty: &ColumnType, value: u64) -> Value {
+    match ty {
+        ColumnType::Float { .. } => Value::Float(value as f32),
+        ColumnType::Double { .. } => Value::Double(value as f64),
+        ty if ty.is_unsigned() => Value::UInt(value),
+        _ => Value::Int(value as i64),
+    }
+}
+
+impl Session {
+    /// Whether `sql_mode` says that 0 is a value of AUTO_INCREMENT columns.
+    pub(crate) fn keeps_zero(&self) -> bool {
+        self.variables.sql_mode().contains("NO_AUTO_VALUE_ON_ZERO")
+    }
+
+    /// Opens a table for a statement that adds rows.
+    pub(crate) fn open_writer(
+        &mut self,
+        database: &str,
+        table: &str,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        self.check_writable()?;
+        let current = self.engine.catalog().table(database, table)?;
+        // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
+        // their parents.
+        let checks = self.variables.foreign_key_checks();
+        let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
+        if !options.bulk
+            || self.in_transaction()
+            || self.locked_tables.is_some()
+            || has_parents(&current)
+            || options.on_duplicate != OnDuplicate::Fail
+            || current.row_count_estimate() > 0
+        {
+            let tables = self.lock_table(database, table)?;
+            let table = self.engine.catalog().table(database, table)?;
+            return self.row_writer(table, tables, options);
+        }
+        let guard = self.lock_for_write(database, table)?;
+        if has_parents(&guard) {
+            // They came before it was locked.
+            drop(guard);
+            return self.open_writer(database, table, options);
+        }
+        let memory = self.sort_memory()?;
+        let (sort, progress) = self.load_options(&memory);
+        match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
+            Ok(load) => self.bulk_writer(load, memory, options),
+            // The estimate was wrong.
+            Err(TableError::TableNotEmpty { .. }) => {
+                let tables = self.lock_table(database, table)?;
+                let table = self.engine.catalog().table(database, table)?;
+                self.row_writer(table, tables, options)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A writer of a table that comes with its rows: it is made when the writer is closed.
+    pub(crate) fn open_new_writer(
+        &mut self,
+        request: CreateTable,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        let memory = self.sort_memory()?;
+        let (sort, progress) = self.load_options(&memory);
+        let load = BulkLoad::of_new_table(self.engine.catalog(), request, sort, progress)?;
+        self.bulk_writer(load, memory, options)
+    }
+
+    fn load_options(&self, memory: &SortMemory) -> (BulkLoadOptions, Arc<SessionProgress>) {
+        let options = BulkLoadOptions {
+            memory_bytes: memory.bytes(),
+            threads: self.worker_threads(),
+        };
+        (options, Arc::new(SessionProgress::new(self.handle())))
+    }
+
+    fn bulk_writer(
+        &self,
+        mut load: BulkLoad,
+        memory: SortMemory,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        load.give_out(self.variables.auto_increment_series());
+        self.check_timestamps(&load.table().definition)?;
+        Ok(TableWriter {
+            checks: self.table_checks(&load.table().definition)?,
+            table: Arc::clone(load.table()),
+            target: Target::Bulk {
+                load: Box::new(load),
+                _memory: memory,
+            },
+            options,
+            update: None,
+            source: Vec::new(),
+            lock_wait: self.row_lock_wait(None),
+            kept: None,
+            written: Written::default(),
+            handle: self.handle(),
+        })
+    }
+
+    /// Error 1235 for TIMESTAMP columns under a time zone of the session's: what they hold is shown, and taken, as UTC.
+    pub(crate) fn check_timestamps(&self, definition: &TableDefinition) -> Result<()> {
+        match self.variables.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
+            true => Err(SqlError::timestamp_in_time_zone(&definition.name)),
+            false => Ok(()),
+        }
+    }
+
+    fn lock_table(&mut self, database: &str, table: &str) -> Result<ChangeSet> {
+        for _ in 0..MAX_REPLANS {
+            let target = self.engine.catalog().table(database, table)?;
+            if let Some(tables) = self.lock_tables(&[target])? {
+                return Ok(tables);
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// As [`Self::open_writer`], for a table that is looked up already and statements that bring some rows. `None`: its
+    /// definition has changed.
+    pub(crate) fn open_known_writer(
+        &mut self,
+        table: &Arc<Table>,
+        options: WriteOptions,
+    ) -> Result<Option<TableWriter>> {
+        self.check_writable()?;
+        match self.lock_tables(std::slice::from_ref(table))? {
+            Some(tables) => {
+                let writer = self.row_writer(Arc::clone(table), tables, options)?;
+                Ok(Some(writer))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn row_writer(
+        &mut self,
+        table: Arc<Table>,
+        tables: ChangeSet,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        self.check_timestamps(&table.definition)?;
+        Ok(TableWriter {
+            checks: self.table_checks(&table.definition)?,
+            target: Target::Rows {
+                transaction: self.begin_changes()?,
+                table: position_of(&tables, &table)?,
+                tables,
+            },
+            table,
+            options,
+            update: None,
+            source: Vec::new(),
+            lock_wait: self.row_lock_wait(None),
+            kept: None,
+            written: Written::default(),
+            handle: self.handle(),
+        })
+    }
+
+    /// Ends a writer as the statement ended: keeps the rows, or takes them back and reports why.
+    pub(crate) fn close_writer(
+        &mut self,
+        writer: TableWriter,
+        done: Result<()>,
+    ) -> Result<Written> {
+        let written = writer.written;
+        match writer.target {
+            Target::Rows {
+                transaction,
+                tables,
+                ..
+            } => {
+                let ended = self.end_changes(transaction, done);
+                self.keep_tables(tables);
+                ended?;
+            }
+            Target::Bulk { load, _memory } => {
+                let counters = &self.handle.counters;
+                if let Err(error) = done {
+                    counters.handler_rollback.add(1);
+                    return Err(error);
+                }
+                load.finish()?;
+                counters.handler_commit.add(1);
+            }
+        }
+        let counters = &self.handle.counters;
+        counters.handler_write.add(written.rows);
+        counters.handler_update.add(written.updated);
+        counters.handler_delete.add(written.deleted);
+        Ok(written)
+    }
+
+    /// Positions of the columns that a statement names; all of them for an empty list. Errors 1054 and 1110.
+    pub(crate) fn target_columns(table: &Table, names: &[String]) -> Result<Vec<usize>> {
+        let definition = &table.definition;
+        if names.is_empty() {
+            return Ok((0..definition.columns.len()).collect());
+        }
+        let mut seen = BTreeSet::new();
+        let mut targets = Vec::with_capacity(names.len());
+        for name in names {
+            let position = definition
+                .column_position(name)
+                .ok_or_else(|| SqlError::bad_field(name, "field list"))?;
+            if !seen.insert(position) {
+                return Err(SqlError::field_specified_twice(name));
+            }
+            targets.push(position);
+        }
+        Ok(targets)
+    }
+}

@@ -1,0 +1,663 @@
+//! UPDATE, of one table and of several.
+//!
+//! ```text
+//!   SELECT keys, new values -> spool -> for each row: read it, put the values in, compare, write
+//! ```
+//!
+//! In the form for one table assignments are made from left to right, and an expression sees what assignments before it
+//! made of a column: `SET a = a + 1, b = a` gives b the new a. The query computes all values at once, so the earlier
+//! expression takes the place of the column in the later one. With several tables all expressions see the old values.
+//!
+//! A row that a join finds more than once is changed once, with the values found first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_storage::{LockMode, ReadView};
+use sheaf_table::convert::{Mode, current_timestamp, default_in_row, to_column};
+use sheaf_table::{
+    ChangeSet, Column, ColumnProblem, ColumnType, Privileges, RowToChange, Table, Value,
+};
+use sqlparser::ast;
+
+use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::row_spool::SpooledRows;
+use crate::change::table_checks::{TableChecks, violated};
+use crate::change::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
+use crate::change::values::{divisors, hybrid_number, shown_in};
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::StatementTransaction;
+use crate::parser::statement::Update;
+use crate::query::result::ResultSink;
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+use crate::session::warnings::Warnings;
+
+/// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
+const MAX_SUBSTITUTIONS: usize = 1_000;
+
+/// One `column = value`.
+struct Assignment {
+    /// Number of the table's reference.
+    reference: usize,
+    column: usize,
+    value: NewValue,
+}
+
+#[derive(Clone)]
+enum NewValue {
+    Default,
+    Expression(Box<ast::Expr>),
+}
+
+/// Where a column's new value comes from when rows are written.
+enum Source {
+    Default,
+    /// A column of the query. With a second one: true there means that NULL comes from a division by 0.
+    Query(usize, Option<usize>),
+}
+
+/// One table that is changed.
+struct Target {
+    table: Arc<Table>,
+    /// The query's column with the clustered key.
+    key: usize,
+    /// In the order of the assignments.
+    columns: Vec<(usize, Source)>,
+    /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
+    stamped: Vec<usize>,
+    checks: Option<TableChecks>,
+}
+
+/// How values that do not fit and rows in the way are treated.
+#[derive(Clone, Copy)]
+struct Rules {
+    mode: Mode,
+    ignore: bool,
+    /// Division by 0 is an error, or a warning: ERROR_FOR_DIVISION_BY_ZERO.
+    report_division: bool,
+    now_micros: i64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Updated {
+    matched: u64,
+    changed: u64,
+    /// Rows that the query found.
+    found: usize,
+}
+
+impl Session {
+    pub(crate) fn update(
+        &mut self,
+        update: Update,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let single = is_single(&update.tables);
+        if !single && !update.order_by.is_empty() {
+            return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
+        }
+        if !single && update.limit.is_some() {
+            return Err(SqlError::wrong_usage("UPDATE", "LIMIT"));
+        }
+        self.check_writable()?;
+        let (references, assignments, locked) =
+            self.lock_for_change(&update.tables, Privileges::UPDATE, |references| {
+                let assignments = resolve(references, &update.assignments)?;
+                let targets = assignments.iter().map(|a| a.reference).collect();
+                Ok((assignments, targets))
+            })?;
+        let outcome = self.update_locked(&update, (&references, &locked), assignments, text);
+        self.keep_tables(locked);
+        let updated = outcome?;
+        self.warn_of_truncated_texts();
+        let info = format!(
+            "Rows matched: {}  Changed: {}  Warnings: {}",
+            updated.matched,
+            updated.changed,
+            self.warnings.count()
+        );
+        let affected = match self.info.found_rows {
+            true => updated.matched,
+            false => updated.changed,
+        };
+        self.ok(sink, affected, info)
+    }
+
+    fn update_locked(
+        &mut self,
+        update: &Update,
+        (references, locked): (&References, &ChangeSet),
+        assignments: Vec<Assignment>,
+        text: &str,
+    ) -> Result<Updated> {
+        let single = is_single(&update.tables);
+        let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
+        let (targets, rules, query) = self.update_query(update, references, assignments)?;
+        if rules.mode.strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        self.check_safe_update((&query, text), references, changed)?;
+        let mut statement = self.begin_changes()?;
+        let outcome = self.update_until_stable(
+            &mut statement,
+            (&targets, locked),
+            (&query, text),
+            rules,
+            single,
+        );
+        self.end_changes(statement, outcome)
+    }
+
+    /// What is to be changed, how, and the query that finds it.
+    fn update_query(
+        &self,
+        update: &Update,
+        references: &References,
+        assignments: Vec<Assignment>,
+    ) -> Result<(Vec<Target>, Rules, Box<ast::Query>)> {
+        let assignments = match is_single(&update.tables) {
+            true => left_to_right(references, assignments)?,
+            false => assignments,
+        };
+        let sql_mode = self.variables.sql_mode();
+        let rules = Rules {
+            mode: self.insert_mode(update.ignore),
+            ignore: update.ignore,
+            report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            now_micros: self.local_now_micros(),
+        };
+        let (mut targets, projection) = plan_targets(references, assignments, rules)?;
+        for target in &mut targets {
+            target.checks = self.table_checks(&target.table.definition)?;
+        }
+        let query = ChangeQuery {
+            hints: &update.hints,
+            projection,
+            from: &update.tables,
+            selection: &update.selection,
+            order_by: &update.order_by,
+            limit: &update.limit,
+        }
+        .build()?;
+        Ok((targets, rules, query))
+    }
+
+    /// The plan that finds the rows of an UPDATE, and the tables that it changes, for EXPLAIN.
+    pub(crate) fn plan_update(
+        &mut self,
+        update: &Update,
+        text: &str,
+    ) -> Result<(PlannedQuery, Vec<String>)> {
+        let references = self.references_of(&update.tables)?;
+        let assignments = resolve(&references, &update.assignments)?;
+        let changed = assignments.iter().map(|assignment| assignment.reference);
+        let changed = changed.map(|reference| references.0[reference].alias.clone());
+        let changed = changed.collect::<BTreeSet<_>>().into_iter().collect();
+        let (_, _, query) = self.update_query(update, &references, assignments)?;
+        let view = self.read_view()?;
+        Ok((self.plan_change(&query, text, view)?, changed))
+    }
+
+    /// Finds rows and changes them, again and again until no other transaction comes between.
+    fn update_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        (targets, locked): (&[Target], &ChangeSet),
+        (query, text): (&ast::Query, &str),
+        rules: Rules,
+        single: bool,
+    ) -> Result<Updated> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        self.until_stable(statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let planned = session.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let decimals = planned.decimals();
+            let rows = session.collect_rows(planned)?;
+            let seen = SeenKeys::new(session, !single);
+            let mut warnings = std::mem::take(&mut session.warnings);
+            let outcome = session.update_rows(
+                statement,
+                (targets, locked),
+                (rows, &decimals, &view),
+                seen,
+                rules,
+                &mut warnings,
+            );
+            session.warnings = warnings;
+            let Some((updated, last)) = outcome? else {
+                return Ok(None);
+            };
+            let last = match (&last, targets) {
+                (Some(row), [target]) => key_of(&row[target.key])?,
+                _ => None,
+            };
+            let found = (updated.found, last);
+            let is_stable = statement.lock_searches(&view, &mut searches, found)?;
+            Ok(is_stable.then_some(updated))
+        })
+    }
+
+    /// Also returns the last row that the query found. `None`: a row is not what the view shows.
+    fn update_rows(
+        &self,
+        transaction: &mut StatementTransaction,
+        (targets, locked): (&[Target], &ChangeSet),
+        (mut rows, decimals, view): (SpooledRows, &[u8], &ReadView),
+        mut seen: SeenKeys,
+        rules: Rules,
+        warnings: &mut Warnings,
+    ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
+        let mut updated = Updated::default();
+        let mut found = Vec::new();
+        let mut number = 0u64;
+        while rows.next(&mut found)? {
+            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+                self.handle.cancel_flag().check()?;
+            }
+            number += 1;
+            for (position, target) in targets.iter().enumerate() {
+                let Some(key) = key_of(&found[target.key])? else {
+                    continue;
+                };
+                if !seen.insert(position, key)? {
+                    continue;
+                }
+                let table = position_of(locked, &target.table)?;
+                let mode = LockMode::Exclusive;
+                let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
+                    return Ok(None);
+                };
+                let needs = |column: usize| target.checks.is_some() || target.changes(column);
+                let old = target.table.read_row_to_change(key, needs)?;
+                let Some(RowToChange {
+                    values: old,
+                    untouched,
+                }) = old
+                else {
+                    continue;
+                };
+                updated.matched += 1;
+                let row = target.new_row(&old, (&found, decimals), number, rules, warnings)?;
+                if row == old {
+                    continue;
+                }
+                if let Some(checks) = &target.checks
+                    && let Some(name) = checks.broken_by(&row)?
+                {
+                    let error = violated(name);
+                    if !rules.ignore {
+                        return Err(error.into());
+                    }
+                    warnings.warn(error.mysql_code(), error.to_string());
+                    continue;
+                }
+                let at = (key, untouched.as_slice());
+                match locked.replace_beside(transaction.changes(), table, at, &old, &row) {
+                    Ok(()) => {
+                        updated.changed += 1;
+                        transaction.row_is_changed(&target.table, key, is_new);
+                    }
+                    Err(error) if rules.ignore && is_ignorable(&error) => {
+                        transaction.tells_of_others();
+                        warnings.warn(error.mysql_code(), error.to_string());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.handle.counters.handler_update.add(updated.changed);
+        updated.found = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(Some((updated, (number > 0).then_some(found))))
+    }
+}
+
+impl Target {
+    fn changes(&self, column: usize) -> bool {
+        let mut assigned = self.columns.iter().map(|(column, _)| column);
+        assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
+    }
+
+    /// The row as the statement wants it: `old` with the new values out of `found`, the query's row, whose columns show
+    /// so many `decimals`.
+    fn new_row(
+        &self,
+        old: &[Value],
+        (found, decimals): (&[Value], &[u8]),
+        number: u64,
+        rules: Rules,
+        warnings: &mut Warnings,
+    ) -> Result<Vec<Value>> {
+        let mut row = old.to_vec();
+        for (column, source) in &self.columns {
+            let definition = &self.table.definition.columns[*column];
+            let value = match source {
+                Source::Default => default_in_row(definition, rules.now_micros)
+                    .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
+                Source::Query(value, by_zero) => {
+                    let (value, decimals) = (&found[*value], decimals[*value]);
+                    if value.is_null() && by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag]))
+                    {
+                        let error = SqlError::division_by_zero();
+                        if rules.mode.strict {
+                            return Err(error);
+                        }
+                        warnings.warn(error.code, error.message);
+                    }
+                    let value = shown_in(value, decimals, &definition.ty);
+                    assign(definition, &value, rules.mode, number, warnings)?
+                }
+            };
+            row[*column] = value;
+        }
+        if row != old {
+            for column in &self.stamped {
+                let ty = &self.table.definition.columns[*column].ty;
+                row[*column] = current_timestamp(ty, rules.now_micros);
+            }
+        }
+        Ok(row)
+    }
+}
+
+pub(crate) fn is_zero_or_null(value: &Value) -> bool {
+    value.is_null() || value.is_zero()
+}
+
+/// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.
+pub(crate) fn assign(
+    column: &Column,
+    value: &Value,
+    mode: Mode,
+    row: u64,
+    warnings: &mut Warnings,
+) -> Result<Value> {
+    let converted = match value {
+        Value::Null if column.auto_increment && !column.nullable => match mode.strict {
+            true => Err(ColumnProblem::Null),
+            false => Ok((
+                sheaf_table::convert::zero_value(&column.ty),
+                Some(ColumnProblem::Null),
+            )),
+        },
+        value => to_column(column, value, mode),
+    };
+    let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
+    if let Some(problem) = problem {
+        let issue = issue(column, problem.as_warning(), row);
+        warnings.warn(issue.mysql_code(), issue.to_string());
+    }
+    Ok(value)
+}
+
+fn is_single(tables: &[ast::TableWithJoins]) -> bool {
+    matches!(tables, [table] if table.joins.is_empty())
+}
+
+/// Finds the columns that are assigned. Errors 1054, 1052 and 1288.
+fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<Vec<Assignment>> {
+    assignments
+        .iter()
+        .map(|assignment| {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(SqlError::not_supported_yet("SET of a row"));
+            };
+            let (reference, column) = references.column(name)?;
+            let value = &assignment.value;
+            let table = references.0[reference].table.as_ref();
+            let number = table.and_then(|table| {
+                let column = &table.definition.columns[column];
+                hybrid_number(value, &column.ty)
+            });
+            Ok(Assignment {
+                reference,
+                column,
+                value: match is_default(value) {
+                    true => NewValue::Default,
+                    false => {
+                        NewValue::Expression(Box::new(number.unwrap_or_else(|| value.clone())))
+                    }
+                },
+            })
+        })
+        .collect()
+}
+
+/// The keyword DEFAULT.
+pub(crate) fn is_default(expression: &ast::Expr) -> bool {
+    matches!(expression, ast::Expr::Identifier(name)
+        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("DEFAULT"))
+}
+
+/// Puts into each expression what the assignments before it made of the columns that it names.
+fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Result<Vec<Assignment>> {
+    let mut substitution = Substitution {
+        references,
+        made: BTreeMap::new(),
+        queries: 0,
+        count: 0,
+        failure: None,
+    };
+    let mut done: Vec<Assignment> = Vec::with_capacity(assignments.len());
+    for mut assignment in assignments {
+        if let NewValue::Expression(expression) = &mut assignment.value {
+            walk_expression(expression.as_mut(), &mut substitution);
+            if let Some(error) = substitution.failure.take() {
+                return Err(error);
+            }
+        }
+        let Some(table) = &references.0[assignment.reference].table else {
+            continue;
+        };
+        let column = &table.definition.columns[assignment.column];
+        let made = match &assignment.value {
+            NewValue::Expression(expression) => Some(as_stored(expression, &column.ty)?),
+            NewValue::Default => None,
+        };
+        substitution.made.insert(assignment.column, made);
+        // The last assignment of a column is the one that counts.
+        done.retain(|before| before.column != assignment.column);
+        done.push(assignment);
+    }
+    Ok(done)
+}
+
+/// Replaces columns by the expressions that were assigned to them. Subqueries are left alone: there a name may
+/// mean a column of their own.
+struct Substitution<'a> {
+    references: &'a References,
+    /// `None`: the column was set to its default.
+    made: BTreeMap<usize, Option<ast::Expr>>,
+    queries: usize,
+    count: usize,
+    failure: Option<SqlError>,
+}
+
+impl ExpressionVisitor for Substitution<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if self.queries > 0 {
+            return ControlFlow::Continue(());
+        }
+        let name = match expression {
+            ast::Expr::Identifier(name) if !name.value.starts_with('@') => vec![name.clone()],
+            ast::Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => {
+                parts.clone()
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let Ok((_, column)) = self.references.column(&ast::ObjectName::from(name)) else {
+            return ControlFlow::Continue(());
+        };
+        match self.made.get(&column) {
+            None => {}
+            Some(Some(made)) if self.count < MAX_SUBSTITUTIONS => {
+                self.count += 1;
+                *expression = ast::Expr::Nested(Box::new(made.clone()));
+            }
+            Some(made) => {
+                self.failure = Some(SqlError::not_supported_yet(match made {
+                    Some(_) => "an UPDATE whose assignments build on each other so often",
+                    None => "an expression with a column that was set to DEFAULT before it",
+                }));
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// An expression as a column of this type would hold it.
+pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
+    let cast = match ty {
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => format!("CAST(0 AS DECIMAL({precision},{scale}))"),
+        ColumnType::Date => "CAST(0 AS DATE)".to_string(),
+        ColumnType::Time { fsp } => format!("CAST(0 AS TIME({fsp}))"),
+        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
+            format!("CAST(0 AS DATETIME({fsp}))")
+        }
+        ty if ty.integer_range().is_some() && ty.is_unsigned() => "CAST(0 AS UNSIGNED)".to_string(),
+        ty if ty.integer_range().is_some() => "CAST(0 AS SIGNED)".to_string(),
+        _ => return Ok(expression.clone()),
+    };
+    let mut cast = crate::parser::parse_expression(&cast, &Default::default())?;
+    if let ast::Expr::Cast { expr, .. } = &mut cast {
+        **expr = expression.clone();
+    }
+    Ok(cast)
+}
+
+/// The tables to change, and the columns of the query that finds their rows.
+fn plan_targets(
+    references: &References,
+    assignments: Vec<Assignment>,
+    rules: Rules,
+) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+    let mut projection = Vec::new();
+    let mut targets: BTreeMap<usize, Target> = BTreeMap::new();
+    for assignment in &assignments {
+        if targets.contains_key(&assignment.reference) {
+            continue;
+        }
+        let reference = &references.0[assignment.reference];
+        let table = Arc::clone(reference.changeable("UPDATE")?);
+        let assigned: BTreeSet<usize> = assignments
+            .iter()
+            .filter(|other| other.reference == assignment.reference)
+            .map(|other| other.column)
+            .collect();
+        let stamped = table
+            .definition
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(at, column)| column.on_update_current_timestamp && !assigned.contains(at))
+            .map(|(at, _)| at)
+            .collect();
+        targets.insert(
+            assignment.reference,
+            Target {
+                table,
+                key: projection.len(),
+                columns: Vec::new(),
+                checks: None,
+                stamped,
+            },
+        );
+        projection.push(reference.key());
+    }
+    for assignment in assignments {
+        let source = match assignment.value {
+            NewValue::Default => Source::Default,
+            NewValue::Expression(expression) => {
+                let by_zero = match rules.report_division {
+                    true => divides_by_zero(&expression),
+                    false => None,
+                };
+                projection.push(*expression);
+                let value = projection.len() - 1;
+                let flag = by_zero.map(|by_zero| {
+                    projection.push(by_zero);
+                    projection.len() - 1
+                });
+                Source::Query(value, flag)
+            }
+        };
+        if let Some(target) = targets.get_mut(&assignment.reference) {
+            target.columns.push((assignment.column, source));
+        }
+    }
+    Ok((targets.into_values().collect(), projection))
+}
+
+/// A condition that is true where an operand divides by 0; `None` if nothing is divided.
+pub(crate) fn divides_by_zero(expression: &ast::Expr) -> Option<ast::Expr> {
+    let mut found = Vec::new();
+    divisors(expression, &mut found);
+    let zero = ast::Expr::value(ast::Value::Number("0".to_string(), false));
+    found
+        .into_iter()
+        .map(|divisor| ast::Expr::BinaryOp {
+            left: Box::new(ast::Expr::Nested(Box::new(divisor.clone()))),
+            op: ast::BinaryOperator::Eq,
+            right: Box::new(zero.clone()),
+        })
+        .reduce(|left, right| ast::Expr::BinaryOp {
+            left: Box::new(left),
+            op: ast::BinaryOperator::Or,
+            right: Box::new(right),
+        })
+}
+
+/// Keys of rows that were changed already, where a join can find a row twice.
+struct SeenKeys {
+    keys: Option<BTreeSet<(usize, Vec<u8>)>>,
+    reservation: MemoryReservation,
+    used: usize,
+}
+
+/// What an entry of the set takes besides its key.
+const SEEN_ENTRY_BYTES: usize = 48;
+const SEEN_RESERVE_BYTES: usize = 64 << 10;
+
+impl SeenKeys {
+    fn new(session: &mut Session, wanted: bool) -> SeenKeys {
+        let pool = &session.task_context().runtime_env().memory_pool;
+        SeenKeys {
+            keys: wanted.then(BTreeSet::new),
+            reservation: MemoryConsumer::new("keys of changed rows").register(pool),
+            used: 0,
+        }
+    }
+
+    /// True if the key of this target is new. Error 1041 if there are too many.
+    fn insert(&mut self, target: usize, key: &[u8]) -> Result<bool> {
+        let Some(keys) = &mut self.keys else {
+            return Ok(true);
+        };
+        self.used += key.len() + SEEN_ENTRY_BYTES;
+        while self.used > self.reservation.size() {
+            if self.reservation.try_grow(SEEN_RESERVE_BYTES).is_err() {
+                return Err(SqlError::out_of_memory(
+                    "an UPDATE of joined tables keeps the keys of changed rows in memory; update in parts or raise --memory",
+                ));
+            }
+        }
+        Ok(keys.insert((target, key.to_vec())))
+    }
+}

@@ -1,0 +1,504 @@
+//! What expressions may ask of the session, and the values of expressions outside of queries.
+
+use std::borrow::Cow;
+
+use sheaf_access::CancelFlag;
+use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_table::{Collation, ColumnType, Value, column_text};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::last_insert_id::InsertIdCell;
+use crate::parser::statement::Scope;
+use crate::parser::statement_bytes::{latin1_digits, latin1_text};
+use crate::query::rows::value_at;
+use crate::session::{SERVER_VERSION, Session};
+use crate::variables::{self, VariableValue, Variables};
+use sheaf_frontend::query::SessionValues;
+
+impl From<&VariableValue> for Value {
+    fn from(value: &VariableValue) -> Value {
+        match value {
+            VariableValue::Bool(on) => Value::Int(i64::from(*on)),
+            VariableValue::Integer(number) => match i64::try_from(*number) {
+                Ok(number) => Value::Int(number),
+                Err(_) => Value::UInt(u64::try_from(*number).unwrap_or(u64::MAX)),
+            },
+            VariableValue::Float(number) => Value::Double(*number),
+            VariableValue::Text(text) => Value::Text(text.clone()),
+        }
+    }
+}
+
+impl SessionValues for Session {
+    fn current_database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    fn user(&self) -> String {
+        format!("{}@{}", self.info.user, self.info.host)
+    }
+
+    fn current_user(&self) -> String {
+        let name = self.account_name();
+        format!("{}@{}", name.user, name.host)
+    }
+
+    fn collation(&self) -> Collation {
+        variables::nearest_collation(self.variables.collation_connection())
+    }
+
+    fn merges_derived_tables(&self) -> bool {
+        self.variables.merges_derived_tables()
+    }
+
+    fn only_full_group_by(&self) -> bool {
+        self.variables.sql_mode().contains("ONLY_FULL_GROUP_BY")
+    }
+
+    fn connection_id(&self) -> u64 {
+        self.id()
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.last_insert_id
+    }
+
+    fn insert_id_cell(&self) -> InsertIdCell {
+        self.insert_id_cell.clone()
+    }
+
+    fn truncated_texts(&self) -> TruncatedTexts {
+        self.truncated_texts.clone()
+    }
+
+    fn cancel_flag(&self) -> CancelFlag {
+        self.handle.cancel_flag().clone()
+    }
+
+    fn row_count(&self) -> i64 {
+        self.row_count
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.found_rows
+    }
+
+    fn now_utc_micros(&self) -> i64 {
+        // SET timestamp = n pins the clock, as replication and tests do; 0 lets it go.
+        self.variables
+            .pinned_now_micros()
+            .unwrap_or(self.statement_start_micros)
+    }
+
+    fn time_zone_offset_seconds(&self) -> i32 {
+        self.variables.time_zone_offset_seconds()
+    }
+
+    fn version(&self) -> String {
+        SERVER_VERSION.to_string()
+    }
+
+    fn system_variable(&self, global: bool, name: &str) -> Option<Value> {
+        let name = name.to_ascii_lowercase();
+        if global {
+            Variables::check_readable(Scope::Global, &name).ok()?;
+            return self.engine.globals().get(&name).ok().map(Value::from);
+        }
+        Some(match name.as_str() {
+            "timestamp" => Value::Double(self.now_utc_micros() as f64 / 1e6),
+            "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+            "warning_count" => Value::UInt(self.warnings.previous_count()),
+            "error_count" => Value::UInt(self.warnings.previous_errors()),
+            // Values that only the engine has are read from the engine.
+            name => {
+                let value = if Variables::is_global_only(name) {
+                    self.engine.globals().get(name).ok().map(Value::from)
+                } else {
+                    self.variables.get(name).ok().map(Value::from)
+                };
+                match value? {
+                    Value::Text(text) if text.is_empty() && name == "character_set_results" => {
+                        Value::Null
+                    }
+                    Value::Text(text) if text == "NULL" && name == "secure_file_priv" => {
+                        Value::Null
+                    }
+                    value => value,
+                }
+            }
+        })
+    }
+
+    fn user_variable(&self, name: &str) -> Value {
+        self.user_variables
+            .get(&name.to_lowercase())
+            .cloned()
+            .unwrap_or(Value::Null)
+    }
+}
+
+/// The value of a literal, with its sign; `None` for everything else.
+pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
+    match expression {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => number(digits),
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
+                Some(Value::Text(text.clone()))
+            }
+            ast::Value::HexStringLiteral(digits) => hexadecimal(digits).map(Value::Bytes),
+            ast::Value::Boolean(truth) => Some(Value::Int(i64::from(*truth))),
+            ast::Value::Null => Some(Value::Null),
+            _ => None,
+        },
+        ast::Expr::Prefixed { prefix, value } if latin1_digits(prefix, value).is_some() => {
+            latin1_text(prefix, value).map(Value::Text)
+        }
+        // Parameters, and what dumps write.
+        ast::Expr::Prefixed { prefix, value } if prefix.value.eq_ignore_ascii_case("_binary") => {
+            match literal(value)? {
+                Value::Text(text) => Some(Value::Bytes(text.into_bytes())),
+                value @ Value::Bytes(_) => Some(value),
+                _ => None,
+            }
+        }
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr,
+        } => negated(literal(expr)?),
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Plus,
+            expr,
+        }
+        | ast::Expr::Nested(expr) => literal(expr),
+        _ => None,
+    }
+}
+
+/// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of
+/// a text in latin1. `None` for other columns and other expressions.
+pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
+    let is_number = ty.is_integer()
+        || matches!(
+            ty,
+            ColumnType::Decimal { .. }
+                | ColumnType::Float { .. }
+                | ColumnType::Double { .. }
+                | ColumnType::Year
+        );
+    match expression {
+        ast::Expr::Nested(inner) => hybrid_number(inner, ty),
+        ast::Expr::Prefixed { prefix, value } if ty.is_binary() => latin1_digits(prefix, value)
+            .map(|_| ast::Expr::Prefixed {
+                prefix: ast::Ident::new("_binary"),
+                value: value.clone(),
+            }),
+        ast::Expr::Value(value) if is_number => match &value.value {
+            ast::Value::HexStringLiteral(digits) => {
+                let number = u128::from_str_radix(digits, 16).ok()?.to_string();
+                Some(ast::Expr::value(ast::Value::Number(number, false)))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The value of an expression as a column of this type takes it. A point in time does not know how many digits of a
+/// second its expression has (`decimals`); a text shows them.
+pub(crate) fn shown_in<'v>(value: &'v Value, decimals: u8, ty: &ColumnType) -> Cow<'v, Value> {
+    let is_time = matches!(
+        value,
+        Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_)
+    );
+    match is_time && (ty.is_character() || ty.is_binary()) {
+        true => {
+            let text = column_text(&ColumnType::DateTime { fsp: decimals }, value);
+            Cow::Owned(Value::Text(text))
+        }
+        false => Cow::Borrowed(value),
+    }
+}
+
+/// What a minus in front of a literal makes of it; `None` if it is no number.
+pub(crate) fn negated(number: Value) -> Option<Value> {
+    match number {
+        Value::Int(number) => number.checked_neg().map(Value::Int),
+        Value::UInt(number) if number == i64::MIN.unsigned_abs() => Some(Value::Int(i64::MIN)),
+        Value::UInt(number) => Some(Value::Decimal {
+            unscaled: -i128::from(number),
+            scale: 0,
+        }),
+        Value::Decimal { unscaled, scale } => Some(Value::Decimal {
+            unscaled: -unscaled,
+            scale,
+        }),
+        Value::Double(number) => Some(Value::Double(-number)),
+        _ => None,
+    }
+}
+
+/// A number as MySQL types it: integers by size, digits with a point as DECIMAL, with an exponent as DOUBLE.
+pub(crate) fn number(digits: &str) -> Option<Value> {
+    if digits.contains(['e', 'E']) {
+        return digits
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map(Value::Double);
+    }
+    if let Some((whole, fraction)) = digits.split_once('.') {
+        let scale = u8::try_from(fraction.len())
+            .ok()
+            .filter(|scale| *scale <= sheaf_table::types::MAX_DECIMAL_SCALE);
+        let unscaled = match digits.len() <= MAX_SHORT_DIGITS {
+            true => short_digits(whole, fraction).map(i128::from),
+            false => format!("{whole}{fraction}").parse::<i128>().ok(),
+        };
+        return match (unscaled, scale) {
+            (Some(unscaled), Some(scale)) => Some(Value::Decimal { unscaled, scale }),
+            _ => digits.parse().ok().map(Value::Double),
+        };
+    }
+    if let Ok(number) = digits.parse::<i64>() {
+        return Some(Value::Int(number));
+    }
+    if let Ok(number) = digits.parse::<u64>() {
+        return Some(Value::UInt(number));
+    }
+    match digits.parse::<i128>() {
+        Ok(unscaled) => Some(Value::Decimal { unscaled, scale: 0 }),
+        Err(_) => digits.parse().ok().map(Value::Double),
+    }
+}
+
+/// So many digits fit 64 bits.
+const MAX_SHORT_DIGITS: usize = 18;
+
+/// The number that two rows of digits are together; `None` if there are none, or something else is among them.
+fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
+    let mut digits = whole.bytes().chain(fraction.bytes()).peekable();
+    digits.peek()?;
+    digits.try_fold(0, |number, digit| match digit {
+        b'0'..=b'9' => Some(number * 10 + i64::from(digit - b'0')),
+        _ => None,
+    })
+}
+
+/// The bytes of a hexadecimal literal; an odd digit at the start stands alone.
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let padded = if digits.len() % 2 == 1 {
+        format!("0{digits}")
+    } else {
+        digits.to_string()
+    };
+    let nibble = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    padded
+        .as_bytes()
+        .chunks_exact(2)
+        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
+        .collect()
+}
+
+impl Session {
+    /// The value of an expression without columns. `text` is the statement that it stands in.
+    pub(crate) fn evaluate(&mut self, expression: &ast::Expr, text: &str) -> Result<Value> {
+        let mut values = self.evaluate_all(std::slice::from_ref(expression), &[], text)?;
+        values
+            .pop()
+            .ok_or_else(|| SqlError::unknown("an expression without a value"))
+    }
+
+    /// The values of expressions without columns, in one query for those that are not simple. `types`: those of the
+    /// columns that take them, if columns do.
+    pub(crate) fn evaluate_all(
+        &mut self,
+        expressions: &[ast::Expr],
+        types: &[&ColumnType],
+        text: &str,
+    ) -> Result<Vec<Value>> {
+        let mut values: Vec<Option<Value>> = expressions
+            .iter()
+            .map(|expression| self.simple_value(expression))
+            .collect();
+        let rest: Vec<ast::Expr> = expressions
+            .iter()
+            .zip(&values)
+            .filter(|(_, value)| value.is_none())
+            .map(|(expression, _)| expression.clone())
+            .collect();
+        if !rest.is_empty() {
+            let row = self.evaluate_by_query(rest, text)?;
+            let slots = values.iter_mut().enumerate();
+            let slots = slots.filter(|(_, value)| value.is_none());
+            for ((at, slot), (value, decimals)) in slots.zip(row) {
+                *slot = Some(match types.get(at) {
+                    Some(ty) => shown_in(&value, decimals, ty).into_owned(),
+                    None => value,
+                });
+            }
+        }
+        Ok(values.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// Literals, variables, and arithmetic on whole numbers: what SET and VALUES consist of.
+    fn simple_value(&self, expression: &ast::Expr) -> Option<Value> {
+        if let Some(value) = literal(expression) {
+            return Some(value);
+        }
+        match expression {
+            ast::Expr::Nested(inner) => self.simple_value(inner),
+            ast::Expr::Identifier(name) if name.quote_style.is_none() => {
+                if let Some(name) = name.value.strip_prefix("@@") {
+                    self.system_variable(false, name)
+                } else {
+                    name.value
+                        .strip_prefix('@')
+                        .filter(|name| !name.is_empty())
+                        .map(|name| self.user_variable(name))
+                }
+            }
+            ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [scope, name] if scope.value.eq_ignore_ascii_case("@@global") => {
+                    self.system_variable(true, &name.value)
+                }
+                [scope, name]
+                    if scope.value.eq_ignore_ascii_case("@@session")
+                        || scope.value.eq_ignore_ascii_case("@@local") =>
+                {
+                    self.system_variable(false, &name.value)
+                }
+                _ => None,
+            },
+            ast::Expr::BinaryOp { left, op, right } => {
+                let (Value::Int(left), Value::Int(right)) =
+                    (self.simple_value(left)?, self.simple_value(right)?)
+                else {
+                    return None;
+                };
+                match op {
+                    ast::BinaryOperator::Plus => left.checked_add(right),
+                    ast::BinaryOperator::Minus => left.checked_sub(right),
+                    ast::BinaryOperator::Multiply => left.checked_mul(right),
+                    _ => None,
+                }
+                .map(Value::Int)
+            }
+            _ => None,
+        }
+    }
+
+    /// SELECT expression, … Each value comes with the digits after the point that its expression has.
+    fn evaluate_by_query(
+        &mut self,
+        expressions: Vec<ast::Expr>,
+        text: &str,
+    ) -> Result<Vec<(Value, u8)>> {
+        let count = expressions.len();
+        let query = select_of(expressions)?;
+        let planned = self.plan_query(&query, text, None)?;
+        let decimals = planned.decimals();
+        let mut row = None;
+        self.run_planned(planned, |batch| {
+            for position in 0..batch.num_rows() {
+                if row.is_some() {
+                    return Err(SqlError::new(
+                        1242,
+                        "21000",
+                        "Subquery returns more than 1 row",
+                    ));
+                }
+                let values: Result<Vec<Value>> = batch
+                    .columns()
+                    .iter()
+                    .map(|column| value_at(column.as_ref(), position))
+                    .collect();
+                row = Some(values?);
+            }
+            Ok(())
+        })?;
+        let row = row.unwrap_or_else(|| vec![Value::Null; count]);
+        Ok(row.into_iter().zip(decimals).collect())
+    }
+}
+
+/// What an expression divides by, where that is an operand and not inside of a function.
+pub(crate) fn divisors<'a>(expression: &'a ast::Expr, found: &mut Vec<&'a ast::Expr>) {
+    match expression {
+        ast::Expr::BinaryOp { left, op, right } => {
+            use ast::BinaryOperator::{Divide, Modulo, MyIntegerDivide};
+            if matches!(op, Divide | Modulo | MyIntegerDivide) {
+                found.push(right);
+            }
+            divisors(left, found);
+            divisors(right, found);
+        }
+        ast::Expr::UnaryOp { expr, .. } | ast::Expr::Nested(expr) => divisors(expr, found),
+        _ => {}
+    }
+}
+
+/// The text that the queries of [`select_of`] stand in, as far as one of their items is concerned.
+pub(crate) const ONE_ITEM: &str = "SELECT 1";
+
+/// The query that selects these expressions from no table.
+pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> {
+    let items = expressions
+        .into_iter()
+        .enumerate()
+        .map(|(n, expr)| ast::SelectItem::ExprWithAlias {
+            expr,
+            // No column has such a name, so ORDER BY finds columns behind it.
+            alias: ast::Ident::with_quote('`', format!("value {n} ")),
+        })
+        .collect();
+    select_of_items(items)
+}
+
+/// [`select_of`] for items that have their names.
+pub(crate) fn select_of_items(items: Vec<ast::SelectItem>) -> Result<Box<ast::Query>> {
+    let crate::parser::Statement::Query(mut query) =
+        crate::parser::parse_statement(ONE_ITEM, &crate::dialect::SheafDialect::default())?
+    else {
+        return Err(SqlError::unknown("SELECT 1 is no query"));
+    };
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+    }
+    Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn literal_of(text: &str) -> Option<Value> {
+        literal(&crate::parser::parse_expression(text, &SheafDialect::default()).expect(text))
+    }
+
+    #[test]
+    fn literals_are_typed_as_mysql_types_them() {
+        assert_eq!(literal_of("-42"), Some(Value::Int(-42)));
+        assert_eq!(
+            literal_of("18446744073709551615"),
+            Some(Value::UInt(u64::MAX))
+        );
+        assert_eq!(
+            literal_of("-9223372036854775808"),
+            Some(Value::Int(i64::MIN))
+        );
+        assert_eq!(
+            literal_of("1.50"),
+            Some(Value::Decimal {
+                unscaled: 150,
+                scale: 2
+            })
+        );
+        assert_eq!(literal_of("1e3"), Some(Value::Double(1000.0)));
+        assert_eq!(literal_of("'it''s'"), Some(Value::Text("it's".into())));
+        assert_eq!(literal_of("X'0aff'"), Some(Value::Bytes(vec![10, 255])));
+        assert_eq!(literal_of("NULL"), Some(Value::Null));
+        assert_eq!(literal_of("NOW()"), None);
+    }
+}

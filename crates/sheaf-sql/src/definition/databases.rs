@@ -1,0 +1,129 @@
+//! CREATE, ALTER and DROP DATABASE, and what a session is told of the database that it is in.
+
+use sheaf_table::{Collation, TableError};
+
+use crate::catalog_views::information_schema::is_virtual_database;
+use crate::error::{Result, SqlError};
+use crate::parser::statement::DatabaseOptions;
+use crate::query::result::ResultSink;
+use crate::session::Session;
+
+/// The collation of the databases that no data directory has.
+const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";
+
+impl Session {
+    pub(crate) fn create_database(
+        &mut self,
+        name: &str,
+        if_not_exists: bool,
+        options: &DatabaseOptions,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_changeable(name)?;
+        let collation = match self.collation_in(options)? {
+            Some(collation) => collation,
+            None => {
+                let server = self.variables.collation_server().to_string();
+                self.collation_of(None, Some(&server))?.unwrap_or_default()
+            }
+        };
+        let catalog = self.engine.catalog();
+        match catalog.create_database_with(name, collation) {
+            Err(TableError::DatabaseExists { name }) if if_not_exists => {
+                self.warnings
+                    .note(1007, SqlError::database_exists(&name).message);
+            }
+            result => result?,
+        }
+        self.ok(sink, 1, String::new())
+    }
+
+    fn collation_in(&mut self, options: &DatabaseOptions) -> Result<Option<Collation>> {
+        let (character_set, collation) = (&options.character_set, &options.collation);
+        self.collation_of(character_set.as_deref(), collation.as_deref())
+    }
+
+    /// `name`: `None` for the current database.
+    pub(crate) fn alter_database(
+        &mut self,
+        name: Option<String>,
+        options: &DatabaseOptions,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let name = name.or_else(|| self.database.clone());
+        let name = name.ok_or_else(SqlError::no_database_selected)?;
+        self.check_changeable(&name)?;
+        let new = self.collation_in(options)?;
+        let catalog = self.engine.catalog();
+        let collation = match new {
+            Some(collation) => collation,
+            None => catalog.database_collation(&name)?,
+        };
+        catalog.set_database_collation(&name, collation)?;
+        if self.selected_database() == Some(&name) {
+            self.tell_database_collation();
+        }
+        self.ok(sink, 1, String::new())
+    }
+
+    pub(crate) fn drop_database(
+        &mut self,
+        name: &str,
+        if_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.check_changeable(name)?;
+        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
+        let dropped =
+            self.with_definition_lock(|wait| match catalog.drop_database(name, check, wait) {
+                Err(absent @ TableError::CannotDropDatabase { .. }) if if_exists => Ok(Err(absent)),
+                outcome => outcome.map(Ok),
+            })?;
+        let dropped = dropped.unwrap_or_else(|absent| {
+            let SqlError { code, message, .. } = absent.into();
+            self.warnings.note(code, message);
+            0
+        });
+        let is_own = self.selected_database() == Some(name);
+        if self.database.as_deref() == Some(name) {
+            self.database = None;
+            self.handle.set_database(None);
+        }
+        if let Some(own) = &mut self.own_database
+            && own.as_deref() == Some(name)
+        {
+            *own = None;
+        }
+        if is_own {
+            self.tell_database_collation();
+        }
+        self.ok(sink, dropped as u64, String::new())
+    }
+
+    /// The name of a database's collation. Error 1049.
+    pub(crate) fn collation_of_database(&self, name: &str) -> Result<&'static str> {
+        match is_virtual_database(name) {
+            true => Ok(VIRTUAL_COLLATION),
+            false => Ok(self.engine.catalog().database_collation(name)?.name()),
+        }
+    }
+
+    /// `character_set_database` and `collation_database` follow the database that the session is in. In none they are what a
+    /// new database has.
+    pub(crate) fn tell_database_collation(&mut self) {
+        let collation = self
+            .selected_database()
+            .and_then(|name| self.collation_of_database(name).ok());
+        let collation = match collation {
+            Some(collation) => collation.to_string(),
+            None => self.variables.collation_server().to_string(),
+        };
+        self.variables.set_database_collation(&collation);
+    }
+
+    /// The database that the session is in, also while a prepared statement runs in another one.
+    fn selected_database(&self) -> Option<&str> {
+        let own = self.own_database.as_ref().unwrap_or(&self.database);
+        own.as_deref()
+    }
+}

@@ -1,0 +1,57 @@
+//! `BACKUP TO 'folder'`: a copy of the whole database, made by the server while it serves.
+//!
+//! The folder is one of the server's machine. SHOW PROCESSLIST says how far the copy is, KILL ends it.
+
+use std::path::Path;
+
+use sheaf_storage::StorageError;
+
+use crate::error::{Result, SqlError};
+use crate::query::result::ResultSink;
+use crate::query::rows::{Cells, Rows};
+use crate::session::Session;
+
+impl Session {
+    pub(crate) fn backup(&mut self, folder: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        let path = Path::new(folder);
+        if !path.is_absolute() {
+            return Err(SqlError::new(
+                1210,
+                "HY000",
+                "Incorrect arguments to BACKUP: the folder is one of the server, and its path must be absolute",
+            ));
+        }
+        let handle = &self.handle;
+        let mut shown_percent = u64::MAX;
+        let made = self.engine.storage().backup_to(path, &mut |progress| {
+            let percent = progress.bytes * 100 / progress.bytes_total.max(1);
+            if percent != shown_percent {
+                shown_percent = percent;
+                handle.set_state(&format!("copying pages: {percent}%"));
+            }
+            if handle.cancel_flag().is_cancelled() {
+                return Err(StorageError::Cancelled);
+            }
+            Ok(())
+        });
+        let summary = match made {
+            Err(StorageError::Cancelled) => return Err(SqlError::query_interrupted()),
+            made => made?,
+        };
+        let mut rows = Rows::new([
+            ("Folder", Cells::Text(4096)),
+            ("Data_bytes", Cells::Unsigned),
+            ("Log_bytes", Cells::Unsigned),
+            ("History", Cells::Text(16)),
+            ("Position", Cells::Unsigned),
+        ]);
+        rows.push(vec![
+            folder.into(),
+            summary.bytes.into(),
+            summary.log_bytes.into(),
+            summary.history.to_string().into(),
+            summary.end.0.into(),
+        ]);
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+}

@@ -1,0 +1,685 @@
+//! One open database: its storage, its catalog, its sessions, its worker threads.
+//!
+//! # Memory
+//!
+//! `memory_bytes` bounds the whole process. It is split once, when the engine opens:
+//!
+//! ```text
+//!   memory_bytes
+//!   |- buffer pool      pool_bytes, or half of the whole
+//!   |- query memory     half of what is left: hash tables, sorts, the sorts of bulk loads and index builds
+//!   '- the rest         code and stacks, catalog, sessions, batches on their way, what libraries do not account
+//! ```
+//!
+//! The pool never exceeds its part (its frames are all it has), running plans get theirs from one accounted pool
+//! and spill or fail beyond it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`maintenance`] | what an engine does by itself, beside all statements |
+//! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
+//! | [`rewrite_rules`] | query rewrite rules in a table |
+//! | [`backup`] | BACKUP TO |
+
+pub(crate) mod backup;
+pub(crate) mod maintenance;
+pub(crate) mod optimizer_costs;
+pub(crate) mod rewrite_rules;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use sheaf_access::SessionCounters;
+use sheaf_exec::runtime::thread_placement;
+use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_optimizer::CostConstants;
+use sheaf_storage::{Storage, StorageOptions};
+use sheaf_table::{AccountName, Catalog, Privileges};
+
+use crate::accounts::DigestCache;
+use crate::direct::SharedPlans;
+use crate::engine::maintenance::Maintenance;
+use crate::engine::rewrite_rules::RewriteRegistry;
+use crate::error::{Result, SqlError};
+use crate::resource_groups::ActiveGroups;
+use crate::session::handle::SessionHandle;
+use crate::session::statement_timer::StatementTimer;
+use crate::session::status::{Command, CommandCounters, ServerGauges};
+use crate::session::{Session, SessionInfo};
+use crate::variables::{self, ServerReadOnly, VariableValue, Variables};
+
+/// The least memory that an engine works in.
+pub const MIN_MEMORY_BYTES: usize = 16 << 20;
+/// The smallest buffer pool: a few pages for each level of the trees that a statement touches.
+pub const MIN_POOL_BYTES: usize = 1 << 20;
+/// The least memory of old versions of rows: a statement may change a hundred thousand small rows, however little
+/// memory there is.
+const MIN_VERSION_BYTES: usize = 8 << 20;
+/// The default of `max_allowed_packet` is this part of the memory: the syntax tree of a statement is many times as
+/// big as its text.
+const PACKET_SHARE: usize = 32;
+const MIN_PACKET_BYTES: usize = 1 << 20;
+const MAX_PACKET_BYTES: usize = 64 << 20;
+/// Clients that may say who they are while all places of `max_connections` are taken: one of them may be let in yet.
+const LOGINS: usize = 16;
+/// Worker threads are never more than this.
+const MAX_THREADS: usize = 64;
+
+/// How an engine is opened.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// What the whole process may use: buffer pool, query memory and the rest.
+    pub memory_bytes: usize,
+    /// The buffer pool's share; `None`: half.
+    pub pool_bytes: Option<usize>,
+    /// Worker threads for vectorised plans; `None` takes the number of cores.
+    pub threads: Option<usize>,
+    pub max_connections: usize,
+    /// The only directory LOAD DATA INFILE (without LOCAL) reads from; `None` forbids it, an empty path allows any.
+    pub secure_file_priv: Option<PathBuf>,
+    /// Whether connections over the network must be encrypted; `SET GLOBAL require_secure_transport` changes it.
+    pub require_secure_transport: bool,
+    /// The port that the server listens on, for `@@port`.
+    pub port: u16,
+    /// How the storage is opened: durability, log, archive, limits. Its pool and its memory for versions follow from
+    /// `memory_bytes`.
+    pub storage: StorageOptions,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            memory_bytes: 512 << 20,
+            pool_bytes: None,
+            threads: None,
+            max_connections: 151,
+            secure_file_priv: None,
+            require_secure_transport: false,
+            port: 0,
+            storage: StorageOptions::default(),
+        }
+    }
+}
+
+/// The split of an engine's memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    pub pool_bytes: usize,
+    pub query_bytes: usize,
+    /// Old versions of rows, for those who may not see the newest.
+    pub version_bytes: usize,
+}
+
+impl EngineOptions {
+    /// Splits the memory. Error 1041 if there is too little of it.
+    pub fn memory_split(&self) -> Result<MemorySplit> {
+        let pool_bytes = self
+            .pool_bytes
+            .unwrap_or(self.memory_bytes / 2)
+            .max(MIN_POOL_BYTES);
+        let rest = self.memory_bytes.saturating_sub(pool_bytes);
+        if self.memory_bytes < MIN_MEMORY_BYTES || rest < self.memory_bytes / 8 {
+            return Err(SqlError::out_of_memory(&format!(
+                "a memory of {} bytes with a buffer pool of {pool_bytes} leaves too little for queries; \
+                 at least {MIN_MEMORY_BYTES} bytes are needed, an eighth of them beside the pool",
+                self.memory_bytes
+            )));
+        }
+        Ok(MemorySplit {
+            pool_bytes,
+            query_bytes: rest / 2,
+            version_bytes: (rest / 4).max(MIN_VERSION_BYTES),
+        })
+    }
+
+    fn worker_threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or(cores).clamp(1, MAX_THREADS)
+    }
+}
+
+/// One open database. Shared by all its sessions.
+pub struct Engine {
+    options: EngineOptions,
+    memory: MemorySplit,
+    storage: Arc<Storage>,
+    catalog: Arc<Catalog>,
+    runtime: Arc<QueryRuntime>,
+    started: Instant,
+    globals: RwLock<Variables>,
+    /// A [`ServerReadOnly`], as the global variables say.
+    read_only: AtomicU8,
+    sessions: Mutex<BTreeMap<u64, Arc<SessionHandle>>>,
+    /// Sessions that have a place of `max_connections`. Changed under the lock of `sessions`.
+    places_taken: AtomicUsize,
+    next_session_id: AtomicU64,
+    max_used_connections: AtomicU64,
+    aborted_connects: AtomicU64,
+    aborted_clients: AtomicU64,
+    pub(crate) prepared_statements: AtomicU64,
+    pub(crate) timer: StatementTimer,
+    pub(crate) plans: SharedPlans,
+    /// What ended and flushed sessions counted.
+    handler_total: SessionCounters,
+    command_total: CommandCounters,
+    pub(crate) rewrite_rules: RewriteRegistry,
+    pub(crate) resource_groups: ActiveGroups,
+    /// Of users that have connected.
+    pub(crate) digests: DigestCache,
+    /// What statements are planned with, from the tables of cost constants.
+    pub(crate) costs: Mutex<CostConstants>,
+    maintenance: Mutex<Option<Maintenance>>,
+    shutting_down: AtomicBool,
+    /// Tells the program that runs the engine that SHUTDOWN was said.
+    shutdown_request: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    closed: AtomicBool,
+}
+
+impl Engine {
+    /// Opens the database in a directory, creating it when it is absent.
+    pub fn open(path: &Path, options: EngineOptions) -> Result<Arc<Engine>> {
+        let memory = options.memory_split()?;
+        let storage = Storage::open(
+            path,
+            StorageOptions {
+                pool_bytes: memory.pool_bytes,
+                max_version_bytes: memory.version_bytes,
+                ..options.storage.clone()
+            },
+        )?;
+        Self::open_storage(storage, path, options)
+    }
+
+    /// Opens the database in an open storage, such as one on the simulated disk.
+    pub fn open_storage(
+        storage: Arc<Storage>,
+        path: &Path,
+        options: EngineOptions,
+    ) -> Result<Arc<Engine>> {
+        let memory = options.memory_split()?;
+        // Before any thread is moved.
+        tracing::debug!(cpus = %thread_placement::cpus_of_process(), "opening");
+        let catalog = Catalog::open(Arc::clone(&storage))?;
+        let runtime = QueryRuntime::new(RuntimeOptions {
+            threads: options.worker_threads(),
+            query_memory_bytes: memory.query_bytes,
+            temp_space: Arc::clone(storage.temp_space()),
+        })?;
+        let globals = Self::global_variables(path, &options, memory, &storage);
+        let rewrite_rules = RewriteRegistry::new(&catalog);
+        let engine = Arc::new(Engine {
+            options,
+            memory,
+            storage,
+            catalog,
+            runtime,
+            started: Instant::now(),
+            globals: RwLock::new(globals),
+            read_only: AtomicU8::new(ServerReadOnly::Nobody as u8),
+            sessions: Mutex::new(BTreeMap::new()),
+            places_taken: AtomicUsize::new(0),
+            next_session_id: AtomicU64::new(1),
+            max_used_connections: AtomicU64::new(0),
+            aborted_connects: AtomicU64::new(0),
+            aborted_clients: AtomicU64::new(0),
+            prepared_statements: AtomicU64::new(0),
+            timer: StatementTimer::default(),
+            plans: SharedPlans::default(),
+            handler_total: SessionCounters::default(),
+            command_total: CommandCounters::default(),
+            rewrite_rules,
+            resource_groups: ActiveGroups::default(),
+            digests: DigestCache::default(),
+            costs: Mutex::default(),
+            maintenance: Mutex::default(),
+            shutting_down: AtomicBool::new(false),
+            shutdown_request: OnceLock::new(),
+            closed: AtomicBool::new(false),
+        });
+        engine.reload_costs()?;
+        Ok(engine)
+    }
+
+    fn global_variables(
+        path: &Path,
+        options: &EngineOptions,
+        memory: MemorySplit,
+        storage: &Storage,
+    ) -> Variables {
+        let mut globals = Variables::default();
+        let integer = |number: usize| VariableValue::Integer(number as i128);
+        let text = |text: String| VariableValue::Text(text);
+        let packet_bytes =
+            (options.memory_bytes / PACKET_SHARE).clamp(MIN_PACKET_BYTES, MAX_PACKET_BYTES);
+        globals.set_internally("max_allowed_packet", integer(packet_bytes));
+        globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
+        variables::show_storage_options(&mut globals, storage.options());
+        globals.set_internally("max_connections", integer(options.max_connections));
+        globals.set_internally(
+            "require_secure_transport",
+            VariableValue::Bool(options.require_secure_transport),
+        );
+        globals.set_internally("port", integer(usize::from(options.port)));
+        globals.set_internally("datadir", text(path.display().to_string()));
+        let secure_file_priv = options
+            .secure_file_priv
+            .as_ref()
+            .map_or("NULL".to_string(), |path| path.display().to_string());
+        globals.set_internally("secure_file_priv", text(secure_file_priv));
+        if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+            globals.set_internally("hostname", text(name.trim().to_string()));
+        }
+        globals
+    }
+
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    pub fn memory(&self) -> MemorySplit {
+        self.memory
+    }
+
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub fn runtime(&self) -> &Arc<QueryRuntime> {
+        &self.runtime
+    }
+
+    /// Threads that vectorised plans and bulk loads run on.
+    pub fn worker_threads(&self) -> usize {
+        self.runtime.options().threads
+    }
+
+    fn lock_sessions(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<SessionHandle>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a session. Error 1040 when `max_connections` are open, 1203 and 1226 when the account has its share of
+    /// them, 1053 when the engine is closing, 1049 when there is no such database.
+    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        let account = info.account.clone();
+        let session = self.session_without_place(info)?;
+        self.give_place(&session.handle, account.as_ref())?;
+        Ok(session)
+    }
+
+    /// Starts the session of a client that has not said yet who it is. It gets a place of `max_connections` when it
+    /// [has](Session::change_user). Error 1040 when too many are about to say it.
+    pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
+        self.session_without_place(SessionInfo {
+            user: "unauthenticated user".into(),
+            host: host.into(),
+            account: Some(AccountName::new("", "")),
+            ..SessionInfo::default()
+        })
+    }
+
+    fn session_without_place(self: &Arc<Self>, info: SessionInfo) -> Result<Session> {
+        if self.is_shutting_down() {
+            return Err(SqlError::server_shutdown());
+        }
+        let limit = self.max_clients();
+        let id = self.next_session_id.fetch_add(1, Ordering::Relaxed);
+        let handle = Arc::new(SessionHandle::new(id, &info.user, &info.host));
+        // A handle may outlive the engine.
+        let storage = Arc::downgrade(&self.storage);
+        handle.on_cancel(Box::new(move || {
+            if let Some(storage) = storage.upgrade() {
+                storage.rouse_lock_waiters();
+            }
+        }));
+        {
+            let mut sessions = self.lock_sessions();
+            if sessions.len() >= limit {
+                return Err(SqlError::too_many_connections());
+            }
+            sessions.insert(id, Arc::clone(&handle));
+            self.max_used_connections
+                .fetch_max(sessions.len() as u64, Ordering::Relaxed);
+        }
+        // From here on dropping the session takes it out of the list again.
+        let mut session = Session::new(Arc::clone(self), handle, info)?;
+        session.read_rewrite_rules_once();
+        Ok(session)
+    }
+
+    /// Gives a session a place of `max_connections`, as a connection of its account; it may have had one of another.
+    ///
+    /// # Errors
+    /// 1040 if there is none left; whoever may end connections gets one more. 1203 and 1226 if the account has its
+    /// share.
+    pub(crate) fn give_place(
+        &self,
+        handle: &SessionHandle,
+        account: Option<&AccountName>,
+    ) -> Result<()> {
+        let accounts = self.catalog.accounts();
+        let account = account.map(|name| (name, accounts.get(name)));
+        let is_administrator = account.is_none_or(|(_, found)| {
+            let to_mend = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+            found.is_some_and(|found| found.global.intersects(to_mend))
+        });
+        let globals = self.globals();
+        let places = self.max_connections() + usize::from(is_administrator);
+        let sessions = self.lock_sessions();
+        let taken = self.places_taken.load(Ordering::Relaxed) - usize::from(handle.has_place());
+        if taken >= places {
+            return Err(SqlError::too_many_connections());
+        }
+        if let Some((name, found)) = account {
+            let own_limit = found.map_or(0, |found| found.max_user_connections as usize);
+            let limit = match own_limit {
+                // It is there to leave room for administrators.
+                0 if is_administrator => 0,
+                0 => globals.max_user_connections(),
+                own => own,
+            };
+            let others = || {
+                let all = sessions.values().filter(|other| other.is_of(name));
+                all.filter(|other| other.id() != handle.id()).count()
+            };
+            if limit > 0 && others() >= limit {
+                return Err(match own_limit {
+                    0 => SqlError::too_many_user_connections(&name.user),
+                    _ => SqlError::user_limit_reached(&name.user, "max_user_connections", limit),
+                });
+            }
+        }
+        if handle.take_place(account.map(|(name, _)| name)) {
+            self.places_taken.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// The connections of an account stay its own when it gets another name.
+    pub(crate) fn rename_connections(&self, old: &AccountName, new: &AccountName) {
+        for handle in self.lock_sessions().values() {
+            handle.rename_account(old, new);
+        }
+    }
+
+    /// Clients that may be connected at the same time, with those who have not said yet who they are.
+    pub fn max_clients(&self) -> usize {
+        self.max_connections().saturating_add(LOGINS)
+    }
+
+    /// How long a client may take to say who it is (`connect_timeout`).
+    pub fn connect_timeout(&self) -> Duration {
+        self.globals().connect_timeout()
+    }
+
+    /// Clients that may be connected at the same time, as `max_connections` says now.
+    pub fn max_connections(&self) -> usize {
+        match self.globals().get("max_connections") {
+            Ok(VariableValue::Integer(limit)) => usize::try_from(*limit).unwrap_or(usize::MAX),
+            _ => self.options.max_connections,
+        }
+    }
+
+    pub(crate) fn end_session(&self, handle: &SessionHandle) {
+        handle.counters.fold_into(&self.handler_total);
+        handle.commands.fold_into(&self.command_total);
+        let mut sessions = self.lock_sessions();
+        sessions.remove(&handle.id());
+        if handle.has_place() {
+            self.places_taken.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The open sessions, by ascending id.
+    pub fn sessions(&self) -> Vec<Arc<SessionHandle>> {
+        self.lock_sessions().values().cloned().collect()
+    }
+
+    /// Ends the statement that a session runs, and with `connection` the session too. Error 1094 for an unknown id.
+    pub fn kill(&self, id: u64, connection: bool) -> Result<()> {
+        let handle = self.session_handle(id)?;
+        if connection {
+            handle.kill();
+        } else {
+            handle.cancel();
+        }
+        Ok(())
+    }
+
+    /// What others may know of a session. Error 1094 for an unknown id.
+    pub(crate) fn session_handle(&self, id: u64) -> Result<Arc<SessionHandle>> {
+        let sessions = self.lock_sessions();
+        let handle = sessions.get(&id).cloned();
+        handle.ok_or_else(|| SqlError::no_such_thread(id))
+    }
+
+    /// Counts a client that was not let in (`Aborted_connects`).
+    pub fn count_aborted_connect(&self) {
+        self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a client that was let in and ended without saying so (`Aborted_clients`).
+    pub fn count_aborted_client(&self) {
+        self.aborted_clients.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// `require_secure_transport`
+    pub fn requires_secure_transport(&self) -> bool {
+        let globals = self.globals();
+        matches!(
+            globals.get("require_secure_transport"),
+            Ok(VariableValue::Bool(true))
+        )
+    }
+
+    /// Tells clients whether they may use TLS.
+    pub fn show_tls(&self, is_offered: bool) {
+        let text = if is_offered { "YES" } else { "DISABLED" };
+        self.change_globals(|globals| {
+            for name in ["have_ssl", "have_openssl"] {
+                globals.set_internally(name, VariableValue::Text(text.to_string()));
+            }
+        });
+    }
+
+    /// A copy of the global variables.
+    pub fn globals(&self) -> Variables {
+        self.globals
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the global variables under their lock.
+    pub(crate) fn change_globals<T>(&self, change: impl FnOnce(&mut Variables) -> T) -> T {
+        let mut globals = self.globals.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut globals);
+        // Under the lock, so that the last change is the last word.
+        let read_only = globals.server_read_only() as u8;
+        self.read_only.store(read_only, Ordering::Relaxed);
+        changed
+    }
+
+    /// Who may not change anything. Every statement that does asks.
+    pub(crate) fn read_only(&self) -> ServerReadOnly {
+        let read_only = self.read_only.load(Ordering::Relaxed);
+        let all = [ServerReadOnly::WithoutPrivilege, ServerReadOnly::All];
+        let found = all.into_iter().find(|kind| *kind as u8 == read_only);
+        found.unwrap_or_default()
+    }
+
+    /// FLUSH STATUS: the session's counts go to the global ones.
+    pub(crate) fn flush_status(&self, handle: &SessionHandle) {
+        handle.counters.fold_into(&self.handler_total);
+        handle.commands.fold_into(&self.command_total);
+    }
+
+    /// Sums over all sessions that are and were.
+    pub(crate) fn global_counters(&self) -> (SessionCounters, CommandCounters) {
+        let (handler, commands) = (SessionCounters::default(), CommandCounters::default());
+        self.handler_total.add_to(&handler);
+        self.command_total.add_to(&commands);
+        for session in self.sessions() {
+            session.counters.add_to(&handler);
+            session.commands.add_to(&commands);
+        }
+        (handler, commands)
+    }
+
+    pub(crate) fn gauges(&self) -> ServerGauges {
+        let sessions = self.sessions();
+        let running = sessions
+            .iter()
+            .filter(|session| session.activity().command != "Sleep")
+            .count();
+        let open_tables = self
+            .catalog
+            .databases()
+            .iter()
+            .map(|name| self.catalog.tables(name).map_or(0, |tables| tables.len()))
+            .sum::<usize>();
+        let transactions = self.storage().transaction_counters();
+        ServerGauges {
+            version_bytes: transactions.version_bytes,
+            version_bytes_limit: transactions.version_bytes_limit,
+            leaves_with_versions: transactions.leaves_with_versions,
+            spilled_bytes: transactions.spilled_bytes,
+            spill_written_bytes: transactions.spill_written_bytes,
+            spill_read_bytes: transactions.spill_read_bytes,
+            temp_file_bytes: self.storage().temp_space().used_bytes(),
+            row_locks: transactions.row_locks,
+            archive_waiting_bytes: self
+                .storage()
+                .archive_progress()
+                .map_or(0, |progress| progress.waiting_bytes),
+            statement_cache: self.plans.gauges(),
+            log: self.storage().log_counters(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            connections: self.next_session_id.load(Ordering::Relaxed) - 1,
+            threads_connected: sessions.len() as u64,
+            threads_running: running as u64,
+            max_used_connections: self.max_used_connections.load(Ordering::Relaxed),
+            aborted_connects: self.aborted_connects.load(Ordering::Relaxed),
+            aborted_clients: self.aborted_clients.load(Ordering::Relaxed),
+            prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
+            open_tables: open_tables as u64,
+            query_memory_bytes: self.runtime.reserved_bytes() as u64,
+        }
+    }
+
+    pub(crate) fn set_maintenance(&self, maintenance: Maintenance) {
+        let earlier = self.lock_maintenance().replace(maintenance);
+        if let Some(earlier) = earlier {
+            earlier.end();
+        }
+    }
+
+    fn lock_maintenance(&self) -> MutexGuard<'_, Option<Maintenance>> {
+        self.maintenance
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What SHUTDOWN calls: it is to make the program close the engine, and must not wait for that. The first one
+    /// stays.
+    pub fn on_shutdown_request(&self, request: impl Fn() + Send + Sync + 'static) {
+        let _ = self.shutdown_request.set(Box::new(request));
+    }
+
+    /// Error 1235 if the program around the engine takes no such requests.
+    pub(crate) fn request_shutdown(&self) -> Result<()> {
+        let request = self.shutdown_request.get().ok_or_else(|| {
+            SqlError::not_supported_yet(
+                "SHUTDOWN inside a program, which closes the database itself",
+            )
+        })?;
+        request();
+        Ok(())
+    }
+
+    /// No new sessions and no new statements from now on (error 1053); running statements go on.
+    pub fn begin_shutdown(&self) {
+        self.shutting_down.store(true, Ordering::Release);
+    }
+
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::Acquire)
+    }
+
+    /// The line that COM_STATISTICS answers.
+    pub fn statistics_line(&self) -> String {
+        let gauges = self.gauges();
+        let (_, commands) = self.global_counters();
+        let questions = commands.get(Command::Questions);
+        let slow = commands.get(Command::SlowQueries);
+        let per_second = questions as f64 / gauges.uptime_seconds.max(1) as f64;
+        format!(
+            "Uptime: {}  Threads: {}  Questions: {questions}  Slow queries: {slow}  Opens: {}  Flush tables: 0  \
+             Open tables: {}  Queries per second avg: {per_second:.3}",
+            gauges.uptime_seconds, gauges.threads_connected, gauges.open_tables, gauges.open_tables
+        )
+    }
+
+    /// Ends all sessions and closes the storage; reopening finds everything that statements acknowledged. Closing
+    /// twice is closing once.
+    pub fn close(&self) -> Result<()> {
+        self.begin_shutdown();
+        for session in self.sessions() {
+            session.kill();
+        }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let maintenance = self.lock_maintenance().take();
+        if let Some(maintenance) = maintenance {
+            maintenance.end();
+        }
+        // The storage is closed whatever becomes of the counters.
+        let saved = self.catalog.save_auto_increments();
+        self.storage.close()?;
+        Ok(saved?)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the storage did not close cleanly");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(memory_mib: usize, pool_mib: Option<usize>) -> Result<(usize, usize)> {
+        let options = EngineOptions {
+            memory_bytes: memory_mib << 20,
+            pool_bytes: pool_mib.map(|pool| pool << 20),
+            ..EngineOptions::default()
+        };
+        options
+            .memory_split()
+            .map(|split| (split.pool_bytes >> 20, split.query_bytes >> 20))
+    }
+
+    #[test]
+    fn memory_is_split_between_pool_and_queries() {
+        assert_eq!(split(512, None), Ok((256, 128)));
+        assert_eq!(split(512, Some(384)), Ok((384, 64)));
+        assert_eq!(split(64, Some(2)), Ok((2, 31)));
+    }
+
+    #[test]
+    fn a_pool_that_leaves_nothing_is_refused() {
+        assert_eq!(split(64, Some(63)).map_err(|error| error.code), Err(1041));
+        assert_eq!(split(4, None).map_err(|error| error.code), Err(1041));
+    }
+}

@@ -1,0 +1,79 @@
+//! What a SELECT of SERIALIZABLE reads stays as it is until its transaction ends, and little else does.
+//!
+//! Scans say before they run what they are going to search, and that is locked first. A keyed join learns its keys from
+//! its outer rows. So a query that has one goes as a locking read does: it reads through a snapshot, its rows wait in
+//! memory, and what its joins have looked into is locked then, rows and gaps. If something has come in between, the
+//! query begins again with a newer snapshot; the locks stay, so that it gets ahead.
+//!
+//! ```text
+//!   view -> plan -> lock what the scans search -> run; rows wait -> lock what was looked up -> send
+//!     ^                      |                                               |
+//!     '----------------------+---- something there is not what the view shows'
+//! ```
+//!
+//! A plan without keyed joins streams its rows once its scans are locked. A query whose rows are too many to wait, or
+//! that others keep from coming to an end, locks all that it could read before it runs, whole indexes for its joins
+//! ([`Session::lock_all_it_reads`]).
+
+use sqlparser::ast;
+
+use crate::error::Result;
+use crate::isolation::locking_read::{LockedResult, lock_wait};
+use crate::isolation::statement_locks::{Lookups, searches_of};
+use crate::query::read_plan::Purpose;
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+
+/// Most bytes of rows that wait.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+
+/// How often a query begins again before it locks all that it could read.
+const MAX_ATTEMPTS: usize = 8;
+
+/// A query that has locked what it reads, if it has to.
+pub(crate) enum KeptRead {
+    /// Its rows.
+    Result(LockedResult),
+    /// It is still to be run.
+    Planned(PlannedQuery),
+}
+
+impl Session {
+    /// Plans a query that shows rows. In SERIALIZABLE it locks what it reads, and may have to run for that.
+    /// `rows_are_locked`: those that it asks locks for.
+    pub(crate) fn plan_and_keep(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        rows_are_locked: bool,
+    ) -> Result<KeptRead> {
+        let wait = self.row_lock_wait(lock_wait(query));
+        for _ in 0..MAX_ATTEMPTS {
+            let purpose = Purpose::Kept { rows_are_locked };
+            let planned = self.plan(query, text, None, purpose, None)?;
+            let Some(view) = planned.to_lock.clone() else {
+                return Ok(KeptRead::Planned(planned));
+            };
+            let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
+            if !self.lock_known_searches(&view, &mut searches, wait)? {
+                continue;
+            }
+            if searches.is_empty() {
+                return Ok(KeptRead::Planned(planned));
+            }
+            self.last_query_cost = planned.physical.cost_us;
+            let Some(result) = self.collect_result_within(planned, MAX_WAITING_BYTES)? else {
+                break;
+            };
+            if self.lock_what_was_searched(&view, searches, wait)? {
+                return Ok(KeptRead::Result(result));
+            }
+        }
+        let purpose = match rows_are_locked {
+            true => Purpose::Locked,
+            false => Purpose::Read,
+        };
+        let planned = self.plan(query, text, None, purpose, None)?;
+        Ok(KeptRead::Planned(planned))
+    }
+}

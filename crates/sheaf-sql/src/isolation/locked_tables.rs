@@ -1,0 +1,536 @@
+//! LOCK TABLES, FLUSH TABLES WITH READ LOCK and UNLOCK TABLES.
+//!
+//! ```text
+//!   LOCK TABLES t READ          others may read t; who writes it waits
+//!   LOCK TABLES t WRITE         others wait for t
+//!   FLUSH TABLES WITH READ LOCK others may read; statements that change something, and commits, wait
+//! ```
+//!
+//! The locks are those of the tables ([`SessionLock`]) and that of the catalog ([`GlobalReadLocked`]). A session that
+//! has locked tables may use no others, and those under the names only that it has locked them by, each once in a
+//! statement: MySQL opens a table for each, and statements that do it otherwise fail there. `information_schema` and
+//! `mysql.user` need no lock. FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK
+//! TABLES ... READ, which ANALYZE passes by.
+//!
+//! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no
+//! statement may name them. A session that waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
+//!
+//! Statements of such a session take the long way: direct plans name no aliases. A statement that changes something has
+//! a [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for, and a session that
+//! has locked a table for WRITE has one until it unlocks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query, walk_tables};
+use sheaf_table::global_read_lock::CommitTicket;
+use sheaf_table::{QualifiedName, SessionLock, SessionLockMode, Table};
+use sqlparser::ast;
+
+use crate::accounts::is_account_table;
+use crate::catalog_views::information_schema::is_virtual_database;
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::NextTransaction;
+use crate::parser::change::name_of;
+use crate::parser::statement::{LockedTable, TableChange, TableName};
+use crate::query::result::ResultSink;
+use crate::query::run::WaitsFor;
+use crate::session::Session;
+use crate::statement::properties::UnderLockTables;
+
+/// The tables that a session has locked.
+pub(crate) struct LockedTables {
+    /// As it names them.
+    names: Vec<LockedName>,
+    /// The locks, also of tables that it may not name.
+    locks: BTreeMap<QualifiedName, SessionLock>,
+}
+
+struct LockedName {
+    table: QualifiedName,
+    alias: String,
+    mode: SessionLockMode,
+}
+
+impl LockedTables {
+    fn is_locked(&self, database: &str, table: &str) -> bool {
+        let mut names = self.locks.keys();
+        names.any(|(known, name)| known == database && name == table)
+    }
+
+    /// The mode that a table is locked in under any name; WRITE, if there is a choice.
+    fn mode_of(&self, table: &QualifiedName) -> Option<SessionLockMode> {
+        let names = self.names.iter().filter(|known| known.table == *table);
+        names.map(|known| known.mode).max()
+    }
+}
+
+/// LOCK TABLES and UNLOCK TABLES.
+impl Session {
+    pub(crate) fn lock_tables_by_name(
+        &mut self,
+        tables: &[LockedTable],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.unlock_tables();
+        let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
+        let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
+        let mut written = Vec::new();
+        for LockedTable { name, alias, write } in tables {
+            let table = self.resolve(name)?;
+            let alias = alias.clone().unwrap_or_else(|| table.1.clone());
+            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
+            if names.iter().any(is_same) {
+                return Err(SqlError::non_unique_table(&alias));
+            }
+            let mode = match write {
+                true => SessionLockMode::Write,
+                false => SessionLockMode::Read,
+            };
+            if !needs_no_lock(&table.0, &table.1) {
+                let found = self.engine.catalog().table(&table.0, &table.1)?;
+                if *write {
+                    written.push(found);
+                }
+                let wanted = wanted.entry(table.clone()).or_insert(mode);
+                *wanted = mode.max(*wanted);
+            }
+            names.push(LockedName { table, alias, mode });
+        }
+        if !written.is_empty() {
+            self.check_no_read_lock()?;
+            self.begin_change()?;
+            if self.variables.foreign_key_checks() {
+                for (table, mode) in self.engine.catalog().locks_to_change(&written) {
+                    let wanted = wanted.entry(table).or_insert(mode);
+                    *wanted = mode.max(*wanted);
+                }
+            }
+        }
+        let limit = match self.global_read_lock {
+            // Who holds a table may be waiting to commit, until this session unlocks.
+            Some(_) => self.variables.innodb_lock_wait_timeout_seconds(),
+            None => self.variables.lock_wait_timeout_seconds(),
+        };
+        let limit = Duration::from_secs(limit);
+        let catalog = self.engine.catalog();
+        let announced = catalog.announce_for_session(&wanted)?;
+        let locks = self.wait_within(
+            || limit,
+            WaitsFor::Table,
+            false,
+            |request| catalog.lock_for_session(&wanted, request),
+        )?;
+        drop(announced);
+        self.locked_tables = Some(Box::new(LockedTables { names, locks }));
+        if !written.is_empty() {
+            self.locks_ticket = self.change_ticket.take();
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Gives back what LOCK TABLES has locked.
+    pub(crate) fn unlock_tables(&mut self) {
+        self.locked_tables = None;
+        if let Some(ticket) = self.locks_ticket.take() {
+            self.engine.catalog().global_read_lock().end_change(ticket);
+        }
+    }
+
+    /// Gives back all locks that last longer than a transaction.
+    pub(crate) fn unlock_everything(&mut self) {
+        self.end_change();
+        self.unlock_tables();
+        self.global_read_lock = None;
+    }
+
+    /// UNLOCK TABLES: it commits if tables were locked, but not after FLUSH TABLES WITH READ LOCK.
+    pub(crate) fn unlock(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        if self.locked_tables.is_some() {
+            self.commit_open()?;
+            self.next_transaction = NextTransaction::default();
+        }
+        self.unlock_everything();
+        self.ok(sink, 0, String::new())
+    }
+
+    /// FLUSH TABLES [...] WITH READ LOCK. Error 1192 while tables are locked.
+    pub(crate) fn flush_with_read_lock(
+        &mut self,
+        tables: &[TableName],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.locked_tables.is_some() {
+            return Err(SqlError::locked_tables_are_active());
+        }
+        if !tables.is_empty() {
+            let read = |name: &TableName| LockedTable {
+                name: name.clone(),
+                alias: None,
+                write: false,
+            };
+            let tables: Vec<LockedTable> = tables.iter().map(read).collect();
+            return self.lock_tables_by_name(&tables, sink);
+        }
+        if self.global_read_lock.is_none() {
+            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+            let global = self.engine.catalog().global_read_lock();
+            let announced = global.announce();
+            let locked = self.wait_within(
+                || limit,
+                WaitsFor::GlobalReadLock,
+                false,
+                |request| global.lock(request),
+            )?;
+            drop(announced);
+            self.global_read_lock = Some(locked);
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Tables that were renamed, one after the other, stay locked by their new names.
+    pub(crate) fn rename_locked(&mut self, renames: &[(QualifiedName, QualifiedName)]) {
+        let Some(locked) = &mut self.locked_tables else {
+            return;
+        };
+        for (from, to) in renames {
+            for known in locked.names.iter_mut().filter(|known| known.table == *from) {
+                if known.alias == from.1 {
+                    known.alias.clone_from(&to.1);
+                }
+                known.table.clone_from(to);
+            }
+            if let Some(lock) = locked.locks.remove(from) {
+                locked.locks.insert(to.clone(), lock);
+            }
+        }
+    }
+
+    /// Tables that were dropped are not locked any more.
+    pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName]) {
+        if let Some(locked) = &mut self.locked_tables {
+            locked.names.retain(|known| !dropped.contains(&known.table));
+            locked.locks.retain(|table, _| !dropped.contains(table));
+        }
+    }
+}
+
+/// What keeps the global read lock out, and what it keeps out.
+impl Session {
+    /// Error 1223 if the session itself keeps everything from changing.
+    pub(crate) fn check_no_read_lock(&self) -> Result<()> {
+        match &self.global_read_lock {
+            Some(_) => Err(SqlError::conflicting_read_lock()),
+            None => Ok(()),
+        }
+    }
+
+    /// The running statement is going to change something: waits while some session has the global read lock.
+    pub(crate) fn begin_change(&mut self) -> Result<()> {
+        if self.change_ticket.is_some() || self.locks_ticket.is_some() {
+            return Ok(());
+        }
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        let global = self.engine.catalog().global_read_lock();
+        let is_first = self.holds_no_table();
+        let ticket = self.wait_within(limit, WaitsFor::GlobalReadLock, is_first, |request| {
+            global.begin_change(request)
+        })?;
+        self.change_ticket = Some(ticket);
+        Ok(())
+    }
+
+    /// The statement is over.
+    pub(crate) fn end_change(&mut self) {
+        if let Some(ticket) = self.change_ticket.take() {
+            self.engine.catalog().global_read_lock().end_change(ticket);
+        }
+    }
+
+    /// Changes are about to be committed.
+    pub(crate) fn begin_commit(&self) -> Result<CommitTicket> {
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        let global = self.engine.catalog().global_read_lock();
+        self.wait_within(limit, WaitsFor::CommitLock, true, |request| {
+            global.begin_commit(request)
+        })
+    }
+}
+
+/// What statements may use while tables are locked.
+impl Session {
+    /// Errors 1100 for a table that a statement names and the session has not locked by this name, 1099 for one to
+    /// change that it has locked for READ, 1192 for what cannot be done while tables are locked.
+    pub(crate) fn check_locked_tables(&self, used: UnderLockTables<'_>) -> Result<()> {
+        let Some(locked) = &self.locked_tables else {
+            return Ok(());
+        };
+        let mut named = NamedTables::default();
+        match used {
+            UnderLockTables::Free => return Ok(()),
+            UnderLockTables::Refused => return Err(SqlError::locked_tables_are_active()),
+            UnderLockTables::Query(query) => named.read_query(query),
+            UnderLockTables::Insert(insert) => {
+                if let ast::TableObject::TableName(name) = &insert.table {
+                    named.change(name_of(name)?);
+                }
+                match &insert.source {
+                    // Long lists of rows, which read no tables; if one does, it is found as it is opened.
+                    Some(source) if matches!(*source.body, ast::SetExpr::Values(_)) => {}
+                    Some(source) => named.read_query(source),
+                    None => {}
+                }
+            }
+            UnderLockTables::Update(update) => {
+                // Which of them it changes is known when its columns are.
+                named.read_tables(&update.tables);
+                let values = update.assignments.iter().map(|a| &a.value);
+                values.for_each(|value| named.read_expression(value));
+                update
+                    .selection
+                    .iter()
+                    .for_each(|e| named.read_expression(e));
+            }
+            UnderLockTables::Delete(delete) => {
+                named.read_tables(&delete.tables);
+                delete
+                    .selection
+                    .iter()
+                    .for_each(|e| named.read_expression(e));
+            }
+            UnderLockTables::Expressions(expressions) => {
+                expressions.iter().for_each(|e| named.read_expression(e));
+            }
+            UnderLockTables::LoadData(load) => named.change(load.table.clone()),
+            UnderLockTables::Read(names) => {
+                for name in names {
+                    named.read(name.clone());
+                }
+            }
+            UnderLockTables::Create(create) => {
+                self.check_locked_for_write(locked, &create.name)?;
+                return match create.if_not_exists {
+                    true => Ok(()),
+                    // It is there, or it would not be locked.
+                    false => Err(SqlError::table_exists(&create.name.table)),
+                };
+            }
+            UnderLockTables::Define(names) => {
+                let mut names = names.iter();
+                return names.try_for_each(|name| self.check_locked_for_write(locked, name));
+            }
+            UnderLockTables::Alter(name, changes) => {
+                return self.check_locked_to_alter(locked, name, changes);
+            }
+            UnderLockTables::Rename(pairs) => return self.check_locked_to_rename(locked, pairs),
+        }
+        let mut used = BTreeSet::new();
+        for NamedTable { name, alias, write } in named.found {
+            let (database, table) = self.resolve(&name)?;
+            if needs_no_lock(&database, &table) {
+                continue;
+            }
+            let is_meant = |known: &LockedName| {
+                known.alias == alias && known.table.0 == database && known.table.1 == table
+            };
+            match locked.names.iter().position(is_meant) {
+                Some(position) if used.insert(position) => {
+                    if write && locked.names[position].mode == SessionLockMode::Read {
+                        return Err(SqlError::table_locked_for_read(&alias));
+                    }
+                }
+                _ => return Err(SqlError::table_not_locked(&alias)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
+    fn check_locked_for_write(&self, locked: &LockedTables, name: &TableName) -> Result<()> {
+        let table = self.resolve(name)?;
+        match locked.mode_of(&table) {
+            Some(SessionLockMode::Write) => Ok(()),
+            Some(SessionLockMode::Read) => Err(SqlError::table_locked_for_read(&table.1)),
+            None => Err(SqlError::table_not_locked(&table.1)),
+        }
+    }
+
+    fn check_locked_to_alter(
+        &self,
+        locked: &LockedTables,
+        name: &TableName,
+        changes: &[TableChange],
+    ) -> Result<()> {
+        self.check_locked_for_write(locked, name)?;
+        let (own_database, _) = self.resolve(name)?;
+        for change in changes {
+            if let TableChange::AddForeignKey(key) = change {
+                let parent = &key.table;
+                let database = parent.database.as_ref().unwrap_or(&own_database);
+                if !locked.is_locked(database, &parent.table) {
+                    return Err(SqlError::table_not_locked(&parent.table));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_locked_to_rename(
+        &self,
+        locked: &LockedTables,
+        pairs: &[(TableName, TableName)],
+    ) -> Result<()> {
+        // Names that the statement gives itself.
+        let mut given = Vec::with_capacity(pairs.len());
+        for (old, new) in pairs {
+            if !given.contains(&self.resolve(old)?) {
+                self.check_locked_for_write(locked, old)?;
+            }
+            given.push(self.resolve(new)?);
+        }
+        Ok(())
+    }
+
+    /// Error 1099 for a table to change that the session has locked for READ under this name.
+    pub(crate) fn check_locked_to_change(&self, table: &Table, alias: &str) -> Result<()> {
+        let Some(locked) = &self.locked_tables else {
+            return Ok(());
+        };
+        let definition = &table.definition;
+        let is_read = locked.names.iter().any(|known| {
+            known.mode == SessionLockMode::Read
+                && known.alias == alias
+                && known.table.0 == definition.database
+                && known.table.1 == definition.name
+        });
+        match is_read {
+            true => Err(SqlError::table_locked_for_read(alias)),
+            false => Ok(()),
+        }
+    }
+
+    /// Error 1100 for a table that the session has not locked under any name, if it has locked some.
+    pub(crate) fn check_is_locked(&self, table: &Table) -> Result<()> {
+        let definition = &table.definition;
+        match &self.locked_tables {
+            Some(locked) if !locked.is_locked(&definition.database, &definition.name) => {
+                Err(SqlError::table_not_locked(&definition.name))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a table is none of those that are locked.
+fn needs_no_lock(database: &str, table: &str) -> bool {
+    is_virtual_database(database) || is_account_table(database, table)
+}
+
+/// A table as a statement names it.
+struct NamedTable {
+    name: TableName,
+    alias: String,
+    write: bool,
+}
+
+/// The tables that a statement names, in its subqueries, too.
+#[derive(Default)]
+struct NamedTables {
+    found: Vec<NamedTable>,
+    queries: Vec<QueryNames>,
+}
+
+/// What a query that is being walked through says about the names in it.
+struct QueryNames {
+    /// WITH defines them.
+    defined: Vec<String>,
+    /// FOR UPDATE is about these; `None`: about all.
+    updated: Vec<Option<String>>,
+}
+
+impl NamedTables {
+    fn read(&mut self, name: TableName) {
+        let alias = name.table.clone();
+        let write = false;
+        self.found.push(NamedTable { name, alias, write });
+    }
+
+    fn change(&mut self, name: TableName) {
+        let alias = name.table.clone();
+        let write = true;
+        self.found.push(NamedTable { name, alias, write });
+    }
+
+    fn read_query(&mut self, query: &ast::Query) {
+        walk_query(&mut query.clone(), self);
+    }
+
+    fn read_tables(&mut self, tables: &[ast::TableWithJoins]) {
+        walk_tables(&mut tables.to_vec(), self);
+    }
+
+    fn read_expression(&mut self, expression: &ast::Expr) {
+        walk_expression(&mut expression.clone(), self);
+    }
+}
+
+impl ExpressionVisitor for NamedTables {
+    fn enter_query(&mut self, query: &ast::Query) {
+        let defined = query.with.iter().flat_map(|with| &with.cte_tables);
+        let updated = query
+            .locks
+            .iter()
+            .filter(|lock| lock.lock_type == ast::LockType::Update);
+        self.queries.push(QueryNames {
+            defined: defined.map(|cte| cte.alias.name.value.clone()).collect(),
+            updated: updated
+                .map(|lock| {
+                    let last = lock.of.as_ref()?.0.last()?;
+                    last.as_ident().map(|name| name.value.clone())
+                })
+                .collect(),
+        });
+    }
+
+    fn leave_query(&mut self) {
+        self.queries.pop();
+    }
+
+    fn enter_table(&mut self, table: &ast::TableFactor) {
+        let ast::TableFactor::Table {
+            name, alias, args, ..
+        } = table
+        else {
+            return;
+        };
+        let Ok(name) = name_of(name) else {
+            return;
+        };
+        let is_defined = |query: &QueryNames| {
+            let mut names = query.defined.iter();
+            names.any(|defined| defined.eq_ignore_ascii_case(&name.table))
+        };
+        let is_bare = name.database.is_none();
+        if args.is_some()
+            || (is_bare && name.table.eq_ignore_ascii_case("dual"))
+            || (is_bare && self.queries.iter().any(is_defined))
+        {
+            return;
+        }
+        let alias = match alias {
+            Some(alias) => alias.name.value.clone(),
+            None => name.table.clone(),
+        };
+        let updated = self.queries.last().map(|query| query.updated.as_slice());
+        let write = updated.unwrap_or_default().iter().any(|of| match of {
+            Some(of) => *of == alias,
+            None => true,
+        });
+        self.found.push(NamedTable { name, alias, write });
+    }
+
+    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}

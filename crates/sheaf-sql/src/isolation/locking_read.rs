@@ -1,0 +1,695 @@
+//! SELECT … FOR UPDATE and FOR SHARE.
+//!
+//! A locking read of tables goes as UPDATE does: one query finds the rows' keys through a snapshot, they are locked one
+//! by one, and if one is not what the snapshot shows, the statement begins again with a newer one. Then the query
+//! itself is run through the same snapshot, which shows the rows as they are now.
+//!
+//! ```text
+//!   SELECT <keys> FROM … WHERE … [ORDER BY … LIMIT …]   -> lock -> lock what was searched
+//!                                                       -> SELECT … through the same view
+//! ```
+//!
+//! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has
+//! found is shown once it is locked.
+//!
+//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it
+//! searches: FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
+//!
+//! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if
+//! that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
+//! next jobs of a queue. It locks no gaps.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
+use sheaf_table::Table;
+use sqlparser::ast;
+
+use crate::change::change_query::{ChangeQuery, References, key_of};
+use crate::change::delete::add_items;
+use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::StatementTransaction;
+use crate::query::result::{ColumnMeta, ResultSink};
+use crate::query::rows::value_at;
+use crate::query::run::{MAX_REPLANS, PlannedQuery};
+use crate::session::Session;
+
+/// What a locking read has locked.
+pub(crate) enum LockedRead {
+    /// Rows that this view shows as they are. The query itself is still to be run.
+    Rows(ReadView),
+    /// What the query shows.
+    Result(LockedResult),
+}
+
+/// A result that waited until its rows were locked.
+pub(crate) struct LockedResult {
+    columns: Vec<ColumnMeta>,
+    batches: Vec<RecordBatch>,
+    _reservation: MemoryReservation,
+}
+
+/// A table whose rows a query locks.
+struct Target {
+    table: Arc<Table>,
+    mode: LockMode,
+}
+
+/// The parts of a query that say which rows of its tables it finds.
+struct LockedRows {
+    hints: Vec<ast::OptimizerHint>,
+    tables: Vec<ast::TableWithJoins>,
+    selection: Option<ast::Expr>,
+    order_by: Vec<ast::OrderByExpr>,
+    /// Rows of the result are rows of the tables.
+    is_plain: bool,
+}
+
+/// How a locking read treats rows that are locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locked {
+    WaitFor,
+    Fail,
+    Skip,
+}
+
+/// What a query says about rows that are locked.
+pub(crate) fn locked_rows(query: &ast::Query) -> Locked {
+    let nonblock = |lock: &ast::LockClause| lock.nonblock;
+    match query.locks.iter().find_map(nonblock) {
+        None => Locked::WaitFor,
+        Some(ast::NonBlock::Nowait) => Locked::Fail,
+        Some(ast::NonBlock::SkipLocked) => Locked::Skip,
+    }
+}
+
+/// How long a locking read waits, if it says so itself.
+pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
+    (locked_rows(query) != Locked::WaitFor).then_some(Duration::ZERO)
+}
+
+/// Whether a query that is not locked row by row says FOR UPDATE, for itself or a part of a union.
+fn is_for_update(body: &ast::SetExpr, locks: &[ast::LockClause]) -> bool {
+    let for_update = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Update;
+    locks.iter().any(for_update)
+        || match body {
+            ast::SetExpr::Query(query) => is_for_update(&query.body, &query.locks),
+            ast::SetExpr::SetOperation { left, right, .. } => {
+                is_for_update(left, &[]) || is_for_update(right, &[])
+            }
+            _ => false,
+        }
+}
+
+impl Session {
+    /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone.
+    pub(crate) fn read_lock_mode(
+        &self,
+        query: &ast::Query,
+    ) -> Result<impl Fn(&Arc<Table>) -> LockMode + use<>> {
+        let is_exclusive = rows_of(query).is_none() && is_for_update(&query.body, &query.locks);
+        let named = match query.body.as_ref() {
+            ast::SetExpr::Select(select)
+                if is_exclusive && query.locks.iter().all(|lock| lock.of.is_some()) =>
+            {
+                Some(targets_of(&self.references_of(&select.from)?, &query.locks).0)
+            }
+            _ => None,
+        };
+        Ok(move |table: &Arc<Table>| match &named {
+            _ if !is_exclusive => LockMode::Shared,
+            None => LockMode::Exclusive,
+            Some(targets) => {
+                let mut targets = targets.iter().filter(|t| Arc::ptr_eq(&t.table, table));
+                targets
+                    .next()
+                    .map_or(LockMode::Shared, |target| target.mode)
+            }
+        })
+    }
+
+    /// The tables whose rows a query locks, which stay as they are from now on, and the columns that name the rows.
+    fn open_targets(
+        &mut self,
+        from: &LockedRows,
+        locks: &[ast::LockClause],
+    ) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+        for _ in 0..MAX_REPLANS {
+            let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks);
+            let mut are_current = true;
+            for target in &targets {
+                let definition = &target.table.definition;
+                self.check_may_lock(&definition.database, &definition.name)?;
+                are_current &=
+                    target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
+            }
+            if !are_current {
+                continue;
+            }
+            for target in &targets {
+                self.keep_definition(&target.table)?;
+            }
+            return Ok((targets, keys));
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for
+    /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
+    /// done with the table, so that nobody waits for this session meanwhile. False: its definition has changed.
+    pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
+        self.check_no_read_lock()?;
+        self.begin_change()?;
+        let (_, writing) = self.kept_tables();
+        if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {
+            return Ok(true);
+        }
+        let is_first = self.holds_no_table();
+        let Some(guard) = self.relock_for_change_of_rows(table, &[], is_first)? else {
+            return Ok(false);
+        };
+        self.return_tables(vec![guard.into()]);
+        Ok(true)
+    }
+
+    /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not
+    /// of this kind.
+    pub(crate) fn lock_rows_of(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<Option<LockedRead>> {
+        if query.locks.is_empty() {
+            return Ok(None);
+        }
+        let Some(from) = rows_of(query) else {
+            return Ok(None);
+        };
+        let (targets, projection) = self.open_targets(&from, &query.locks)?;
+        if targets.is_empty() {
+            return Ok(None);
+        }
+        let shown = match from.limit_of(query) {
+            Some(limit) => from.shown_query(query, &targets, &projection, &Some(limit.clone()))?,
+            None => None,
+        };
+        let mut statement = self.begin_locks(lock_wait(query));
+        let outcome = match shown {
+            Some(shown) => self
+                .lock_what_is_shown(&mut statement, &targets, (&shown, text))
+                .map(LockedRead::Result),
+            None => {
+                let keys = ChangeQuery {
+                    hints: &from.hints,
+                    projection,
+                    from: &from.tables,
+                    selection: &from.selection,
+                    order_by: &[],
+                    limit: &None,
+                };
+                keys.build().and_then(|keys| {
+                    self.lock_until_stable(&mut statement, &targets, (&keys, text))
+                        .map(LockedRead::Rows)
+                })
+            }
+        };
+        self.end_changes(statement, outcome).map(Some)
+    }
+
+    /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The
+    /// result waits in memory.
+    fn lock_what_is_shown(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (query, text): (&ast::Query, &str),
+    ) -> Result<LockedResult> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        self.until_stable(statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let planned = session.plan_change(query, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut result = session.collect_result(planned)?;
+            let (mut last, mut number) = (None, 0_usize);
+            let mut is_stable = true;
+            for batch in &result.batches {
+                for row in 0..batch.num_rows() {
+                    session.check_cancel_at(number)?;
+                    number += 1;
+                    for (position, target) in targets.iter().enumerate() {
+                        let found = value_at(batch.column(position).as_ref(), row)?;
+                        if let Some(key) = key_of(&found)? {
+                            let row = statement.lock_row(&view, &target.table, key, target.mode)?;
+                            is_stable &= row.is_some();
+                        }
+                        if position == 0 {
+                            last = Some(found);
+                        }
+                    }
+                }
+            }
+            let last = match &last {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
+                result.leave_out(targets.len())?;
+                return Ok(Some(result));
+            }
+            Ok(None)
+        })
+    }
+
+    /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
+    fn check_cancel_at(&self, row: usize) -> Result<()> {
+        match (row as u64).is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            true => Ok(self.handle.cancel_flag().check()?),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a query to its end and keeps its result in query memory, error 1041 beyond.
+    fn collect_result(&mut self, planned: PlannedQuery) -> Result<LockedResult> {
+        let result = self.collect_result_within(planned, usize::MAX)?;
+        result.ok_or_else(|| {
+            SqlError::out_of_memory(
+                "a locking read with LIMIT holds its rows in memory; raise --memory",
+            )
+        })
+    }
+
+    /// Runs a query to its end and keeps its result in query memory. `None`: it takes more than there is, or than so
+    /// many bytes.
+    pub(crate) fn collect_result_within(
+        &mut self,
+        planned: PlannedQuery,
+        most_bytes: usize,
+    ) -> Result<Option<LockedResult>> {
+        let pool = &self.task_context().runtime_env().memory_pool;
+        let reservation = MemoryConsumer::new("rows to lock").register(pool);
+        let columns = planned.columns.clone();
+        let mut batches = Vec::new();
+        let mut has_room = true;
+        self.run_planned_until(planned, |batch| {
+            let grown = reservation.try_grow(batch.get_array_memory_size());
+            has_room = grown.is_ok() && reservation.size() <= most_bytes;
+            if !has_room {
+                return Ok(ControlFlow::Break(()));
+            }
+            batches.push(batch.clone());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(has_room.then_some(LockedResult {
+            columns,
+            batches,
+            _reservation: reservation,
+        }))
+    }
+
+    /// Sends a result whose rows are locked: the first `limit` of its rows.
+    pub(crate) fn send_locked(
+        &mut self,
+        result: &LockedResult,
+        limit: u64,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        sink.columns(&result.columns)?;
+        self.found_rows = 0;
+        for batch in &result.batches {
+            let room = usize::try_from(limit - self.found_rows).unwrap_or(usize::MAX);
+            let rows = room.min(batch.num_rows());
+            if rows == 0 {
+                continue;
+            }
+            self.found_rows += rows as u64;
+            sink.rows(&batch.slice(0, rows))?;
+        }
+        self.end_query(sink)
+    }
+
+    /// Finds rows and locks them, again and again until no other transaction comes between.
+    fn lock_until_stable(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (keys, text): (&ast::Query, &str),
+    ) -> Result<ReadView> {
+        let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
+        self.until_stable(statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let planned = session.plan_change(keys, text, view.clone())?;
+            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut rows = session.collect_rows(planned)?;
+            let (mut found, mut number) = (Vec::new(), 0_usize);
+            let mut is_stable = true;
+            while rows.next(&mut found)? {
+                session.check_cancel_at(number)?;
+                number += 1;
+                for (target, key) in targets.iter().zip(&found) {
+                    if let Some(key) = key_of(key)? {
+                        let row = statement.lock_row(&view, &target.table, key, target.mode)?;
+                        is_stable &= row.is_some();
+                    }
+                }
+            }
+            let last = match found.first() {
+                Some(key) => key_of(key)?,
+                None => None,
+            };
+            let is_stable =
+                is_stable && statement.lock_searches(&view, &mut searches, (number, last))?;
+            Ok(is_stable.then_some(view))
+        })
+    }
+
+    /// Runs a query with SKIP LOCKED.
+    pub(crate) fn query_skipping_locked(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let unsupported = || SqlError::not_supported_yet("SKIP LOCKED in a query of this form");
+        let from = rows_of(query)
+            .filter(|from| from.is_plain)
+            .ok_or_else(unsupported)?;
+        let (targets, projection) = self.open_targets(&from, &query.locks)?;
+        let keys_and_items = from
+            .shown_query(query, &targets, &projection, &None)?
+            .ok_or_else(unsupported)?;
+        let window = self.window_of(query, text)?;
+        let mut statement = self.begin_locks(lock_wait(query));
+        let outcome = self.send_unlocked(
+            &mut statement,
+            &targets,
+            (&keys_and_items, text),
+            window,
+            sink,
+        );
+        let rows = self.end_changes(statement, outcome)?;
+        self.found_rows = rows;
+        self.end_query(sink)
+    }
+
+    /// Sends the rows that it can lock, as many as the window says. Returns how many these were.
+    fn send_unlocked(
+        &mut self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        (query, text): (&ast::Query, &str),
+        mut window: Window,
+        sink: &mut dyn ResultSink,
+    ) -> Result<u64> {
+        let view = statement.changes().view_to_lock()?;
+        let planned = self.plan_change(query, text, view.clone())?;
+        sink.columns(&planned.columns[targets.len()..])?;
+        let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
+        let mut sent = 0;
+        self.run_planned_until(planned, |batch| {
+            let mut chosen = Vec::with_capacity(batch.num_rows());
+            for row in 0..batch.num_rows() {
+                let is_wanted =
+                    !window.is_over() && lock_or_skip(statement, &view, targets, batch, row)?;
+                chosen.push(is_wanted && window.takes());
+            }
+            let chosen = BooleanArray::from(chosen);
+            let batch = filter_record_batch(&batch.project(&items)?, &chosen)?;
+            sent += batch.num_rows() as u64;
+            if batch.num_rows() > 0 {
+                sink.rows(&batch)?;
+            }
+            Ok(match window.is_over() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(sent)
+    }
+
+    /// LIMIT and OFFSET of a query, and `sql_select_limit`.
+    pub(crate) fn window_of(&mut self, query: &ast::Query, text: &str) -> Result<Window> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { offset, limit }) => {
+                (Some(limit), Some(offset))
+            }
+        };
+        let mut number = |expr: Option<&ast::Expr>, default| match expr {
+            None => Ok(default),
+            Some(expr) => {
+                let value = self.evaluate(expr, text)?.as_i128();
+                let value = value.and_then(|value| u64::try_from(value).ok());
+                value.ok_or_else(|| SqlError::wrong_usage("LIMIT", "SKIP LOCKED"))
+            }
+        };
+        let (skip, take) = (number(offset, 0)?, number(limit, u64::MAX)?);
+        Ok(Window {
+            skip,
+            take: match limit {
+                Some(_) => take,
+                None => self.variables.sql_select_limit(),
+            },
+        })
+    }
+}
+
+/// Rows that are still to be left out, and to be taken.
+pub(crate) struct Window {
+    skip: u64,
+    take: u64,
+}
+
+impl Window {
+    fn is_over(&self) -> bool {
+        self.take == 0
+    }
+
+    /// Whether the next row is taken.
+    fn takes(&mut self) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.take -= 1;
+        true
+    }
+
+    /// Which of the next rows are taken.
+    pub(crate) fn of_next(&mut self, rows: usize) -> Range<usize> {
+        let rows = rows as u64;
+        let skipped = self.skip.min(rows);
+        let taken = self.take.min(rows - skipped);
+        self.skip -= skipped;
+        self.take -= taken;
+        skipped as usize..(skipped + taken) as usize
+    }
+}
+
+/// Locks a row of each table, without waiting. False: one of them is locked, or is not any more what the view shows.
+fn lock_or_skip(
+    statement: &mut StatementTransaction,
+    view: &ReadView,
+    targets: &[Target],
+    batch: &RecordBatch,
+    row: usize,
+) -> Result<bool> {
+    let mut new = Vec::new();
+    for (position, Target { table, mode }) in targets.iter().enumerate() {
+        let value = value_at(batch.column(position).as_ref(), row)?;
+        let Some(key) = key_of(&value)? else {
+            continue;
+        };
+        match lock_row_or_skip(statement, view, table, key, *mode)? {
+            Some(true) => new.push((&table.clustered, key.to_vec())),
+            Some(false) => {}
+            None => {
+                for (tree, key) in new {
+                    statement.changes().unlock_row(tree, &key);
+                }
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Locks a row without waiting, and says whether the lock is new. `None`: it is locked, or it has changed since the
+/// view; then it is left as it was.
+pub(crate) fn lock_row_or_skip(
+    statement: &mut StatementTransaction,
+    view: &ReadView,
+    table: &Table,
+    key: &[u8],
+    mode: LockMode,
+) -> Result<Option<bool>> {
+    let (changes, tree) = (statement.changes(), &table.clustered);
+    match changes.lock_row_of_view(view, tree, key, mode, LockWait::No) {
+        Ok(row) if row.is_unchanged => Ok(Some(row.is_new)),
+        Ok(row) => {
+            if row.is_new {
+                changes.unlock_row(tree, key);
+            }
+            Ok(None)
+        }
+        Err(StorageError::LockNotAvailable) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The tables to lock rows of, with the columns of their keys.
+fn targets_of(references: &References, locks: &[ast::LockClause]) -> (Vec<Target>, Vec<ast::Expr>) {
+    let mut targets = Vec::new();
+    let mut keys = Vec::new();
+    for reference in &references.0 {
+        let names_it = |lock: &&ast::LockClause| {
+            let last =
+                |name: &ast::ObjectName| name.0.last().and_then(|part| part.as_ident().cloned());
+            match &lock.of {
+                None => true,
+                Some(name) => last(name).is_some_and(|name| name.value == reference.alias),
+            }
+        };
+        let modes = locks
+            .iter()
+            .filter(names_it)
+            .map(|lock| match lock.lock_type {
+                ast::LockType::Update => LockMode::Exclusive,
+                ast::LockType::Share => LockMode::Shared,
+            });
+        if let (Some(table), Some(mode)) = (reference.table.clone(), modes.max()) {
+            targets.push(Target { table, mode });
+            keys.push(reference.key());
+        }
+    }
+    (targets, keys)
+}
+
+/// The query's FROM and WHERE, if it reads tables and nothing else there.
+fn rows_of(query: &ast::Query) -> Option<LockedRows> {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let is_table = |factor: &ast::TableFactor| matches!(factor, ast::TableFactor::Table { .. });
+    let are_tables = |from: &ast::TableWithJoins| {
+        let joined = &mut from.joins.iter();
+        is_table(&from.relation) && joined.all(|join| is_table(&join.relation))
+    };
+    if query.with.is_some() || select.from.is_empty() || !select.from.iter().all(are_tables) {
+        return None;
+    }
+    let is_column = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            matches!(
+                expr,
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+            )
+        }
+        ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => true,
+        _ => false,
+    };
+    let ungrouped =
+        matches!(&select.group_by, ast::GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let order_by = match &query.order_by {
+        Some(ast::OrderBy {
+            kind: ast::OrderByKind::Expressions(items),
+            ..
+        }) => items.clone(),
+        _ => Vec::new(),
+    };
+    Some(LockedRows {
+        hints: select.optimizer_hints.clone(),
+        tables: select.from.clone(),
+        selection: select.selection.clone(),
+        order_by,
+        is_plain: ungrouped
+            && select.distinct.is_none()
+            && select.having.is_none()
+            && select.projection.iter().all(is_column),
+    })
+}
+
+impl LockedResult {
+    /// Leaves out the first columns.
+    fn leave_out(&mut self, columns: usize) -> Result<()> {
+        self.columns.drain(..columns);
+        for batch in &mut self.batches {
+            let items: Vec<usize> = (columns..batch.num_columns()).collect();
+            *batch = batch.project(&items)?;
+        }
+        Ok(())
+    }
+}
+
+impl LockedRows {
+    /// The query's LIMIT, where it ends the search for rows to lock.
+    fn limit_of<'q>(&self, query: &'q ast::Query) -> Option<&'q ast::Expr> {
+        match &query.limit_clause {
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset: None,
+                ..
+            }) if self.is_plain => limit.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The query that delivers the keys of the rows to lock and, behind them, the items of `query`, in its order.
+    /// `None`: its items cannot be told from the tables.
+    fn shown_query(
+        &self,
+        query: &ast::Query,
+        targets: &[Target],
+        keys: &[ast::Expr],
+        limit: &Option<ast::Expr>,
+    ) -> Result<Option<Box<ast::Query>>> {
+        let (ast::SetExpr::Select(select), [target, ..]) = (query.body.as_ref(), targets) else {
+            return Ok(None);
+        };
+        let has_wildcard = select.projection.iter().any(|item| {
+            let is_all = matches!(item, ast::SelectItem::Wildcard(_));
+            is_all || matches!(item, ast::SelectItem::QualifiedWildcard(..))
+        });
+        let is_joined =
+            self.tables.len() > 1 || self.tables.iter().any(|from| !from.joins.is_empty());
+        if has_wildcard && is_joined {
+            return Ok(None);
+        }
+        let order_by: Vec<_> = self
+            .order_by
+            .iter()
+            .map(|item| behind_keys(item, keys.len()))
+            .collect();
+        let mut shown = ChangeQuery {
+            hints: &self.hints,
+            projection: keys.to_vec(),
+            from: &self.tables,
+            selection: &self.selection,
+            order_by: &order_by,
+            limit,
+        }
+        .build()?;
+        add_items(&mut shown, &select.projection, &target.table);
+        Ok(Some(shown))
+    }
+}
+
+/// An item of ORDER BY in a query with so many more items at the front: a number is the position of an item.
+fn behind_keys(item: &ast::OrderByExpr, keys: usize) -> ast::OrderByExpr {
+    let mut item = item.clone();
+    if let ast::Expr::Value(value) = &mut item.expr
+        && let ast::Value::Number(digits, _) = &mut value.value
+        && let Ok(position @ 1..) = digits.parse::<usize>()
+    {
+        *digits = position.saturating_add(keys).to_string();
+    }
+    item
+}

@@ -1,0 +1,15 @@
+//! Transactions of a session, and what their statements lock.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`transaction`] | begin, commit, roll back, savepoints |
+//! | [`statement_locks`] | what a statement locks at each level |
+//! | [`locking_read`] | SELECT … FOR UPDATE and FOR SHARE |
+//! | [`kept_read`] | reads of SERIALIZABLE |
+//! | [`locked_tables`] | LOCK TABLES, FLUSH TABLES WITH READ LOCK, UNLOCK TABLES |
+
+pub(crate) mod kept_read;
+pub(crate) mod locked_tables;
+pub(crate) mod locking_read;
+pub(crate) mod statement_locks;
+pub(crate) mod transaction;

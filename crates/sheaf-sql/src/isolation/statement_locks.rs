@@ -1,0 +1,553 @@
+//! What a statement that changes rows, or a locking read, locks at each level.
+//!
+//! | level | rows that it finds | what it searched ([`Search`]) |
+//! |---|---|---|
+//! | READ COMMITTED | locked; given back if they do not match any more once they are locked | nothing |
+//! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find |
+//! | SERIALIZABLE | locked | of all tables: nothing changes |
+//!
+//! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through: so who waits for a
+//! row holds no range that the row's owner may have to insert into. If something has come into a range since the
+//! statement read it, the statement begins again; the range is locked by then.
+//!
+//! A row that the statement has changed needs no lock besides: its version is one. The lock is given back, so that a large
+//! change holds no lock for each row. A statement that begins again keeps them, so that it gets ahead. A statement that is
+//! a transaction of its own locks no gaps in REPEATABLE READ: when it could look again, they are free.
+//!
+//! **Rows that are read and not found.** What is in the searched ranges of an index is what the statement finds, unless
+//! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a change of
+//! a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may change in the
+//! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
+//!
+//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that they
+//! have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same (`kept_read.rs`). Only a query that
+//! is locked before it runs locks the whole index instead: one whose rows cannot wait, or that feeds a change. Of a plan that may be given up for another one ([`RegretExec`]), what the one has searched that
+//! came to the end is locked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use sheaf_access::{Fetch, IndexRef, MergeKind};
+use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::keyed_join::lookup_record::LookupRecord;
+use sheaf_exec::operator::apply_exec::ApplyExec;
+use sheaf_exec::operator::regret_exec::RegretExec;
+use sheaf_exec::operator::scan_exec::ScanExec;
+use sheaf_storage::{
+    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction, TreeId,
+};
+use sheaf_table::{Search, Table};
+
+use crate::error::Result;
+use crate::isolation::transaction::{Isolation, StatementTransaction};
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+
+/// Rows that a statement remembers to have locked, to give those back that do not match. The others stay locked.
+const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
+
+/// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to lock the
+/// table instead, and has then held up its reader for long enough.
+const MAX_ROWS_OF_LOOKUPS: usize = 1 << 13;
+
+/// One search of a plan.
+pub(crate) struct PlannedSearch {
+    pub(crate) search: Search,
+    /// It is the inner side of a keyed join, and these are its ranges once that has run.
+    lookups: Option<Arc<LookupRecord>>,
+    /// Something besides the ranges decides which rows are found.
+    is_filtered: bool,
+    /// It ends after so many rows, which it finds in the order of its index.
+    limit: Option<usize>,
+    direction: Direction,
+    /// The plans that have to come to the end for this search to count.
+    doubts: Vec<Doubt>,
+}
+
+/// A part of a plan that runs only if another one is not given up for it, or given up.
+#[derive(Clone)]
+struct Doubt {
+    /// A [`RegretExec`].
+    regret: Arc<dyn ExecutionPlan>,
+    is_alternative: bool,
+}
+
+impl Doubt {
+    fn has_come_true(&self) -> bool {
+        let any: &dyn std::any::Any = self.regret.as_ref();
+        any.downcast_ref::<RegretExec>()
+            .is_none_or(|regret| regret.has_switched() == self.is_alternative)
+    }
+}
+
+impl PlannedSearch {
+    /// Whether it will have been made, and where, whatever happens.
+    fn is_known(&self) -> bool {
+        self.lookups.is_none() && self.doubts.is_empty()
+    }
+
+    /// Locks what it has read through `view`, now that it is over. False: that is not what is there now.
+    fn lock_of_view(
+        &mut self,
+        changes: &mut Transaction,
+        view: &ReadView,
+        kind: RangeLock,
+        (most_rows, wait): (usize, LockWait),
+    ) -> Result<bool> {
+        let search = &mut self.search;
+        Ok(match &self.lookups {
+            Some(record) => {
+                search.ranges = record.ranges();
+                search.lock_lookups_of_view(changes, view, most_rows, wait)?
+            }
+            None => search.lock_of_view(changes, view, kind, wait)?,
+        })
+    }
+
+    fn has_come_to_the_end(&self) -> bool {
+        self.doubts.iter().all(Doubt::has_come_true)
+    }
+
+    fn of_scan(scan: &ScanExec) -> Vec<PlannedSearch> {
+        let spec = scan.spec();
+        if let Some(merge) = &spec.merge {
+            // What would come into an intersection would come into each of its indexes.
+            let searched = match merge.kind {
+                MergeKind::Union => merge.inputs.len(),
+                MergeKind::Intersection => 1,
+            };
+            let inputs = merge.inputs.iter().take(searched);
+            return inputs
+                .map(|input| PlannedSearch {
+                    search: Search {
+                        table: Arc::clone(&spec.table),
+                        index: secondary(input.index),
+                        ranges: input.ranges.clone(),
+                        reads_rows: secondary(input.index).is_some(),
+                    },
+                    lookups: None,
+                    is_filtered: true,
+                    limit: None,
+                    direction: spec.direction,
+                    doubts: Vec::new(),
+                })
+                .collect();
+        }
+        let index = secondary(spec.index);
+        let is_in_order = spec.first_of.is_none()
+            && (index.is_none() || !matches!(spec.fetch, Fetch::MultiRange { .. }));
+        vec![PlannedSearch {
+            search: Search {
+                table: Arc::clone(&spec.table),
+                index,
+                ranges: spec.ranges.clone(),
+                reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
+            },
+            lookups: None,
+            is_filtered: spec.index_condition.is_some() || spec.row_condition.is_some(),
+            limit: spec.limit.filter(|_| is_in_order),
+            direction: spec.direction,
+            doubts: Vec::new(),
+        }]
+    }
+
+    /// Of a subquery that is planned for each row, of which nothing is known before.
+    fn of_all(table: &Arc<Table>) -> PlannedSearch {
+        PlannedSearch {
+            search: Search {
+                table: Arc::clone(table),
+                index: None,
+                ranges: vec![KeyRange::all()],
+                reads_rows: false,
+            },
+            lookups: None,
+            is_filtered: true,
+            limit: None,
+            direction: Direction::Forward,
+            doubts: Vec::new(),
+        }
+    }
+
+    fn of_lookup(join: &KeyedJoinExec, known: Lookups) -> PlannedSearch {
+        let spec = join.spec();
+        let index = secondary(spec.index);
+        PlannedSearch {
+            search: Search {
+                table: Arc::clone(&spec.table),
+                index,
+                ranges: vec![KeyRange::all()],
+                reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
+            },
+            lookups: (known == Lookups::Noted).then(|| join.record_lookups()),
+            is_filtered: true,
+            limit: None,
+            direction: Direction::Forward,
+            doubts: Vec::new(),
+        }
+    }
+}
+
+/// What will be known of the keys that keyed joins look up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lookups {
+    /// Nothing: all of the index is searched.
+    Unknown,
+    /// The joins are going to run, and note them down.
+    Noted,
+}
+
+/// A search of a direct plan, which reads ranges of one index of a table, and its rows.
+pub(crate) struct DirectSearch {
+    pub(crate) index: IndexRef,
+    /// Not all of the rows in the ranges are what it finds.
+    pub(crate) is_filtered: bool,
+    /// It ends after so many rows.
+    pub(crate) limit: Option<usize>,
+    pub(crate) direction: Direction,
+}
+
+fn secondary(index: IndexRef) -> Option<usize> {
+    match index {
+        IndexRef::Clustered => None,
+        IndexRef::Secondary(position) => Some(position),
+    }
+}
+
+/// Everything that a plan reads of tables.
+pub(crate) fn searches_of(
+    plan: &Arc<dyn ExecutionPlan>,
+    lookups: Lookups,
+) -> Result<Vec<PlannedSearch>> {
+    let mut searches = Vec::new();
+    let mut is_filtered = false;
+    let mut doubted = Vec::new();
+    plan.apply(|node| {
+        let any: &dyn std::any::Any = node.as_ref();
+        if any.is::<RegretExec>() {
+            doubted.push(Arc::clone(node));
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        if let Some(scan) = any.downcast_ref::<ScanExec>() {
+            searches.extend(PlannedSearch::of_scan(scan));
+            return Ok(TreeNodeRecursion::Continue);
+        }
+        if let Some(apply) = any.downcast_ref::<ApplyExec>() {
+            searches.extend(apply.tables().iter().map(PlannedSearch::of_all));
+        }
+        if let Some(join) = any.downcast_ref::<KeyedJoinExec>() {
+            searches.push(PlannedSearch::of_lookup(join, lookups));
+        }
+        is_filtered |= !passes_first_rows(node.as_ref());
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    for regret in doubted {
+        searches.extend(searches_in_doubt(&regret, lookups)?);
+    }
+    for search in &mut searches {
+        search.is_filtered |= is_filtered;
+    }
+    Ok(searches)
+}
+
+/// The searches of a [`RegretExec`]. Both of its plans find the same rows: locking what one of them searches keeps others out
+/// of the result. That is the preferred one, if its searches are known whether it comes to the end or not.
+fn searches_in_doubt(
+    plan: &Arc<dyn ExecutionPlan>,
+    lookups: Lookups,
+) -> Result<Vec<PlannedSearch>> {
+    let any: &dyn std::any::Any = plan.as_ref();
+    let Some(regret) = any.downcast_ref::<RegretExec>() else {
+        return Ok(Vec::new());
+    };
+    let mut searches = searches_of(regret.preferred(), lookups)?;
+    if searches.iter().all(|search| search.lookups.is_none()) {
+        return Ok(searches);
+    }
+    let preferred = searches.len();
+    searches.extend(searches_of(regret.alternative(), lookups)?);
+    for (position, search) in searches.iter_mut().enumerate() {
+        search.doubts.push(Doubt {
+            regret: Arc::clone(plan),
+            is_alternative: position >= preferred,
+        });
+    }
+    Ok(searches)
+}
+
+/// Whether a node passes all rows on, or the first of them.
+fn passes_first_rows(node: &dyn ExecutionPlan) -> bool {
+    let any: &dyn std::any::Any = node;
+    matches!(node.cardinality_effect(), CardinalityEffect::Equal)
+        || any.is::<GlobalLimitExec>()
+        || any.is::<LocalLimitExec>()
+}
+
+/// A row that the statement has locked and not changed.
+struct KeptLock {
+    table: Arc<Table>,
+    /// The statement found it in its last attempt, locked it, and it was what the statement had read.
+    matches: bool,
+}
+
+/// See the module's comment.
+pub(crate) struct StatementLocks {
+    isolation: Isolation,
+    autocommit: bool,
+    wait: LockWait,
+    has_restarted: bool,
+    /// READ COMMITTED: rows that were not locked before the statement.
+    kept: BTreeMap<(TreeId, Vec<u8>), KeptLock>,
+}
+
+impl StatementLocks {
+    pub(crate) fn new(isolation: Isolation, autocommit: bool, wait: LockWait) -> StatementLocks {
+        StatementLocks {
+            isolation,
+            autocommit,
+            wait,
+            has_restarted: false,
+            kept: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        self.has_restarted = true;
+        for kept in self.kept.values_mut() {
+            kept.matches = false;
+        }
+    }
+
+    fn locks_searches(&self) -> bool {
+        match self.isolation {
+            Isolation::ReadUncommitted | Isolation::ReadCommitted => false,
+            Isolation::RepeatableRead => !self.autocommit,
+            Isolation::Serializable => true,
+        }
+    }
+
+    fn kind_of_range(&self, search: &PlannedSearch) -> RangeLock {
+        match self.isolation == Isolation::Serializable || search.is_filtered {
+            true => RangeLock::NoChanges,
+            false => RangeLock::NoInserts,
+        }
+    }
+
+    fn gives_back_rows(&self) -> bool {
+        self.isolation <= Isolation::ReadCommitted && !self.autocommit
+    }
+
+    fn remember(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool, matches: bool) {
+        if !self.gives_back_rows() {
+            return;
+        }
+        let name = (table.clustered.id(), key.to_vec());
+        let has_room = self.kept.len() < MAX_REMEMBERED_LOCKS;
+        match self.kept.get_mut(&name) {
+            Some(kept) => kept.matches = matches,
+            None if is_new && has_room => {
+                let table = Arc::clone(table);
+                self.kept.insert(name, KeptLock { table, matches });
+            }
+            None => {}
+        }
+    }
+}
+
+impl StatementTransaction {
+    /// Whether a row that is as the statement's view shows it may be changed without being locked first: its version is
+    /// lock enough then, see [`Self::row_is_changed`].
+    pub(crate) fn may_change_without_locks(&mut self) -> bool {
+        let (_, locks) = self.changes_and_locks();
+        !locks.has_restarted && locks.isolation < Isolation::Serializable
+    }
+
+    /// Locks a row that was found through `view`. `None`: it is not what the view shows, and the statement begins again.
+    /// `Some(true)`: the lock is new.
+    pub(crate) fn lock_row(
+        &mut self,
+        view: &ReadView,
+        table: &Arc<Table>,
+        key: &[u8],
+        mode: LockMode,
+    ) -> Result<Option<bool>> {
+        let (changes, locks) = self.changes_and_locks();
+        let row = changes.lock_row_of_view(view, &table.clustered, key, mode, locks.wait)?;
+        locks.remember(table, key, row.is_new, row.is_unchanged);
+        Ok(row.is_unchanged.then_some(row.is_new))
+    }
+
+    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and nobody is in
+    /// the way. `Some(false)`: there is none. `None`: it is to be found and locked as other rows are.
+    pub(crate) fn lock_only_row(
+        &mut self,
+        view: &ReadView,
+        table: &Arc<Table>,
+        key: &[u8],
+        mode: LockMode,
+        row: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        let (changes, locks) = self.changes_and_locks();
+        match locks.has_restarted {
+            // What it has locked before is to be remembered.
+            true => Ok(None),
+            false => Ok(changes.lock_and_read(view, &table.clustered, key, mode, row)?),
+        }
+    }
+
+    /// The statement has changed a row that it had locked: if it was the first to, the version is lock enough.
+    pub(crate) fn row_is_changed(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool) {
+        let (changes, locks) = self.changes_and_locks();
+        // In SERIALIZABLE the lock is also what keeps the row as it was read, should the change be taken back.
+        if is_new && !locks.has_restarted && locks.isolation < Isolation::Serializable {
+            changes.unlock_row(&table.clustered, key);
+            locks.kept.remove(&(table.clustered.id(), key.to_vec()));
+        }
+    }
+
+    /// What of a plan's searches is to be locked when the rows are.
+    pub(crate) fn searches_to_lock(
+        &mut self,
+        planned: &PlannedQuery,
+        targets: &[Arc<Table>],
+    ) -> Result<Vec<PlannedSearch>> {
+        let (_, locks) = self.changes_and_locks();
+        if !locks.locks_searches() {
+            return Ok(Vec::new());
+        }
+        let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
+        if locks.isolation < Isolation::Serializable {
+            searches.retain(|planned| {
+                let mut targets = targets.iter();
+                targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
+            });
+        }
+        Ok(searches)
+    }
+
+    /// As [`Self::searches_to_lock`], of a direct plan.
+    pub(crate) fn search_to_lock(
+        &mut self,
+        table: &Arc<Table>,
+        search: DirectSearch,
+        ranges: impl FnOnce() -> Vec<KeyRange>,
+    ) -> Vec<PlannedSearch> {
+        let (_, locks) = self.changes_and_locks();
+        if !locks.locks_searches() {
+            return Vec::new();
+        }
+        let DirectSearch {
+            index,
+            is_filtered,
+            limit,
+            direction,
+        } = search;
+        let index = secondary(index);
+        vec![PlannedSearch {
+            search: Search {
+                table: Arc::clone(table),
+                index,
+                ranges: ranges(),
+                reads_rows: index.is_some(),
+            },
+            lookups: None,
+            is_filtered,
+            limit,
+            direction,
+            doubts: Vec::new(),
+        }]
+    }
+
+    /// Ends the locking of a statement that has found its rows through `view`, `rows` of them, the last one with this
+    /// key: locks what it searched, and gives back what does not match. False: the statement begins again.
+    pub(crate) fn lock_searches(
+        &mut self,
+        view: &ReadView,
+        searches: &mut Vec<PlannedSearch>,
+        (rows, last): (usize, Option<&[u8]>),
+    ) -> Result<bool> {
+        let has_changed = self.has_changed();
+        let (changes, locks) = self.changes_and_locks();
+        if locks.locks_searches() {
+            searches.retain(PlannedSearch::has_come_to_the_end);
+            if let [only] = searches.as_mut_slice()
+                && only.limit.is_some_and(|limit| limit == rows)
+                // The key of a row in a secondary index may be another by now.
+                && (only.search.index.is_none() || !has_changed)
+                && let Some(last) = last
+            {
+                only.search.end_at_row(last, only.direction)?;
+            }
+            for planned in searches {
+                let kind = locks.kind_of_range(planned);
+                // The rows that it has found are locked one by one, too.
+                let most_rows = usize::MAX;
+                if !planned.lock_of_view(changes, view, kind, (most_rows, locks.wait))? {
+                    return Ok(false);
+                }
+            }
+        }
+        for ((_, key), kept) in std::mem::take(&mut locks.kept) {
+            if !kept.matches {
+                changes.unlock_row(&kept.table.clustered, &key);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Session {
+    /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`. False:
+    /// what `view` shows is not what is there now.
+    pub(crate) fn lock_known_searches(
+        &mut self,
+        view: &ReadView,
+        searches: &mut Vec<PlannedSearch>,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let (known, others) = std::mem::take(searches)
+            .into_iter()
+            .partition(PlannedSearch::is_known);
+        *searches = others;
+        self.lock_what_was_searched(view, known, wait)
+    }
+
+    /// Locks what a query of SERIALIZABLE has searched through `view`. False: that is not what is there now.
+    pub(crate) fn lock_what_was_searched(
+        &mut self,
+        view: &ReadView,
+        mut searches: Vec<PlannedSearch>,
+        wait: LockWait,
+    ) -> Result<bool> {
+        let Some(changes) = self.open_changes() else {
+            return Ok(true);
+        };
+        searches.retain(PlannedSearch::has_come_to_the_end);
+        let mut is_unchanged = true;
+        for planned in &mut searches {
+            let (kind, limits) = (RangeLock::NoChanges, (MAX_ROWS_OF_LOOKUPS, wait));
+            is_unchanged &= planned.lock_of_view(changes, view, kind, limits)?;
+        }
+        Ok(is_unchanged)
+    }
+
+    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table. The
+    /// query then reads what is there now.
+    pub(crate) fn lock_all_it_reads(
+        &mut self,
+        planned: &PlannedQuery,
+        mode: impl Fn(&Arc<Table>) -> LockMode,
+        wait: LockWait,
+    ) -> Result<()> {
+        let Some(changes) = self.open_changes() else {
+            return Ok(());
+        };
+        for PlannedSearch { search, .. } in searches_of(&planned.physical.plan, Lookups::Unknown)? {
+            search.lock(changes, mode(&search.table), wait)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,676 @@
+//! Transactions of a session.
+//!
+//! With autocommit each statement that changes something is a transaction of its own. BEGIN, or a first statement with
+//! autocommit off, opens one that lasts to COMMIT or ROLLBACK:
+//!
+//! ```text
+//!   BEGIN  -> statement  -> statement      -> SAVEPOINT a -> statement -> ROLLBACK TO a -> COMMIT
+//!             changes       fails: back to                   changes      back to a        all of it
+//!                           where it began
+//! ```
+//!
+//! A statement that changes rows takes the transaction out of the session while it runs ([`StatementTransaction`]), and
+//! gives it back; a statement that fails takes back its own changes alone, and a deadlock all of them.
+//!
+//! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each
+//! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what
+//! is committed when they have their locks.
+//!
+//! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
+//! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each
+//! other are found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that
+//! waits for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock.rs`). FOR UPDATE and FOR
+//! SHARE (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
+//! (`statement_locks.rs`).
+//!
+//! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
+//! row is not what the snapshot shows, another transaction has changed it in between: the statement takes back what it
+//! did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows,
+//! whatever it consists of (Oracle calls this a restart to establish write consistency).
+//!
+//! **When a commit is done.** A commit waits for the log. A caller that has better things to do with the thread
+//! meanwhile gets the rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing
+//! before that is finished.
+//!
+//! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
+use sheaf_table::global_read_lock::CommitTicket;
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
+
+use crate::error::{Result, SqlError};
+use crate::isolation::statement_locks::StatementLocks;
+use crate::parser::statement::TransactionEnd;
+use crate::query::result::ResultSink;
+use crate::session::Session;
+use crate::variables::ServerReadOnly;
+
+/// How often a statement begins again because rows that it found had changed before it locked them.
+const MAX_RESTARTS: usize = 1_000;
+
+/// The most savepoints of a transaction.
+const MAX_SAVEPOINTS: usize = 10_000;
+/// The longest name of a savepoint, in characters, as of everything else that has one.
+const MAX_SAVEPOINT_NAME_CHARACTERS: usize = 64;
+
+/// How much a transaction sees of others. Each level sees less than those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// By the name that the variable has.
+    pub(crate) fn of_name(name: &str) -> Isolation {
+        match name {
+            "READ-UNCOMMITTED" => Isolation::ReadUncommitted,
+            "READ-COMMITTED" => Isolation::ReadCommitted,
+            "SERIALIZABLE" => Isolation::Serializable,
+            _ => Isolation::RepeatableRead,
+        }
+    }
+}
+
+/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one,
+/// if it uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NextTransaction {
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) read_only: Option<bool>,
+}
+
+/// The open transaction of a session.
+pub(crate) struct SessionTransaction {
+    transaction: Transaction,
+    /// Tables opened to change rows.
+    writing: Vec<ChangeGuard>,
+    /// Tables that were read: their definitions stay.
+    reading: Vec<ReadGuard>,
+    savepoints: Vec<(String, usize)>,
+    isolation: Isolation,
+    read_only: bool,
+}
+
+/// What is left of a commit whose statement has returned: the wait for the log.
+#[must_use]
+pub struct UnfinishedCommit {
+    pending: PendingCommit,
+    /// Nobody changes a definition before snapshots see the rows.
+    writing: Vec<ChangeGuard>,
+    _reading: Vec<ReadGuard>,
+    /// FLUSH TABLES WITH READ LOCK waits until all see the changes, or none will.
+    _ticket: Option<CommitTicket>,
+}
+
+impl UnfinishedCommit {
+    /// Waits until the changes are durable, on any thread. The outcome goes to [`Session::commit_ended`].
+    pub fn finish(self) -> Result<()> {
+        Ok(self.pending.finish()?)
+    }
+}
+
+/// The changes of the running statement. Dropped, it rolls the whole transaction back.
+pub(crate) struct StatementTransaction {
+    transaction: Box<SessionTransaction>,
+    /// Where the statement began.
+    savepoint: usize,
+    autocommit: bool,
+    /// What SET TRANSACTION said about it, if it is the statement's own.
+    next: NextTransaction,
+    locks: StatementLocks,
+    /// What the statement tells its client goes by what others have committed.
+    tells_of_others: bool,
+}
+
+impl StatementTransaction {
+    /// Where tables note what they change.
+    pub(crate) fn changes(&mut self) -> &mut Transaction {
+        &mut self.transaction.transaction
+    }
+
+    /// As [`Self::changes`], and what the statement knows of its locks.
+    pub(crate) fn changes_and_locks(&mut self) -> (&mut Transaction, &mut StatementLocks) {
+        (&mut self.transaction.transaction, &mut self.locks)
+    }
+
+    /// The statement is about to tell what it has found in others' rows and done nothing about: a key that is there
+    /// already, a parent that is missing. Then that is durable before the client hears of it.
+    pub(crate) fn tells_of_others(&mut self) {
+        self.tells_of_others = true;
+    }
+
+    /// Whether the statement has changed anything.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.transaction.transaction.savepoint() != self.savepoint
+    }
+
+    /// Takes back what the statement did so far; its locks stay.
+    pub(crate) fn start_again(&mut self) -> Result<()> {
+        self.locks.start_again();
+        Ok(self.transaction.transaction.rollback_to(self.savepoint)?)
+    }
+}
+
+/// Statements.
+impl Session {
+    /// Makes attempts until one succeeds. `None` says that a row is not what the attempt's view shows, because another
+    /// transaction has changed it since. Then the changes and the warnings of the attempt are undone, the locks stay,
+    /// and the next attempt sees what was committed meanwhile.
+    ///
+    /// # Errors
+    /// Those of the attempts; 1205 after [`MAX_RESTARTS`] of them.
+    pub(crate) fn until_stable<T>(
+        &mut self,
+        statement: &mut StatementTransaction,
+        mut attempt: impl FnMut(&mut Session, &mut StatementTransaction) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let before = self.warnings.clone();
+        for _ in 0..MAX_RESTARTS {
+            if let Some(done) = attempt(self, statement)? {
+                return Ok(done);
+            }
+            statement.start_again()?;
+            self.warnings.clone_from(&before);
+            // Those of rows that the next attempt finds again.
+            self.truncated_texts.take();
+        }
+        Err(SqlError::lock_wait_timeout())
+    }
+
+    /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`).
+    pub(crate) fn check_server_writable(&self) -> Result<()> {
+        let option = match self.engine.read_only() {
+            ServerReadOnly::Nobody => return Ok(()),
+            ServerReadOnly::WithoutPrivilege => {
+                let to_write = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+                if self.has_all_rights() || self.check_one_of(to_write).is_ok() {
+                    return Ok(());
+                }
+                "--read-only"
+            }
+            ServerReadOnly::All => "--super-read-only",
+        };
+        Err(SqlError::option_prevents_statement(option))
+    }
+
+    /// Waits while another session has locked everything (FLUSH TABLES WITH READ LOCK), and keeps it from doing so
+    /// until the statement ends.
+    ///
+    /// # Errors
+    /// 1792 in a transaction that only reads, 1223 if the session itself has locked everything; those of
+    /// [`Self::check_server_writable`].
+    pub(crate) fn check_writable(&mut self) -> Result<()> {
+        self.check_server_writable()?;
+        let read_only = match &self.transaction {
+            Some(open) => open.read_only,
+            None => match self.next_transaction.read_only {
+                Some(read_only) => read_only,
+                None => self.variables.transaction_read_only(),
+            },
+        };
+        if read_only {
+            return Err(SqlError::read_only_transaction());
+        }
+        self.check_no_read_lock()?;
+        self.begin_change()
+    }
+
+    /// Begins the changes of a statement.
+    ///
+    /// # Errors
+    /// As [`Self::check_writable`].
+    pub(crate) fn begin_changes(&mut self) -> Result<StatementTransaction> {
+        self.check_writable()?;
+        Ok(self.begin_locks(None))
+    }
+
+    /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
+    pub(crate) fn begin_locks(&mut self, wait: Option<Duration>) -> StatementTransaction {
+        let wait = self.row_lock_wait(wait);
+        let next = self.next_transaction;
+        let (mut transaction, autocommit) = match self.transaction.take() {
+            Some(transaction) => (transaction, false),
+            None => (Box::new(self.new_transaction(None)), true),
+        };
+        transaction.transaction.set_lock_wait(wait);
+        StatementTransaction {
+            savepoint: transaction.transaction.savepoint(),
+            locks: StatementLocks::new(transaction.isolation, autocommit, wait),
+            transaction,
+            autocommit,
+            next,
+            tells_of_others: false,
+        }
+    }
+
+    /// Ends the changes of a statement as it ended itself: keeps them, or takes them back and reports why.
+    pub(crate) fn end_changes<T>(
+        &mut self,
+        statement: StatementTransaction,
+        outcome: Result<T>,
+    ) -> Result<T> {
+        let StatementTransaction {
+            mut transaction,
+            savepoint,
+            autocommit,
+            tells_of_others,
+            ..
+        } = statement;
+        let tells_of_others = match &outcome {
+            Ok(_) => tells_of_others,
+            Err(error) => is_about_others_rows(error),
+        };
+        let shown = match tells_of_others {
+            true => transaction.transaction.show_commits(),
+            false => Ok(()),
+        };
+        let outcome = shown.map_err(SqlError::from).and(outcome);
+        match outcome {
+            Ok(done) => {
+                match autocommit {
+                    true => self.commit(*transaction)?,
+                    false => self.transaction = Some(transaction),
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                self.handle.counters.handler_rollback.add(1);
+                if autocommit {
+                    transaction.transaction.rollback()?;
+                } else {
+                    transaction.transaction.rollback_to(savepoint)?;
+                    self.transaction = Some(transaction);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
+    /// session's transaction, if there is one; if not, what SET TRANSACTION said is for the other way.
+    pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
+        let StatementTransaction {
+            transaction,
+            autocommit,
+            next,
+            ..
+        } = statement;
+        match autocommit {
+            true => {
+                transaction.transaction.rollback()?;
+                self.next_transaction = next;
+            }
+            false => self.transaction = Some(transaction),
+        }
+        Ok(())
+    }
+
+    /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
+    pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.writing.extend(tables.into_tables());
+        } else if let Some(unfinished) = &mut self.unfinished_commit {
+            unfinished.writing.extend(tables.into_tables());
+        }
+    }
+
+    /// Takes the guard of a table that the transaction has opened for writing already.
+    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
+        let writing = &mut self.transaction.as_mut()?.writing;
+        let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
+        Some(writing.swap_remove(position))
+    }
+
+    /// Puts guards back that a statement took and did not use.
+    pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.writing.extend(guards);
+        }
+    }
+
+    /// The tables that the open transaction keeps as they are: those that it has read, and those that it has changed.
+    pub(crate) fn kept_tables(&self) -> (&[ReadGuard], &[ChangeGuard]) {
+        match &self.transaction {
+            Some(open) => (&open.reading, &open.writing),
+            None => (&[], &[]),
+        }
+    }
+
+    /// Whether no table is kept as it is for the session, so that nobody waits for it.
+    pub(crate) fn holds_no_table(&self) -> bool {
+        let is_free =
+            |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();
+        self.locked_tables.is_none() && self.transaction.as_deref().is_none_or(is_free)
+    }
+
+    /// True between BEGIN and COMMIT.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Whether plain reads lock what they read. A transaction that only reads is serializable by its snapshot: all that
+    /// have committed before, and none that came later.
+    pub(crate) fn reads_lock(&self) -> bool {
+        self.transaction
+            .as_ref()
+            .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
+    }
+
+    /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock.
+    /// True if the statement has to [end](Self::end_implicit) it.
+    pub(crate) fn begin_for_reads_that_lock(&mut self) -> bool {
+        let isolation = match self.next_transaction.isolation {
+            Some(isolation) => isolation,
+            None => self.variables.transaction_isolation(),
+        };
+        let opens = self.transaction.is_none() && isolation == Isolation::Serializable;
+        if opens {
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+        opens
+    }
+
+    /// Ends a transaction that was `opened` for one statement, as the statement ended.
+    pub(crate) fn end_implicit<T>(&mut self, opened: bool, outcome: Result<T>) -> Result<T> {
+        match (opened, &outcome) {
+            (false, _) => {}
+            (true, Ok(_)) => self.commit_open()?,
+            (true, Err(_)) => self.roll_back_open()?,
+        }
+        outcome
+    }
+
+    /// The open transaction, to lock what it reads.
+    pub(crate) fn open_changes(&mut self) -> Option<&mut Transaction> {
+        let open = self.transaction.as_mut()?;
+        Some(&mut open.transaction)
+    }
+
+    /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET
+    /// TRANSACTION said was about it.
+    pub(crate) fn read_view(&mut self) -> Result<ReadView> {
+        if let Some(view) = &self.statement_view {
+            return Ok(view.clone());
+        }
+        let Some(open) = &mut self.transaction else {
+            self.next_transaction = NextTransaction::default();
+            return Ok(self.engine.storage().read_view()?);
+        };
+        match open.isolation {
+            Isolation::ReadUncommitted => Ok(ReadView::newest()),
+            Isolation::ReadCommitted => Ok(open.transaction.read_view()?),
+            Isolation::RepeatableRead | Isolation::Serializable => {
+                Ok(open.transaction.keep_view()?)
+            }
+        }
+    }
+
+    /// What the query of a statement that inserts what it finds sees, or a query that reads no tables.
+    pub(crate) fn current_view(&self) -> Result<ReadView> {
+        match &self.transaction {
+            Some(open) => Ok(open.transaction.read_view()?),
+            None => Ok(self.engine.storage().read_view()?),
+        }
+    }
+
+    /// Keeps the definition of a table that the transaction reads as it is.
+    pub(crate) fn keep_definition(&mut self, table: &Table) -> Result<()> {
+        let is_kept = |open: &SessionTransaction| {
+            let mut guards = open.reading.iter();
+            guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
+        };
+        if !self.transaction.as_deref().is_none_or(is_kept) {
+            let guard = self.lock_for_read(table, self.holds_no_table())?;
+            if let Some(open) = &mut self.transaction {
+                open.reading.push(guard);
+            }
+        }
+        Ok(())
+    }
+
+    /// How long a statement waits for locks of rows: as it says itself, or as `innodb_lock_wait_timeout` says.
+    pub(crate) fn row_lock_wait(&self, wait: Option<Duration>) -> LockWait {
+        match wait {
+            Some(Duration::ZERO) => LockWait::No,
+            Some(wait) => LockWait::AtMost(wait),
+            None => {
+                let seconds = self.variables.innodb_lock_wait_timeout_seconds();
+                LockWait::AtMost(Duration::from_secs(seconds))
+            }
+        }
+    }
+}
+
+/// BEGIN, COMMIT and what is between them.
+impl Session {
+    fn new_transaction(&mut self, read_only: Option<bool>) -> SessionTransaction {
+        let next = std::mem::take(&mut self.next_transaction);
+        let read_only = read_only.or(next.read_only);
+        let isolation = next
+            .isolation
+            .unwrap_or_else(|| self.variables.transaction_isolation());
+        let mut transaction = self.engine.storage().begin_transaction();
+        let handle = Arc::clone(&self.handle);
+        transaction.set_interrupt(Arc::new(move || handle.should_stop_waiting()));
+        let handle = Arc::clone(&self.handle);
+        transaction.on_pinned_log(Box::new(move || handle.kill()));
+        transaction.keep_reasons(isolation == Isolation::Serializable);
+        SessionTransaction {
+            transaction,
+            writing: Vec::new(),
+            reading: Vec::new(),
+            savepoints: Vec::new(),
+            isolation,
+            read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
+        }
+    }
+
+    /// BEGIN and START TRANSACTION; an open transaction is committed, and tables that were locked are unlocked.
+    pub(crate) fn begin(
+        &mut self,
+        consistent_snapshot: bool,
+        read_only: Option<bool>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.commit_open()?;
+        self.unlock_tables();
+        self.transaction = Some(Box::new(self.new_transaction(read_only)));
+        if consistent_snapshot {
+            self.read_view()?;
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Opens a transaction for a statement that reads or changes tables while autocommit is off.
+    pub(crate) fn begin_implicitly(&mut self) {
+        if !self.variables.autocommit() && self.transaction.is_none() {
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+    }
+
+    pub(crate) fn commit_or_rollback(
+        &mut self,
+        commit: bool,
+        end: TransactionEnd,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let kept = self.transaction.as_ref().map(|open| NextTransaction {
+            isolation: Some(open.isolation),
+            read_only: Some(open.read_only),
+        });
+        match commit {
+            true if end.chain => self.commit_open()?,
+            true => self.commit_open_later()?,
+            false => self.roll_back_open()?,
+        }
+        self.next_transaction = match end.chain {
+            true => kept.unwrap_or(self.next_transaction),
+            false => NextTransaction::default(),
+        };
+        if end.chain {
+            self.transaction = Some(Box::new(self.new_transaction(None)));
+        }
+        self.is_released |= end.release;
+        self.ok(sink, 0, String::new())
+    }
+
+    /// Commits the open transaction, if there is one.
+    pub(crate) fn commit_open(&mut self) -> Result<()> {
+        self.commit_open_later()?;
+        self.finish_commit()
+    }
+
+    /// As [`Self::commit_open`], at the end of a request: the wait may be left to the caller of the session.
+    fn commit_open_later(&mut self) -> Result<()> {
+        match self.transaction.take() {
+            Some(open) => self.commit(*open),
+            None => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, open: SessionTransaction) -> Result<()> {
+        let SessionTransaction {
+            transaction,
+            writing,
+            reading,
+            ..
+        } = open;
+        let ticket = match transaction.savepoint() {
+            // There is nothing to commit.
+            0 => None,
+            _ => match self.begin_commit() {
+                Ok(ticket) => Some(ticket),
+                Err(error) => {
+                    transaction.rollback()?;
+                    return Err(error);
+                }
+            },
+        };
+        let pending = transaction.commit_later()?;
+        if let Some(pending) = pending {
+            let unfinished = UnfinishedCommit {
+                pending,
+                writing,
+                _reading: reading,
+                _ticket: ticket,
+            };
+            // Answers of several statements may leave one by one, and this one's too early.
+            let may_leave = self.leaves_commits && self.is_alone;
+            let pending = &unfinished.pending;
+            if may_leave && pending.is_short() && pending.has_to_wait() {
+                debug_assert!(self.unfinished_commit.is_none());
+                self.unfinished_commit = Some(unfinished);
+                return Ok(());
+            }
+            unfinished.finish()?;
+        }
+        self.handle.counters.handler_commit.add(1);
+        Ok(())
+    }
+
+    /// Waits for the commit of the running statement, because more is to be done or told before it returns.
+    pub(crate) fn finish_commit(&mut self) -> Result<()> {
+        let Some(unfinished) = self.unfinished_commit.take() else {
+            return Ok(());
+        };
+        unfinished.finish()?;
+        self.handle.counters.handler_commit.add(1);
+        Ok(())
+    }
+
+    /// Whether requests may return before what they have committed is durable. The caller then asks after each for what
+    /// is [left of it](Self::take_unfinished_commit), finishes that before the client hears anything, and
+    /// [tells](Self::commit_ended) how it went.
+    pub fn leave_commits(&mut self, leave: bool) {
+        self.leaves_commits = leave;
+    }
+
+    /// What is left to do of the last request.
+    pub fn take_unfinished_commit(&mut self) -> Option<UnfinishedCommit> {
+        self.unfinished_commit.take()
+    }
+
+    /// Rolls the open transaction back, if there is one.
+    pub(crate) fn roll_back_open(&mut self) -> Result<()> {
+        if let Some(open) = self.transaction.take() {
+            let SessionTransaction {
+                transaction,
+                writing,
+                reading,
+                ..
+            } = *open;
+            self.handle.counters.handler_rollback.add(1);
+            let rolled_back = transaction.rollback();
+            drop((writing, reading));
+            rolled_back?;
+        }
+        Ok(())
+    }
+
+    /// SAVEPOINT: one of the same name is forgotten. Without a transaction there is nothing to come back to.
+    pub(crate) fn savepoint(&mut self, name: String, sink: &mut dyn ResultSink) -> Result<()> {
+        self.begin_implicitly();
+        if let Some(open) = &mut self.transaction {
+            open.savepoints
+                .retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            if name.chars().count() > MAX_SAVEPOINT_NAME_CHARACTERS {
+                return Err(SqlError::new(
+                    1059,
+                    "42000",
+                    format!("Identifier name '{name}' is too long"),
+                ));
+            }
+            if open.savepoints.len() >= MAX_SAVEPOINTS {
+                return Err(SqlError::unknown(format!(
+                    "A transaction has at most {MAX_SAVEPOINTS} savepoints; RELEASE SAVEPOINT makes room"
+                )));
+            }
+            open.savepoints.push((name, open.transaction.savepoint()));
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// ROLLBACK TO: savepoints after this one are forgotten. Error 1305 if there is none of the name.
+    pub(crate) fn rollback_to(&mut self, name: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        let open = self.transaction.as_mut();
+        let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
+        let position = open.savepoint_position(name)?;
+        let (_, mark) = open.savepoints[position];
+        open.savepoints.truncate(position + 1);
+        open.transaction.rollback_to(mark)?;
+        self.ok(sink, 0, String::new())
+    }
+
+    /// RELEASE SAVEPOINT. Error 1305 if there is none of the name.
+    pub(crate) fn release_savepoint(
+        &mut self,
+        name: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let open = self.transaction.as_mut();
+        let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
+        let position = open.savepoint_position(name)?;
+        open.savepoints.truncate(position);
+        self.ok(sink, 0, String::new())
+    }
+}
+
+impl SessionTransaction {
+    fn savepoint_position(&self, name: &str) -> Result<usize> {
+        self.savepoints
+            .iter()
+            .position(|(known, _)| known.eq_ignore_ascii_case(name))
+            .ok_or_else(|| SqlError::no_such_savepoint(name))
+    }
+}
+
+/// Whether an error is about a key that is there already, a parent that is missing, or a child that refers to a row.
+fn is_about_others_rows(error: &SqlError) -> bool {
+    matches!(error.code, 1062 | 1451 | 1452)
+}

@@ -1,0 +1,306 @@
+//! Small tables that are made of what the engine knows: the results of SHOW, of EXPLAIN, of
+//! `information_schema`, and single cells of a result as values.
+
+use std::collections::HashMap;
+use std::str::Chars;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt64Array,
+};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
+    TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use sheaf_access::TYPE_KEY;
+use sheaf_table::Value;
+
+use crate::error::{Result, SqlError};
+use crate::query::result::{ColumnMeta, EndOfRows, ResultSink};
+use sheaf_frontend::query::Header;
+
+/// A column of such a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// Texts of at most so many characters, compared without regard to case.
+    Text(u32),
+    Unsigned,
+    Signed,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Null,
+    Text(String),
+    Unsigned(u64),
+    Signed(i64),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_string())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Unsigned(number)
+    }
+}
+
+impl From<i64> for Cell {
+    fn from(number: i64) -> Cell {
+        Cell::Signed(number)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Cell {
+        cell.map_or(Cell::Null, Into::into)
+    }
+}
+
+impl Cell {
+    pub fn as_text(&self) -> String {
+        match self {
+            Cell::Null => String::new(),
+            Cell::Text(text) => text.clone(),
+            Cell::Unsigned(number) => number.to_string(),
+            Cell::Signed(number) => number.to_string(),
+        }
+    }
+}
+
+/// A table in memory.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    columns: Vec<(String, Cells)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Rows {
+    pub fn new<N: Into<String>>(columns: impl IntoIterator<Item = (N, Cells)>) -> Rows {
+        Rows {
+            columns: columns
+                .into_iter()
+                .map(|(name, cells)| (name.into(), cells))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row, which has a cell for each column.
+    pub fn push(&mut self, row: Vec<Cell>) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows.push(row);
+    }
+
+    /// Keeps the rows whose cell in this column is like the pattern.
+    pub fn retain_like(&mut self, column: usize, pattern: &str) {
+        self.rows
+            .retain(|row| like(&row[column].as_text(), pattern));
+    }
+
+    fn field(name: &str, cells: Cells) -> Field {
+        let (arrow_type, sql_type) = match cells {
+            Cells::Text(characters) if characters <= 1024 => {
+                (DataType::Utf8, format!("varchar({characters})"))
+            }
+            Cells::Text(_) => (DataType::Utf8, "longtext".to_string()),
+            Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
+            Cells::Signed => (DataType::Int64, "bigint".to_string()),
+        };
+        Field::new(name, arrow_type, true)
+            .with_metadata(HashMap::from([(TYPE_KEY.to_string(), sql_type)]))
+    }
+
+    pub fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(
+            self.columns
+                .iter()
+                .map(|(name, cells)| Self::field(name, *cells))
+                .collect::<Vec<_>>(),
+        ))
+    }
+
+    pub fn batch(&self) -> Result<RecordBatch> {
+        let arrays = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, (_, cells))| {
+                let column = self.rows.iter().map(|row| &row[n]);
+                let array: ArrayRef = match cells {
+                    Cells::Text(_) => {
+                        Arc::new(StringArray::from_iter(column.map(|cell| match cell {
+                            Cell::Null => None,
+                            cell => Some(cell.as_text()),
+                        })))
+                    }
+                    Cells::Unsigned => {
+                        Arc::new(UInt64Array::from_iter(column.map(|cell| match cell {
+                            Cell::Unsigned(number) => Some(*number),
+                            _ => None,
+                        })))
+                    }
+                    Cells::Signed => {
+                        Arc::new(Int64Array::from_iter(column.map(|cell| match cell {
+                            Cell::Signed(number) => Some(*number),
+                            _ => None,
+                        })))
+                    }
+                };
+                array
+            })
+            .collect();
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        RecordBatch::try_new_with_options(self.schema(), arrays, &options)
+            .map_err(|error| SqlError::unknown(error.to_string()))
+    }
+
+    /// Writes the table to a sink as one result.
+    pub fn send(
+        &self,
+        sink: &mut dyn ResultSink,
+        text_collation_id: u16,
+        end: EndOfRows,
+    ) -> Result<()> {
+        let metas: Vec<ColumnMeta> = self
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| {
+                let header = Header {
+                    name: field.name().clone(),
+                    ..Header::default()
+                };
+                ColumnMeta::new(field, &header, text_collation_id)
+            })
+            .collect();
+        sink.columns(&metas)?;
+        if !self.rows.is_empty() {
+            sink.rows(&self.batch()?)?;
+        }
+        sink.end_of_rows(end)
+    }
+}
+
+/// SQL's LIKE over names, without regard to case.
+pub fn like(text: &str, pattern: &str) -> bool {
+    matches_pattern(&text.to_lowercase(), &pattern.to_lowercase())
+}
+
+/// Whether a text fits a pattern of SQL's LIKE: `%`, `_`, and `\` before either.
+pub fn matches_pattern(text: &str, pattern: &str) -> bool {
+    let (mut text, mut pattern) = (text.chars(), pattern.chars());
+    // Behind the last %, and the text that it has not swallowed yet.
+    let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
+    loop {
+        let (mut next_pattern, mut next_text) = (pattern.clone(), text.clone());
+        let wanted = next_pattern.next();
+        if wanted == Some('%') {
+            star = Some((next_pattern.clone(), text.clone()));
+            pattern = next_pattern;
+            continue;
+        }
+        let fits = match (wanted, next_text.next()) {
+            (None, None) => return true,
+            (Some(_), None) => return false,
+            (None, Some(_)) => false,
+            (Some('_'), Some(_)) => true,
+            (Some('\\'), Some(found)) => next_pattern.next() == Some(found),
+            (Some(wanted), Some(found)) => wanted == found,
+        };
+        if fits {
+            (pattern, text) = (next_pattern, next_text);
+        } else if let Some((behind_star, rest)) = &mut star {
+            rest.next();
+            (pattern, text) = (behind_star.clone(), rest.clone());
+        } else {
+            return false;
+        }
+    }
+}
+
+/// A cell of a result as a value. Dates with a time come as DATETIME: a result has no TIMESTAMP any more.
+pub fn value_at(array: &dyn Array, row: usize) -> Result<Value> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    Ok(match array.data_type() {
+        DataType::Null => Value::Null,
+        DataType::Boolean => {
+            let array: Option<&BooleanArray> = array.as_boolean_opt();
+            Value::Int(i64::from(array.is_some_and(|array| array.value(row))))
+        }
+        DataType::Int8 => Value::Int(array.as_primitive::<Int8Type>().value(row).into()),
+        DataType::Int16 => Value::Int(array.as_primitive::<Int16Type>().value(row).into()),
+        DataType::Int32 => Value::Int(array.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => Value::Int(array.as_primitive::<Int64Type>().value(row)),
+        DataType::UInt8 => Value::UInt(array.as_primitive::<UInt8Type>().value(row).into()),
+        DataType::UInt16 => Value::UInt(array.as_primitive::<UInt16Type>().value(row).into()),
+        DataType::UInt32 => Value::UInt(array.as_primitive::<UInt32Type>().value(row).into()),
+        DataType::UInt64 => Value::UInt(array.as_primitive::<UInt64Type>().value(row)),
+        DataType::Float32 => Value::Float(array.as_primitive::<Float32Type>().value(row)),
+        DataType::Float64 => Value::Double(array.as_primitive::<Float64Type>().value(row)),
+        DataType::Decimal128(_, scale) if *scale >= 0 => Value::Decimal {
+            unscaled: array.as_primitive::<Decimal128Type>().value(row),
+            scale: *scale as u8,
+        },
+        DataType::Utf8 => Value::Text(array.as_string::<i32>().value(row).to_string()),
+        DataType::LargeUtf8 => Value::Text(array.as_string::<i64>().value(row).to_string()),
+        DataType::Utf8View => Value::Text(array.as_string_view().value(row).to_string()),
+        DataType::Binary => Value::Bytes(array.as_binary::<i32>().value(row).to_vec()),
+        DataType::LargeBinary => Value::Bytes(array.as_binary::<i64>().value(row).to_vec()),
+        DataType::BinaryView => Value::Bytes(array.as_binary_view().value(row).to_vec()),
+        DataType::Date32 => Value::Date(array.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Value::DateTime(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            Value::Time(array.as_primitive::<DurationMicrosecondType>().value(row))
+        }
+        other => {
+            return Err(SqlError::unknown(format!(
+                "a result column of the internal type {other}"
+            )));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_has_wildcards_and_escapes() {
+        assert!(like("Handler_read_next", "handler\\_read%"));
+        assert!(like("abc", "a_c") && like("abc", "%") && like("abc", "%b%") && like("", "%"));
+        assert!(!like("abc", "a_") && !like("handlerXread", "handler\\_read"));
+        assert!(like("mississippi", "%iss%ip%i") && !like("mississippi", "%iss%ix%"));
+    }
+
+    #[test]
+    fn rows_become_a_batch_with_sql_types() {
+        let mut rows = Rows::new([
+            ("Variable_name", Cells::Text(64)),
+            ("Value", Cells::Unsigned),
+        ]);
+        rows.push(vec!["a".into(), 1u64.into()]);
+        rows.push(vec!["b".into(), Cell::Null]);
+        let batch = rows.batch().expect("a batch");
+        assert_eq!(value_at(batch.column(0), 1), Ok(Value::Text("b".into())));
+        assert_eq!(value_at(batch.column(1), 0), Ok(Value::UInt(1)));
+        assert_eq!(value_at(batch.column(1), 1), Ok(Value::Null));
+        rows.retain_like(0, "B%");
+        assert_eq!(rows.batch().expect("a batch").num_rows(), 1);
+    }
+}

@@ -1,0 +1,779 @@
+//! SELECT: from the syntax tree to rows at the sink.
+//!
+//! ```text
+//!   syntax tree -> query::logical_plan -> optimizer -> operators -> worker threads -> batches -> sink
+//!                        |                                                               ^
+//!                        '- tables of the plan: metadata locks until the last batch -----'
+//! ```
+//!
+//! Planning takes no lock on the tables it looks at. Once the plan is known its tables are locked against changes of
+//! their definition, and if one changed in between, the statement is planned again.
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::tree_node::TreeNodeRecursion;
+use datafusion_execution::TaskContext;
+use datafusion_expr::{LogicalPlan, TableSource};
+use sheaf_exec::functions::limits::ResultLimits;
+use sheaf_exec::{MemoryTableSource, SheafTableSource};
+use sheaf_optimizer::{
+    Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
+    plan_physical,
+};
+use sheaf_storage::{ReadView, StorageError};
+use sheaf_table::{
+    BorrowedReadGuard, Catalog, ChangeGuard, DefinitionChange, LockRequest, ReadGuard,
+    RowWriteGuard, Table, TableError, WriteGuard,
+};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::isolation::kept_read::KeptRead;
+use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
+use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
+use crate::query::result::{ColumnMeta, ResultSink, table_flags};
+use crate::query::text_length::text_lengths;
+use crate::session::Session;
+use crate::session::statement_timer::ArmedTimer;
+use sheaf_frontend::query::{Header, LoweredQuery, QueryContext, logical_plan};
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 8192;
+/// Rows of a batch where memory is short: an operator that spills holds some batches at least.
+const THRIFTY_BATCH_ROWS: usize = 1024;
+/// The part of the query memory that one function may take for the results of a batch, and what it may take at least
+/// and at the most. What needs more is evaluated for fewer rows at a time.
+const BATCH_RESULT_SHARE: usize = 2;
+const MIN_BATCH_RESULT_BYTES: usize = 32 << 20;
+const MAX_BATCH_RESULT_BYTES: usize = 256 << 20;
+/// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
+const KEPT_ROW_BYTES: f64 = 256.0;
+/// How often a statement is planned again because a table changed under it.
+pub(crate) const MAX_REPLANS: usize = 8;
+/// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
+const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
+/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless
+/// they wait for a transaction that is longer.
+const MAX_COURTESY: Duration = Duration::from_secs(2);
+
+/// What a session waits for, for SHOW PROCESSLIST.
+#[derive(Clone, Copy)]
+pub(crate) enum WaitsFor {
+    Table,
+    GlobalReadLock,
+    CommitLock,
+}
+
+impl WaitsFor {
+    fn state(self) -> &'static str {
+        match self {
+            WaitsFor::Table => "Waiting for table metadata lock",
+            WaitsFor::GlobalReadLock => "Waiting for global read lock",
+            WaitsFor::CommitLock => "Waiting for commit lock",
+        }
+    }
+}
+
+/// A planned query with the locks that keep its plan valid.
+pub(crate) struct PlannedQuery {
+    /// Other sessions may look at it while it runs.
+    pub(crate) physical: Arc<PhysicalQuery>,
+    pub(crate) columns: Vec<ColumnMeta>,
+    /// Tables that the query reads.
+    pub(crate) tables: Vec<Arc<Table>>,
+    pub(crate) task: Arc<TaskContext>,
+    /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
+    pub(crate) to_lock: Option<ReadView>,
+    /// How the statement goes on if there is too little memory for this plan.
+    thrifty: Option<Box<ThriftyPlan>>,
+    _guards: Vec<ReadGuard>,
+}
+
+/// A query that may be planned once more, with small batches and sorts of all rows where the first ones are wanted.
+/// Estimates of what operators keep are often low.
+struct ThriftyPlan {
+    query: LogicalPlan,
+    context: PlannerContext,
+}
+
+impl PlannedQuery {
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.physical.schema()
+    }
+
+    /// The digits after the point that each column shows.
+    pub(crate) fn decimals(&self) -> Vec<u8> {
+        self.columns.iter().map(|column| column.decimals).collect()
+    }
+
+    /// Prepares the plan for EXPLAIN ANALYZE.
+    pub(crate) fn measure(&mut self) -> Result<()> {
+        // It tells of the plan that is shown.
+        self.thrifty = None;
+        if let Some(physical) = Arc::get_mut(&mut self.physical) {
+            physical.measure()?;
+        }
+        Ok(())
+    }
+
+    /// Has EXPLAIN name the keys, too, that `other`, a plan of the same statement, could use.
+    pub(crate) fn name_keys_of(&mut self, other: &PlannedQuery) {
+        let Some(physical) = Arc::get_mut(&mut self.physical) else {
+            return;
+        };
+        for row in &mut physical.explain {
+            let mut others = other.physical.explain.iter();
+            if let Some(same) =
+                others.find(|other| (other.id, &other.table) == (row.id, &row.table))
+            {
+                row.name_keys_of(same);
+            }
+        }
+    }
+}
+
+impl Session {
+    /// SELECT for the client.
+    pub(crate) fn query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.watch_divisions();
+        if locked_rows(query) == Locked::Skip {
+            return self.query_skipping_locked(query, text, sink);
+        }
+        if counts_all_rows(query) {
+            return self.query_counting(query, text, sink);
+        }
+        // A LIMIT of the statement's own comes before the session's.
+        let limit = match query.limit_clause {
+            Some(_) => u64::MAX,
+            None => self.variables.sql_select_limit(),
+        };
+        let planned = match self.lock_rows_of(query, text)? {
+            Some(LockedRead::Result(result)) => return self.send_locked(&result, limit, sink),
+            Some(LockedRead::Rows(view)) if !self.reads_lock() => {
+                self.plan(query, text, None, Purpose::Locked, Some(view))?
+            }
+            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
+            // or in other indexes than the search for the rows.
+            locked => match self.plan_and_keep(query, text, locked.is_some())? {
+                KeptRead::Result(result) => return self.send_locked(&result, limit, sink),
+                KeptRead::Planned(planned) => planned,
+            },
+        };
+        self.last_query_cost = planned.physical.cost_us;
+        let columns = planned.columns.clone();
+        let mut announced = false;
+        let mut rows = 0u64;
+        self.run_planned(planned, |batch| {
+            if !announced {
+                sink.columns(&columns)?;
+                announced = true;
+            }
+            let room = usize::try_from(limit - rows).unwrap_or(usize::MAX);
+            if room < batch.num_rows() {
+                rows = limit;
+                if room > 0 {
+                    sink.rows(&batch.slice(0, room))?;
+                }
+                return Ok(());
+            }
+            rows += batch.num_rows() as u64;
+            sink.rows(batch)
+        })?;
+        if !announced {
+            sink.columns(&columns)?;
+        }
+        self.found_rows = rows;
+        self.end_query(sink)
+    }
+
+    /// SELECT SQL_CALC_FOUND_ROWS: it is run to its end for FOUND_ROWS(), and the client gets what LIMIT leaves of it.
+    fn query_counting(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut window = self.window_of(query, text)?;
+        let whole = ast::Query {
+            limit_clause: None,
+            ..query.clone()
+        };
+        let planned = self.plan_query(&whole, text, None)?;
+        self.last_query_cost = planned.physical.cost_us;
+        let columns = planned.columns.clone();
+        let mut announced = false;
+        let mut rows = 0u64;
+        self.run_planned(planned, |batch| {
+            rows += batch.num_rows() as u64;
+            let shown = window.of_next(batch.num_rows());
+            if shown.is_empty() {
+                return Ok(());
+            }
+            if !announced {
+                sink.columns(&columns)?;
+                announced = true;
+            }
+            sink.rows(&batch.slice(shown.start, shown.len()))
+        })?;
+        if !announced {
+            sink.columns(&columns)?;
+        }
+        self.found_rows = rows;
+        self.row_count = -1;
+        sink.end_of_rows(self.end_of_rows())
+    }
+
+    /// Runs a query and hands over its batches.
+    pub(crate) fn run_query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let planned = self.plan_query(query, text, None)?;
+        self.run_planned(planned, take)
+    }
+
+    pub(crate) fn run_planned(
+        &mut self,
+        planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.run_planned_until(planned, |batch| take(batch).map(ControlFlow::Continue))
+    }
+
+    /// As [`Self::run_planned`], until `take` has enough. A plan that runs out of memory before its first rows come
+    /// makes room for one that needs less.
+    pub(crate) fn run_planned_until(
+        &mut self,
+        mut planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        loop {
+            let _running = self.handle.show_plan(&planned.physical);
+            let plan = Arc::clone(&planned.physical.plan);
+            let mut stream = self.runtime()?.run(
+                plan,
+                Arc::clone(&planned.task),
+                self.handle.cancel_flag().clone(),
+            );
+            let failed = loop {
+                match stream.next() {
+                    None => return Ok(()),
+                    Some(Ok(batch)) => {
+                        planned.thrifty = None;
+                        if take(&batch)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(error)) => break error,
+                }
+            };
+            match planned.thrifty.take() {
+                Some(thrifty) if failed.is_out_of_memory() => {
+                    tracing::debug!(error = %failed, "a query is planned again with less memory");
+                    stream.settle();
+                    (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
+                    self.handle.counters.sheaf_plan_switches.add(1);
+                }
+                _ => return Err(failed.into()),
+            }
+        }
+    }
+
+    fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
+        let ThriftyPlan { query, mut context } = plan;
+        context.settings.query_memory_bytes = 0;
+        self.take_small_batches(&mut context);
+        context.trace = Trace::default();
+        let physical = plan_physical(&query, &context)?;
+        Ok((Arc::new(physical), context.task))
+    }
+
+    fn take_small_batches(&self, context: &mut PlannerContext) {
+        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
+        context.task = self.new_task_context(THRIFTY_BATCH_ROWS);
+    }
+
+    /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
+    /// query only, as SHOW … WHERE needs it.
+    pub(crate) fn plan_query(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+    ) -> Result<PlannedQuery> {
+        self.plan(query, text, extra, Purpose::Read, None)
+    }
+
+    /// Plans a query for EXPLAIN, which locks no rows.
+    pub(crate) fn plan_explained(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+    ) -> Result<PlannedQuery> {
+        let view = self.read_view()?;
+        self.plan(query, text, None, Purpose::Locked, Some(view))
+    }
+
+    /// Plans the query of INSERT … SELECT.
+    pub(crate) fn plan_insert(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
+        self.plan(query, text, None, Purpose::Insert, None)
+    }
+
+    /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
+    /// and rows come in one order, that of the access path.
+    pub(crate) fn plan_change(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        view: ReadView,
+    ) -> Result<PlannedQuery> {
+        self.watch_divisions_of_conditions();
+        self.plan(query, text, None, Purpose::Change, Some(view))
+    }
+
+    pub(crate) fn plan(
+        &mut self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+        purpose: Purpose,
+        view: Option<ReadView>,
+    ) -> Result<PlannedQuery> {
+        for _ in 0..MAX_REPLANS {
+            let mut lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
+            self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
+            let sources = tables_of(&lowered.plan)?;
+            for table in &sources {
+                self.keep_definition(table)?;
+            }
+            let is_free = purpose.shows_rows() && self.holds_no_table();
+            let guards = sources
+                .iter()
+                .enumerate()
+                .map(|(n, table)| self.lock_for_read(table, is_free && n == 0))
+                .collect::<Result<Vec<_>>>()?;
+            if guards
+                .iter()
+                .zip(&sources)
+                .all(|(guard, table)| Arc::ptr_eq(guard, table))
+            {
+                let obeys_clause = purpose.obeys_locking_clauses() && lowered.locking;
+                if obeys_clause {
+                    for table in &sources {
+                        let definition = &table.definition;
+                        self.check_may_lock(&definition.database, &definition.name)?;
+                    }
+                }
+                let read = ReadPlan::choose(ReadFacts {
+                    purpose,
+                    has_view: view.is_some(),
+                    locks_for: match (obeys_clause, self.reads_lock()) {
+                        (true, _) => LocksFor::Clause,
+                        (false, true) => LocksFor::Level,
+                        (false, false) => LocksFor::Nobody,
+                    },
+                    in_transaction: self.in_transaction(),
+                    reads_tables: !sources.is_empty(),
+                    has_joins: reads_twice(&lowered.plan)?,
+                });
+                let view = match (view, read.view) {
+                    (Some(view), _) => view,
+                    (None, ViewFor::Newest) => ReadView::newest(),
+                    (None, ViewFor::Current) => self.current_view()?,
+                    (None, ViewFor::Snapshot | ViewFor::Given) => self.read_view()?,
+                };
+                let to_lock = (read.locks == LockWhen::WhenItHasRun).then(|| view.clone());
+                let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
+                planned.to_lock = to_lock;
+                if read.locks == LockWhen::BeforeItRuns {
+                    let mode = self.read_lock_mode(query)?;
+                    self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
+                }
+                if read.locks != LockWhen::Never || purpose == Purpose::Change {
+                    // Another plan would read what is not locked, or find its rows in another order.
+                    planned.thrifty = None;
+                }
+                return Ok(planned);
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    pub(crate) fn lower(
+        &self,
+        query: &ast::Query,
+        text: &str,
+        extra: Option<&Arc<MemoryTableSource>>,
+        clustered_keys: bool,
+    ) -> Result<LoweredQuery> {
+        let virtual_tables =
+            |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
+                if let Some(extra) = extra
+                    && extra.name == table
+                {
+                    return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
+                }
+                self.check_read(database, table)?;
+                let found =
+                    crate::catalog_views::information_schema::virtual_table(database, table, self)?;
+                Ok(found.map(|(schema, batch)| {
+                    Arc::new(MemoryTableSource::new(
+                        table.to_string(),
+                        schema,
+                        vec![batch],
+                    )) as Arc<dyn TableSource>
+                }))
+            };
+        logical_plan(
+            query,
+            &QueryContext {
+                sql: text,
+                catalog: self.engine.catalog(),
+                session: self,
+                parameters: &[],
+                virtual_tables: &virtual_tables,
+                clustered_keys,
+            },
+        )
+    }
+
+    fn finish_plan(
+        &mut self,
+        lowered: LoweredQuery,
+        tables: Vec<Arc<Table>>,
+        guards: Vec<ReadGuard>,
+        purpose: Purpose,
+        view: ReadView,
+    ) -> Result<PlannedQuery> {
+        let columns = self.columns_of(&lowered.plan, &lowered.headers);
+        let mut context = self.planner_context(view);
+        if purpose == Purpose::Change {
+            context.settings.target_partitions = 1;
+        }
+        let optimized = optimize_logical(lowered.plan, &context)?;
+        let mut physical = plan_physical(&optimized, &context)?;
+        let memory = context.settings.query_memory_bytes as f64;
+        if physical.most_kept * KEPT_ROW_BYTES > memory {
+            // It spills, and merges what it has spilled: a batch of each run is in memory then.
+            let trace = std::mem::take(&mut context.trace);
+            self.take_small_batches(&mut context);
+            physical = plan_physical(&optimized, &context)?;
+            context.trace = trace;
+        }
+        self.warn_of_conflicts(std::mem::take(&mut physical.conflicting_hints));
+        let task = Arc::clone(&context.task);
+        let query = optimized;
+        Ok(PlannedQuery {
+            physical: Arc::new(physical),
+            columns,
+            tables,
+            task,
+            to_lock: None,
+            thrifty: Some(Box::new(ThriftyPlan { query, context })),
+            _guards: guards,
+        })
+    }
+
+    /// Columns of a query without running or locking anything, for PREPARE.
+    pub(crate) fn describe_query(&self, query: &ast::Query, text: &str) -> Result<Vec<ColumnMeta>> {
+        let lowered = self.lower(query, text, None, false)?;
+        Ok(self.columns_of(&lowered.plan, &lowered.headers))
+    }
+
+    pub(crate) fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
+        let collation_id = self.result_collation_id();
+        let fields = plan.schema().fields();
+        fields
+            .iter()
+            .zip(headers)
+            .zip(text_lengths(plan))
+            .map(|((field, header), length)| {
+                let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
+                if !header.org_name.is_empty()
+                    && let Ok(table) = self
+                        .engine
+                        .catalog()
+                        .table(&header.database, &header.org_table)
+                    && let Some(column) = table.definition.column_position(&header.org_name)
+                {
+                    meta.flags |= table_flags(&table.definition, column);
+                }
+                meta
+            })
+            .collect()
+    }
+
+    pub(crate) fn planner_context(&mut self, view: ReadView) -> PlannerContext {
+        let settings = PlannerSettings {
+            switch: self.variables.optimizer_switch(),
+            mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
+            join_buffer_bytes: self.variables.join_buffer_bytes(),
+            batch_rows: BATCH_ROWS,
+            target_partitions: self.worker_threads(),
+            query_memory_bytes: self.engine.memory().query_bytes,
+            eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
+            costs: self.engine.costs(),
+            max_recursion_rounds: self.variables.cte_max_recursion_depth(),
+            ..PlannerSettings::default()
+        };
+        PlannerContext {
+            settings,
+            counters: Arc::clone(&self.handle.counters),
+            view,
+            cancel: self.handle.cancel_flag().clone(),
+            task: self.task_context(),
+            trace: self.traces.current.clone(),
+            expectation: Expectation::Estimates,
+        }
+    }
+
+    pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
+        let task = match self.task.take() {
+            Some(task) => task,
+            None => self.new_task_context(BATCH_ROWS),
+        };
+        Arc::clone(self.task.insert(task))
+    }
+
+    fn new_task_context(&self, batch_rows: usize) -> Arc<TaskContext> {
+        let (id, threads) = (self.handle.id(), self.worker_threads());
+        let runtime = self.engine.runtime();
+        let mut config = runtime.session_config(batch_rows, threads);
+        config.options_mut().extensions.insert(self.result_limits());
+        runtime.task_context(id.to_string(), config)
+    }
+
+    /// What the expressions of the session's statements may make.
+    pub(crate) fn result_limits(&self) -> ResultLimits {
+        let value_bytes = self.variables.max_allowed_packet();
+        let share = self.engine.memory().query_bytes / BATCH_RESULT_SHARE;
+        let share = share.clamp(MIN_BATCH_RESULT_BYTES, MAX_BATCH_RESULT_BYTES);
+        ResultLimits {
+            value_bytes,
+            batch_bytes: value_bytes.max(share),
+            cancel: self.handle.cancel_flag().clone(),
+            oversized: Some(self.oversized_results.clone()),
+        }
+    }
+
+    /// Waits for a lock in slices, until the session's limit or a kill.
+    fn wait_for_lock<T>(
+        &self,
+        is_first: bool,
+        attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        self.wait_within(limit, WaitsFor::Table, is_first, attempt)
+    }
+
+    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those
+    /// pass that wait for LOCK TABLES, for a while.
+    pub(crate) fn wait_within<T>(
+        &self,
+        limit: impl Fn() -> Duration,
+        what: WaitsFor,
+        is_first: bool,
+        mut attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let mut request = LockRequest {
+            is_first,
+            session: self.handle.id(),
+            ..LockRequest::from(LOCK_WAIT_SLICE)
+        };
+        // The end of the first slice.
+        let mut began: Option<Instant> = None;
+        loop {
+            match attempt(request) {
+                Err(TableError::LockWaitTimeout) => {
+                    self.handle.cancel_flag().check()?;
+                    if self.handle.should_stop_waiting() {
+                        return Err(SqlError::query_interrupted());
+                    }
+                    let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
+                    if waited >= limit() {
+                        return Err(SqlError::lock_wait_timeout());
+                    }
+                    request.is_first &= waited < MAX_COURTESY;
+                    self.handle.set_state(what.state());
+                }
+                Err(error) => return Err(error.into()),
+                Ok(guard) => {
+                    if began.is_some() {
+                        self.handle.set_state("executing");
+                    }
+                    return Ok(guard);
+                }
+            }
+        }
+    }
+
+    /// `is_first`: nobody waits for the session. Error 1100 if it has locked other tables.
+    pub(crate) fn lock_for_read(&self, table: &Table, is_first: bool) -> Result<ReadGuard> {
+        self.check_is_locked(table)?;
+        let definition = &table.definition;
+        let catalog = self.engine.catalog();
+        self.wait_for_lock(is_first, |request| {
+            let opened = catalog.open_for_read(&definition.database, &definition.name, request);
+            self.or_deadlock(table, &[], opened)
+        })
+    }
+
+    /// A wait for a table that goes on, after a slice of it, is a deadlock if the table's writer waits for one that the
+    /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
+    fn or_deadlock<T>(
+        &self,
+        table: &Table,
+        opened: &[ChangeGuard],
+        attempt: Result<T, TableError>,
+    ) -> Result<T, TableError> {
+        match attempt {
+            Err(TableError::LockWaitTimeout) if self.waits_in_a_circle(table, opened) => {
+                Err(StorageError::Deadlock.into())
+            }
+            other => other,
+        }
+    }
+
+    fn waits_in_a_circle(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
+        let (reading, writing) = self.kept_tables();
+        let mut writing = writing.iter().chain(opened);
+        let mut reading = reading.iter();
+        writing.any(|held| table.waits_in_a_circle(held, true))
+            || reading.any(|held| table.waits_in_a_circle(held, false))
+    }
+
+    /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
+    pub(crate) fn borrow_for_read<'t>(
+        &self,
+        table: &'t Table,
+        is_first: bool,
+    ) -> Result<Option<BorrowedReadGuard<'t>>> {
+        self.wait_for_lock(is_first, |request| {
+            let opened = Catalog::borrow_for_read(table, request);
+            self.or_deadlock(table, &[], opened)
+        })
+    }
+
+    /// Opens a table as the one writer of it.
+    pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
+        let catalog = self.engine.catalog();
+        let limit = || {
+            let table = catalog.table(database, table);
+            self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
+        };
+        let announced = DefinitionChange::default();
+        self.wait_within(limit, WaitsFor::Table, false, |request| {
+            let request = LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            };
+            catalog.open_for_write(database, table, request)
+        })
+    }
+
+    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
+    /// for rows.
+    fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
+        Duration::from_secs(match is_locked_by_session {
+            true => self.variables.lock_wait_timeout_seconds(),
+            false => self.variables.innodb_lock_wait_timeout_seconds(),
+        })
+    }
+
+    /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
+    /// `opened`: those that the statement has opened before.
+    pub(crate) fn relock_for_change_of_rows(
+        &self,
+        table: &Arc<Table>,
+        opened: &[ChangeGuard],
+        is_first: bool,
+    ) -> Result<Option<RowWriteGuard>> {
+        let limit = || self.write_lock_wait(table.is_locked_by_session());
+        self.wait_within(limit, WaitsFor::Table, is_first, |request| {
+            let relocked = Catalog::reopen_for_row_writes(table, request);
+            self.or_deadlock(table, opened, relocked)
+        })
+    }
+
+    /// Runs a change of definitions, which waits for the statements that use the table.
+    pub(crate) fn with_definition_lock<T>(
+        &self,
+        mut change: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let announced = DefinitionChange::default();
+        self.wait_for_lock(false, |request| {
+            change(LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            })
+        })
+    }
+
+    /// Measures the time of the running statement, if that is limited, until what is returned is dropped.
+    pub(crate) fn limit_time(&self, is_query: bool) -> Option<ArmedTimer> {
+        let limit = match is_query {
+            true => self.variables.query_time_limit(),
+            false => self.variables.statement_time_limit(),
+        };
+        let limit = limit?;
+        self.engine.timer.arm(self.handle(), limit)
+    }
+}
+
+/// Whether a query is to find out how many rows it would have without its LIMIT.
+fn counts_all_rows(query: &ast::Query) -> bool {
+    let mut body = query.body.as_ref();
+    while let ast::SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let ast::SetExpr::Select(select) = body else {
+        return false;
+    };
+    let modifiers = select.select_modifiers.as_ref();
+    let counts = modifiers.is_some_and(|modifiers| modifiers.sql_calc_found_rows);
+    counts && query.limit_clause.is_some() && query.locks.is_empty()
+}
+
+/// The tables that a plan reads, each once.
+fn tables_of(plan: &LogicalPlan) -> Result<Vec<Arc<Table>>> {
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    for_each_table(plan, |table| {
+        if !tables.iter().any(|known| Arc::ptr_eq(known, table)) {
+            tables.push(Arc::clone(table));
+        }
+    })?;
+    Ok(tables)
+}
+
+/// Whether a plan names more than one table, or one more than once: else it has no joins.
+fn reads_twice(plan: &LogicalPlan) -> Result<bool> {
+    let mut reads = 0;
+    for_each_table(plan, |_| reads += 1)?;
+    Ok(reads > 1)
+}
+
+/// Calls `take` with the table of each reference to one.
+fn for_each_table(plan: &LogicalPlan, mut take: impl FnMut(&Arc<Table>)) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            let source: &dyn Any = scan.source.as_ref();
+            if let Some(source) = source.downcast_ref::<SheafTableSource>() {
+                take(&source.table);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}

@@ -1,0 +1,920 @@
+//! One client's session: its variables, its warnings, its prepared statements, and the running of requests.
+//!
+//! A request is text. It is cut into statements, each is parsed, dispatched (see `dispatch.rs`) and writes its result
+//! to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed as
+//! warnings, and a panic becomes error 1105.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`handle`] | what other threads may know of a session, and do to it |
+//! | [`warnings`] | what SHOW WARNINGS lists |
+//! | [`prepared`] | prepared statements, of the protocol and of SQL |
+//! | [`status`] | what SHOW STATUS lists |
+//! | [`status_reference`] | docs/status.md, written from it |
+//! | [`statement_timer`] | the clock of `max_execution_time` |
+//! | [`set`] | SET |
+
+pub(crate) mod handle;
+pub(crate) mod prepared;
+pub(crate) mod set;
+pub(crate) mod statement_timer;
+pub(crate) mod status;
+#[cfg(test)]
+pub(crate) mod status_reference;
+pub(crate) mod warnings;
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow::record_batch::RecordBatch;
+use datafusion_execution::TaskContext;
+use sheaf_exec::functions::limits::OversizedResults;
+use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::runtime::thread_placement;
+use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
+
+use crate::accounts::Rights;
+use crate::change::change_query::UnrelatedTables;
+use crate::dialect::SheafDialect;
+use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
+use crate::encoding::TextEncoding;
+use crate::engine::Engine;
+use crate::error::{Result, SqlError};
+use crate::isolation::locked_tables::LockedTables;
+pub use crate::isolation::transaction::UnfinishedCommit;
+use crate::isolation::transaction::{NextTransaction, SessionTransaction};
+use crate::last_insert_id::InsertIdCell;
+use crate::parser::statement_bytes::statement_text;
+use crate::parser::{self, Statement, scan};
+use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
+use crate::resource_groups::SessionGroup;
+pub use crate::session::handle::SessionHandle;
+use crate::session::prepared::PreparedStatements;
+use crate::session::status::Command;
+use crate::session::warnings::{Level, Warnings};
+use crate::statement::traces::OptimizerTraces;
+use crate::variables::{self, VariableValue, Variables};
+use sheaf_frontend::query::Header;
+
+/// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
+pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
+
+/// The most user variables of a session, and the most bytes of their values together.
+const MAX_USER_VARIABLES: usize = 1_000;
+const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
+
+/// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]), and a
+/// statement whose thread has less stack than the red zone left runs on a stack of its own, which is address space
+/// until it is used.
+const STACK_RED_ZONE_BYTES: usize = 1 << 20;
+const STATEMENT_STACK_BYTES: usize = 16 << 20;
+/// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each
+/// other.
+const DEEP_STATEMENT_BYTES: usize = 1 << 10;
+const DEEP_PARENTHESES: usize = 8;
+const DEEP_RED_ZONE_BYTES: usize = 48 << 20;
+const DEEP_STACK_BYTES: usize = 64 << 20;
+
+/// Bits of the status word that goes with every OK and EOF, as the protocol numbers them.
+pub mod status_flags {
+    pub const IN_TRANSACTION: u16 = 1;
+    pub const AUTOCOMMIT: u16 = 2;
+    pub const MORE_RESULTS: u16 = 8;
+    pub const NO_BACKSLASH_ESCAPES: u16 = 512;
+}
+
+/// What a client and the server have agreed on to encrypt their connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    /// `TLSv1.3`
+    pub version: &'static str,
+    /// `TLS_AES_256_GCM_SHA384`
+    pub cipher: String,
+}
+
+/// Who connects, and what the client said that it can do.
+#[derive(Clone, Debug)]
+pub struct SessionInfo {
+    pub user: String,
+    /// The client's address without its port, or `localhost`.
+    pub host: String,
+    /// The account whose rights the session has. `None`: it may do everything, as the program that opened the database
+    /// may.
+    pub account: Option<AccountName>,
+    /// The database to start in.
+    pub database: Option<String>,
+    /// Several statements in one request, separated by semicolons (CLIENT_MULTI_STATEMENTS).
+    pub multi_statements: bool,
+    /// The client can send files (CLIENT_LOCAL_FILES).
+    pub local_infile: bool,
+    /// Affected rows of UPDATE are the rows found (CLIENT_FOUND_ROWS).
+    pub found_rows: bool,
+    /// TLS, if the connection has it.
+    pub encryption: Option<Encryption>,
+    /// The connection uses the compressed protocol.
+    pub compressed: bool,
+    /// The connection's character set and collation, a MySQL collation id (255 is utf8mb4_0900_ai_ci).
+    pub collation_id: u16,
+}
+
+impl Default for SessionInfo {
+    fn default() -> Self {
+        SessionInfo {
+            user: "root".into(),
+            host: "localhost".into(),
+            account: None,
+            database: None,
+            multi_statements: false,
+            local_infile: true,
+            found_rows: false,
+            encryption: None,
+            compressed: false,
+            collation_id: 255,
+        }
+    }
+}
+
+/// What a client is told when it prepares a statement.
+#[derive(Clone, Debug)]
+pub struct PreparedInfo {
+    pub id: u32,
+    pub parameters: Vec<ColumnMeta>,
+    pub columns: Vec<ColumnMeta>,
+    pub warnings: u16,
+}
+
+/// A session. One thread uses it at a time; [`SessionHandle`] is for the others.
+pub struct Session {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) handle: Arc<SessionHandle>,
+    pub(crate) info: SessionInfo,
+    pub(crate) rights: Rights,
+    /// The running statement changes rows of one table and looks at none of its columns.
+    pub(crate) is_blind_change: bool,
+    pub(crate) database: Option<String>,
+    /// While a prepared statement runs in the database of its PREPARE: the session's own.
+    pub(crate) own_database: Option<Option<String>>,
+    pub(crate) variables: Variables,
+    pub(crate) user_variables: BTreeMap<String, Value>,
+    pub(crate) warnings: Warnings,
+    /// Texts that the running statement has cut to numbers, on their way to the warnings.
+    pub(crate) truncated_texts: TruncatedTexts,
+    /// The same of texts that were too long.
+    pub(crate) oversized_results: OversizedResults,
+    pub(crate) prepared: PreparedStatements,
+    pub(crate) statement_cache: StatementCache,
+    pub(crate) expressions: ExpressionCache,
+    /// What subqueries of the running statement see, where they run on their own.
+    pub(crate) statement_view: Option<sheaf_storage::ReadView>,
+    pub(crate) unrelated_tables: UnrelatedTables,
+    pub(crate) traces: OptimizerTraces,
+    /// LAST_INSERT_ID().
+    pub(crate) last_insert_id: u64,
+    /// What the running statement makes of it by LAST_INSERT_ID(value).
+    pub(crate) insert_id_cell: InsertIdCell,
+    /// ROW_COUNT() of the previous statement.
+    pub(crate) row_count: i64,
+    /// FOUND_ROWS() of the previous query.
+    pub(crate) found_rows: u64,
+    pub(crate) last_query_cost: f64,
+    /// Start of the running statement, microseconds since 1970 UTC.
+    pub(crate) statement_start_micros: i64,
+    /// The threads that run its statements.
+    pub(crate) group: SessionGroup,
+    /// What operators see of the session; made again when a variable changes.
+    pub(crate) task: Option<Arc<TaskContext>>,
+    /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
+    pub(crate) transaction: Option<Box<SessionTransaction>>,
+    pub(crate) next_transaction: NextTransaction,
+    /// LOCK TABLES.
+    pub(crate) locked_tables: Option<Box<LockedTables>>,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub(crate) global_read_lock: Option<GlobalReadLocked>,
+    /// The running statement changes something.
+    pub(crate) change_ticket: Option<ChangeTicket>,
+    /// Tables are locked for WRITE.
+    pub(crate) locks_ticket: Option<ChangeTicket>,
+    /// See [`Session::is_released`].
+    pub(crate) is_released: bool,
+    /// See [`Session::leave_commits`].
+    pub(crate) leaves_commits: bool,
+    pub(crate) unfinished_commit: Option<UnfinishedCommit>,
+    /// The session's own variables while a statement runs whose hints set some.
+    pub(crate) variables_before_hints: Option<Variables>,
+    /// What the client is told of the running statement, if it was rewritten.
+    pub(crate) rewrite_note: Option<String>,
+    /// The running request has statements after this one.
+    more_results: bool,
+    /// It has no others, so that its answer is all that its client is told.
+    pub(crate) is_alone: bool,
+}
+
+impl Session {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        handle: Arc<SessionHandle>,
+        info: SessionInfo,
+    ) -> Result<Session> {
+        let mut session = Session {
+            variables: engine.globals(),
+            engine,
+            handle,
+            info,
+            rights: Rights::all(),
+            is_blind_change: false,
+            database: None,
+            own_database: None,
+            user_variables: BTreeMap::new(),
+            warnings: Warnings::default(),
+            truncated_texts: TruncatedTexts::default(),
+            oversized_results: OversizedResults::default(),
+            prepared: PreparedStatements::default(),
+            statement_cache: StatementCache::default(),
+            expressions: ExpressionCache::default(),
+            statement_view: None,
+            unrelated_tables: UnrelatedTables::default(),
+            traces: OptimizerTraces::default(),
+            last_insert_id: 0,
+            insert_id_cell: InsertIdCell::default(),
+            row_count: 0,
+            found_rows: 0,
+            last_query_cost: 0.0,
+            statement_start_micros: 0,
+            group: SessionGroup::default(),
+            task: None,
+            transaction: None,
+            next_transaction: NextTransaction::default(),
+            locked_tables: None,
+            global_read_lock: None,
+            change_ticket: None,
+            locks_ticket: None,
+            is_released: false,
+            leaves_commits: false,
+            unfinished_commit: None,
+            variables_before_hints: None,
+            rewrite_note: None,
+            more_results: false,
+            is_alone: false,
+        };
+        session.start_over()?;
+        Ok(session)
+    }
+
+    /// The state of a new session of the same client.
+    fn start_over(&mut self) -> Result<()> {
+        self.next_transaction = NextTransaction::default();
+        let rolled_back = self.roll_back_open();
+        self.unlock_everything();
+        rolled_back?;
+        self.variables = self.engine.globals();
+        self.user_variables.clear();
+        self.warnings.clear(self.variables.max_error_count());
+        self.close_all_prepared();
+        self.statement_cache = StatementCache::default();
+        self.expressions = ExpressionCache::default();
+        self.traces = OptimizerTraces::default();
+        (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
+        self.task = None;
+        self.handle.assign_group(None);
+        self.take_rights();
+        if let Some(name) = variables::unsupported_character_set_of_id(self.info.collation_id) {
+            return Err(SqlError::unknown_character_set(name));
+        }
+        let collation = variables::collation_of_id(self.info.collation_id);
+        let character_set = variables::character_set_of(collation).to_string();
+        for name in [
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+        ] {
+            self.variables
+                .set_internally(name, VariableValue::Text(character_set.clone()));
+        }
+        self.variables.set_internally(
+            "collation_connection",
+            VariableValue::Text(collation.to_string()),
+        );
+        self.variables.set_internally(
+            "pseudo_thread_id",
+            VariableValue::Integer(self.handle.id().into()),
+        );
+        match self.info.database.clone() {
+            Some(database) => self.set_database(&database),
+            None => {
+                self.tell_database_collation();
+                Ok(())
+            }
+        }
+    }
+
+    pub fn id(&self) -> u64 {
+        self.handle.id()
+    }
+
+    /// COMMIT RELEASE or ROLLBACK RELEASE has ended the session: its connection is to be closed once the client has the
+    /// answer.
+    pub fn is_released(&self) -> bool {
+        self.is_released
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    pub fn handle(&self) -> Arc<SessionHandle> {
+        Arc::clone(&self.handle)
+    }
+
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
+    /// Whether a request may hold several statements (COM_SET_OPTION).
+    pub fn set_multi_statements(&mut self, allowed: bool) {
+        self.info.multi_statements = allowed;
+    }
+
+    /// Runs a request: one statement, or several when the client asked for that. On an error nothing of the failed
+    /// statement remains, and the statements after it did not run.
+    pub fn execute(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        if sql.len() > self.variables.max_allowed_packet() {
+            return Err(SqlError::net_packet_too_large());
+        }
+        self.execute_text(sql, sink)
+    }
+
+    /// Runs a request as it came from a client: bytes in `character_set_client`.
+    pub fn execute_bytes(&mut self, request: &[u8], sink: &mut dyn ResultSink) -> Result<()> {
+        if request.len() > self.variables.max_allowed_packet() {
+            return Err(SqlError::net_packet_too_large());
+        }
+        let text = self.statement_text(request)?;
+        self.execute_text(&text, sink)
+    }
+
+    /// The text of a request in `character_set_client`. Error 1300 if it has bytes that are no text outside of
+    /// literals.
+    pub fn statement_text<'r>(&self, request: &'r [u8]) -> Result<Cow<'r, str>> {
+        let has_ansi_quotes = || self.variables.sql_mode().contains("ANSI_QUOTES");
+        statement_text(request, self.variables.client_encoding(), has_ansi_quotes)
+    }
+
+    /// How the client writes texts (`character_set_client`).
+    pub fn client_encoding(&self) -> TextEncoding {
+        self.variables.client_encoding()
+    }
+
+    /// How the client reads texts (`character_set_results`).
+    pub fn result_encoding(&self) -> TextEncoding {
+        self.variables.result_encoding()
+    }
+
+    fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
+        let may_be_rewritten = self.may_be_rewritten(sql);
+        if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
+            self.begin_request_of_one();
+            return self.run(sql, |session| {
+                if session.run_value_lists(&lists, sink)? == Cached::Done {
+                    return Ok(());
+                }
+                let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
+                session.parse_and_dispatch(statement, true, sink)
+            });
+        }
+        if !may_be_rewritten && self.take_literals(sql) {
+            self.begin_request_of_one();
+            return self.run(sql, |session| {
+                let cached = session.run_cached(sql, sink)?;
+                if cached == Cached::Done {
+                    return Ok(());
+                }
+                let statement = scan::first_statement(sql).map_or(sql, |(range, _)| &sql[range]);
+                // What a plan has declined once it would decline again, after as much work.
+                session.parse_and_dispatch(statement, cached == Cached::NotDirect, sink)
+            });
+        }
+        let text = scan::resolve_executable_comments(sql);
+        let mut rest: &str = &text;
+        let mut any = false;
+        while let Some((range, next)) = scan::first_statement(rest) {
+            let (statement, following) = (&rest[range], &rest[next..]);
+            self.more_results = scan::first_statement(following).is_some();
+            if self.more_results && !self.info.multi_statements {
+                let line = 1 + text[..text.len() - following.len()].matches('\n').count() as u64;
+                return Err(SqlError::parse_error(following.trim_start(), line));
+            }
+            self.is_alone = !any && !self.more_results;
+            any = true;
+            let rewritten = self.rewrite(statement);
+            let statement = rewritten.as_deref().unwrap_or(statement);
+            self.run(statement, |session| {
+                session.parse_and_dispatch(statement, true, sink)
+            })?;
+            rest = following;
+        }
+        if any {
+            Ok(())
+        } else {
+            self.run("", |_| Err(SqlError::empty_query()))
+        }
+    }
+
+    /// Runs a statement of the engine's own, whatever it returns.
+    pub(crate) fn run_own(&mut self, sql: &str) -> Result<()> {
+        self.execute(sql, &mut IgnoredResult)
+    }
+
+    /// Runs one statement with everything around it: counters, warnings, stack, panics.
+    pub(crate) fn run<T>(
+        &mut self,
+        text: &str,
+        body: impl FnOnce(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        if self.engine.is_shutting_down() || self.handle.is_killed() || self.is_released {
+            return Err(SqlError::server_shutdown());
+        }
+        self.refresh_rights();
+        self.enter_group();
+        self.handle.begin_statement(text);
+        self.handle.commands.count(Command::Questions);
+        self.statement_start_micros = now_utc_micros();
+        let (red_zone, stack) = if may_nest_deeply(text) {
+            (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
+        } else {
+            (STACK_RED_ZONE_BYTES, STATEMENT_STACK_BYTES)
+        };
+        // The session's state is whole between statements: each field is assigned, never edited in steps.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let cancel = self.handle.cancel_flag().clone();
+            cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self)))
+        }));
+        self.end_change();
+        match self.unfinished_commit.is_some() {
+            true => self.handle.set_state("waiting for handler commit"),
+            false => self.statement_ended(),
+        }
+        if let Some(own) = self.own_database.take() {
+            self.database = own;
+        }
+        self.forget_statement_hints();
+        self.rewrite_note = None;
+        if let Some(id) = self.insert_id_cell.take() {
+            self.last_insert_id = id;
+        }
+        let result = outcome.unwrap_or_else(|panic| {
+            let message = panic_text(panic.as_ref());
+            let statement = crate::error::excerpt(text);
+            tracing::error!(message, statement, "a statement panicked");
+            // What it left behind cannot be told apart from what was there before it.
+            self.transaction = None;
+            Err(SqlError::unknown(format!(
+                "Internal error; the statement was given up: {message}"
+            )))
+        });
+        result.map_err(|error| self.failed(error))
+    }
+
+    fn statement_ended(&mut self) {
+        let elapsed = self.handle.end_statement();
+        if elapsed >= self.variables.long_query_time() {
+            self.handle.commands.count(Command::SlowQueries);
+        }
+    }
+
+    /// A commit that was [left unfinished](Self::leave_commits) has come to its end, and its statement with it.
+    ///
+    /// # Errors
+    /// It has failed: what its client is to be told.
+    pub fn commit_ended(&mut self, outcome: Result<()>) -> Result<()> {
+        self.statement_ended();
+        outcome.map_err(|error| self.failed(error))?;
+        self.handle.counters.handler_commit.add(1);
+        Ok(())
+    }
+
+    /// Books a failed statement.
+    fn failed(&mut self, error: SqlError) -> SqlError {
+        let interrupted = SqlError::query_interrupted();
+        let error = if error.code == interrupted.code && self.handle.is_timed_out() {
+            SqlError::query_timeout()
+        } else {
+            error
+        };
+        self.handle.commands.count(Command::Errors);
+        if error.ends_transaction()
+            && let Err(error) = self.roll_back_open()
+        {
+            tracing::error!(%error, "a transaction that cannot go on could not be rolled back");
+        }
+        self.warnings
+            .add(Level::Error, error.code, error.message.clone());
+        self.row_count = -1;
+        error
+    }
+
+    fn parse_and_dispatch(
+        &mut self,
+        text: &str,
+        may_be_direct: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match parser::parse_statement(text, &self.dialect()) {
+            Ok(statement) => {
+                let plan = match statement {
+                    // Nothing is saved: its values are at hand.
+                    Statement::Insert(_) => None,
+                    _ if !may_be_direct => None,
+                    _ => self.direct_plan(&statement, (text, 0)),
+                };
+                match plan {
+                    Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {
+                        Ok(())
+                    }
+                    _ => self.dispatch(statement, text, sink),
+                }
+            }
+            Err(error) => {
+                self.clear_warnings();
+                Err(error)
+            }
+        }
+    }
+
+    /// The dialect that `sql_mode` asks for.
+    pub(crate) fn dialect(&self) -> SheafDialect {
+        let mode = self.variables.sql_mode();
+        SheafDialect {
+            pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),
+            ansi_quotes: mode.contains("ANSI_QUOTES"),
+            high_not_precedence: mode.contains("HIGH_NOT_PRECEDENCE"),
+        }
+    }
+
+    pub(crate) fn clear_warnings(&mut self) {
+        self.warnings.clear(self.variables.max_error_count());
+        self.truncated_texts.begin();
+        self.oversized_results.begin();
+        if let Some(note) = &self.rewrite_note {
+            self.warnings.note(1105, note.clone());
+        }
+    }
+
+    /// Divisions by zero are warned of, or are errors, if `sql_mode` says so.
+    pub(crate) fn watch_divisions(&self) {
+        let mode = self.variables.sql_mode();
+        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            self.truncated_texts.watch_divisions();
+        }
+    }
+
+    /// As [`watch_divisions`](Self::watch_divisions), for a statement that looks itself at the values that it assigns.
+    pub(crate) fn watch_divisions_of_conditions(&self) {
+        let mode = self.variables.sql_mode();
+        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            self.truncated_texts.watch_constant_divisors();
+        }
+    }
+
+    /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that
+    /// were too long.
+    pub(crate) fn warn_of_truncated_texts(&mut self) {
+        let (messages, others) = self.truncated_texts.take();
+        for (code, message) in messages {
+            self.warnings.warn(code, message);
+        }
+        self.warnings.count_others(others);
+        let (messages, others) = self.oversized_results.take();
+        for message in messages {
+            self.warnings.warn(1301, message);
+        }
+        self.warnings.count_others(others);
+    }
+
+    /// Ends a statement without rows.
+    pub(crate) fn ok(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        affected_rows: u64,
+        info: String,
+    ) -> Result<()> {
+        self.ok_with_id(sink, affected_rows, 0, info)
+    }
+
+    pub(crate) fn ok_with_id(
+        &mut self,
+        sink: &mut dyn ResultSink,
+        affected_rows: u64,
+        last_insert_id: u64,
+        info: String,
+    ) -> Result<()> {
+        self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
+        self.warn_of_truncated_texts();
+        sink.ok(OkInfo {
+            affected_rows,
+            last_insert_id: self.insert_id_cell.get().unwrap_or(last_insert_id),
+            warnings: self.warnings.wire_count(),
+            info,
+            more_results: self.more_results,
+        })
+    }
+
+    /// How a result set of the running statement ends.
+    pub(crate) fn end_of_rows(&self) -> EndOfRows {
+        EndOfRows {
+            warnings: self.warnings.wire_count(),
+            more_results: self.more_results,
+        }
+    }
+
+    /// Ends the result set of a query.
+    pub(crate) fn end_query(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        self.row_count = -1;
+        self.warn_of_truncated_texts();
+        sink.end_of_rows(self.end_of_rows())
+    }
+
+    /// The request is one statement.
+    pub(crate) fn begin_request_of_one(&mut self) {
+        self.more_results = false;
+        self.is_alone = true;
+    }
+
+    /// Gives back what the next statement can make again: the client has had nothing to say for a while.
+    pub fn rest(&mut self) {
+        self.task = None;
+    }
+
+    /// The state of a new session, on the same connection (COM_RESET_CONNECTION).
+    pub fn reset(&mut self) {
+        let database = self.database.take();
+        self.info.database = database.or_else(|| self.info.database.take());
+        // The database may be gone by now; then none is selected.
+        if self.start_over().is_err() {
+            self.database = None;
+            self.tell_database_collation();
+        }
+    }
+
+    /// A new user on the same connection (COM_CHANGE_USER); the rest as `reset`.
+    ///
+    /// # Errors
+    /// 1040, 1203 and 1226 if there is no place for it, and those of a new session.
+    pub fn change_user(&mut self, info: SessionInfo) -> Result<()> {
+        self.engine
+            .give_place(&self.handle, info.account.as_ref())?;
+        self.handle.set_user(&info.user, &info.host);
+        self.info = info;
+        self.database = None;
+        self.handle.set_database(None);
+        self.start_over()
+    }
+
+    pub fn database(&self) -> Option<&str> {
+        self.database.as_deref()
+    }
+
+    /// Error 1049 if there is no such database.
+    pub fn set_database(&mut self, name: &str) -> Result<()> {
+        self.refresh_rights();
+        let name = if crate::catalog_views::information_schema::is_virtual_database(name) {
+            name.to_ascii_lowercase()
+        } else if !self.sees_database(name) {
+            return Err(self.denied_database(name));
+        } else if self.engine.catalog().database_exists(name) {
+            name.to_string()
+        } else {
+            return Err(SqlError::unknown_database(name));
+        };
+        self.handle.set_database(Some(&name));
+        self.database = Some(name);
+        // A prepared USE is meant for the session.
+        self.own_database = None;
+        self.tell_database_collation();
+        Ok(())
+    }
+
+    /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to complete
+    /// names).
+    pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
+        let database = self.database().ok_or_else(SqlError::no_database_selected)?;
+        if let Some((schema, _)) =
+            crate::catalog_views::information_schema::virtual_table(database, table, self)?
+        {
+            let header = |name: &String| Header {
+                name: name.clone(),
+                ..Header::default()
+            };
+            return Ok(schema
+                .fields()
+                .iter()
+                .map(|field| {
+                    ColumnMeta::new(field, &header(field.name()), self.result_collation_id())
+                })
+                .collect());
+        }
+        self.check_sees_table(database, table)?;
+        let table = self.engine.catalog().table(database, table)?;
+        let definition = &table.definition;
+        Ok(definition
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, column)| {
+                let header = Header {
+                    name: column.name.clone(),
+                    org_name: column.name.clone(),
+                    table: definition.name.clone(),
+                    org_table: definition.name.clone(),
+                    database: definition.database.clone(),
+                };
+                let mut meta = ColumnMeta::new(
+                    &sheaf_access::arrow_field(column),
+                    &header,
+                    self.result_collation_id(),
+                );
+                meta.flags |= table_flags(definition, position);
+                meta
+            })
+            .collect())
+    }
+
+    /// Warnings of the last statement that could have any.
+    pub fn warning_count(&self) -> u16 {
+        self.warnings.wire_count()
+    }
+
+    /// A set of [`status_flags`]; MORE_RESULTS is the sink's to add.
+    pub fn status_flags(&self) -> u16 {
+        let mut flags = 0;
+        if self.variables.autocommit() {
+            flags |= status_flags::AUTOCOMMIT;
+        }
+        if self.in_transaction() {
+            flags |= status_flags::IN_TRANSACTION;
+        }
+        if self.variables.sql_mode().contains("NO_BACKSLASH_ESCAPES") {
+            flags |= status_flags::NO_BACKSLASH_ESCAPES;
+        }
+        flags
+    }
+
+    /// The longest request, in bytes.
+    pub fn max_allowed_packet(&self) -> usize {
+        self.variables.max_allowed_packet()
+    }
+
+    /// Counts what was received from the client and sent to it.
+    pub fn count_traffic(&self, received_bytes: u64, sent_bytes: u64) {
+        let counts = &self.handle.commands;
+        counts.add(Command::BytesReceived, received_bytes);
+        counts.add(Command::BytesSent, sent_bytes);
+    }
+
+    /// Seconds that the connection may idle.
+    pub fn wait_timeout(&self) -> u64 {
+        self.variables.wait_timeout_seconds()
+    }
+
+    /// Seconds that a write to the client may take.
+    pub fn net_write_timeout(&self) -> u64 {
+        self.variables.net_write_timeout_seconds()
+    }
+
+    /// Seconds that the rest of a packet may take to arrive.
+    pub fn net_read_timeout(&self) -> u64 {
+        self.variables.net_read_timeout_seconds()
+    }
+
+    /// The collation that result text is sent in (`character_set_results`).
+    pub fn result_collation_id(&self) -> u16 {
+        self.variables.result_collation_id()
+    }
+
+    /// Sets a user variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in
+    /// MySQL.
+    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<Option<Value>> {
+        let value = match value {
+            Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
+                Value::Text(value.to_string())
+            }
+            value => value,
+        };
+        if self.user_variables.len() >= MAX_USER_VARIABLES
+            && !self.user_variables.contains_key(name)
+        {
+            return Err(SqlError::unknown(format!(
+                "A session has at most {MAX_USER_VARIABLES} user variables"
+            )));
+        }
+        let others = self.user_variables.iter();
+        let others = others.filter(|(other, _)| *other != name);
+        let bytes: usize = others.map(|(_, value)| bytes_of(value)).sum();
+        if bytes + bytes_of(&value) > MAX_USER_VARIABLE_BYTES {
+            return Err(SqlError::out_of_memory(&format!(
+                "the user variables of a session have at most {MAX_USER_VARIABLE_BYTES} bytes"
+            )));
+        }
+        Ok(self.user_variables.insert(name.to_string(), value))
+    }
+
+    /// Makes a user variable what it was, `None`: unknown.
+    pub(crate) fn restore_user_variable(&mut self, name: String, value: Option<Value>) {
+        match value {
+            Some(value) => self.user_variables.insert(name, value),
+            None => self.user_variables.remove(&name),
+        };
+    }
+}
+
+/// What a value takes beside the space of the value itself.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close_all_prepared();
+        self.unlock_everything();
+        if let Err(error) = thread_placement::leave() {
+            tracing::debug!(%error, "a thread stays where its session's resource group was");
+        }
+        self.engine.end_session(&self.handle);
+    }
+}
+
+/// Takes the results that nobody asked for.
+pub(crate) struct IgnoredResult;
+
+impl ResultSink for IgnoredResult {
+    fn columns(&mut self, _columns: &[ColumnMeta]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _batch: &RecordBatch) -> Result<()> {
+        Ok(())
+    }
+
+    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>> {
+        Err(SqlError::unknown(
+            "a statement of the engine's own reads a file",
+        ))
+    }
+}
+
+/// Whether parsing and planning the text may take more stack than a thread has.
+fn may_nest_deeply(text: &str) -> bool {
+    if text.len() > DEEP_STATEMENT_BYTES {
+        return true;
+    }
+    let is_open = |byte: &u8| *byte == b'(';
+    if text.as_bytes().iter().filter(|byte| is_open(byte)).count() <= DEEP_PARENTHESES {
+        return false;
+    }
+    let (mut depth, mut deepest) = (0usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest > DEEP_PARENTHESES
+}
+
+fn now_utc_micros() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64)
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "no message".to_string()
+    }
+}

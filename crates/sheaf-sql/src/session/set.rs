@@ -1,0 +1,273 @@
+//! SET.
+
+use sheaf_table::Value;
+
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::{Isolation, NextTransaction};
+use crate::parser::statement::{Assignment, Scope, SetValue};
+use crate::query::result::ResultSink;
+use crate::session::Session;
+use crate::variables::{self, NewValue, Truncated, VariableValue, Variables};
+
+impl From<Value> for NewValue {
+    fn from(value: Value) -> NewValue {
+        match value {
+            Value::Null => NewValue::Null,
+            Value::Text(text) => NewValue::Text(text),
+            Value::Bytes(bytes) => NewValue::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Value::Float(number) => NewValue::Float(number.into()),
+            Value::Double(number) => NewValue::Float(number),
+            Value::Decimal { unscaled, scale } => {
+                NewValue::Float(unscaled as f64 / 10f64.powi(scale.into()))
+            }
+            value => match value.as_i128() {
+                Some(number) => NewValue::Integer(number),
+                None => NewValue::Text(value.to_string()),
+            },
+        }
+    }
+}
+
+/// What a statement assigns to global variables. Others see it when all of the statement was found right.
+struct GlobalAssignments {
+    /// The global variables as they would be.
+    draft: Variables,
+    assigned: Vec<(String, NewValue)>,
+}
+
+impl GlobalAssignments {
+    fn new(globals: Variables) -> GlobalAssignments {
+        GlobalAssignments {
+            draft: globals,
+            assigned: Vec::new(),
+        }
+    }
+}
+
+/// An assignment whose value is known.
+enum Assigned {
+    System {
+        scope: Scope,
+        name: String,
+        value: NewValue,
+    },
+    User {
+        name: String,
+        value: Value,
+    },
+    /// SET NAMES and SET CHARACTER SET.
+    Texts {
+        character_set: &'static str,
+        collation: &'static str,
+    },
+}
+
+impl Session {
+    /// As in MySQL, all values are found out first, and then assigned in order: either all of them are, or none. Global
+    /// variables come last.
+    pub(crate) fn set(
+        &mut self,
+        assignments: Vec<Assignment>,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let assigned = assignments
+            .into_iter()
+            .map(|assignment| self.value_of(assignment, text))
+            .collect::<Result<Vec<_>>>()?;
+        let before = (self.variables.clone(), self.last_insert_id);
+        let mut user_variables = Vec::new();
+        let mut globals = GlobalAssignments::new(self.engine.globals());
+        let outcome = assigned
+            .into_iter()
+            .try_for_each(|assigned| self.assign(assigned, &mut globals, &mut user_variables))
+            .and_then(|()| self.assign_globals(globals));
+        if let Err(error) = outcome {
+            (self.variables, self.last_insert_id) = before;
+            for (name, value) in user_variables.into_iter().rev() {
+                self.restore_user_variable(name, value);
+            }
+            return Err(error);
+        }
+        // The configuration of plans may depend on what was set.
+        self.task = None;
+        self.ok(sink, 0, String::new())
+    }
+
+    fn value_of(&mut self, assignment: Assignment, text: &str) -> Result<Assigned> {
+        Ok(match assignment {
+            Assignment::System { scope, name, value } => Assigned::System {
+                scope,
+                name,
+                value: match value {
+                    SetValue::Default => NewValue::Default,
+                    SetValue::Word(word) => NewValue::Text(word),
+                    SetValue::Expression(expression) => self.evaluate(&expression, text)?.into(),
+                },
+            },
+            Assignment::User { name, value } => Assigned::User {
+                name,
+                value: self.evaluate(&value, text)?,
+            },
+            Assignment::Names {
+                character_set,
+                collation,
+            } => {
+                let character_set =
+                    character_set.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
+                Assigned::Texts {
+                    character_set,
+                    collation: variables::collation_within(character_set, collation.as_deref())?,
+                }
+            }
+            Assignment::CharacterSet(name) => {
+                let character_set =
+                    name.map_or(Ok("utf8mb4"), |name| variables::character_set(&name))?;
+                Assigned::Texts {
+                    character_set,
+                    collation: variables::default_collation(character_set),
+                }
+            }
+        })
+    }
+
+    /// `user_variables` gets what the user variables were before, by name.
+    fn assign(
+        &mut self,
+        assigned: Assigned,
+        globals: &mut GlobalAssignments,
+        user_variables: &mut Vec<(String, Option<Value>)>,
+    ) -> Result<()> {
+        match assigned {
+            Assigned::System { scope, name, value } => {
+                self.assign_system(scope, &name, value, globals)
+            }
+            Assigned::User { name, value } => {
+                let before = self.set_user_variable(&name, value)?;
+                user_variables.push((name, before));
+                Ok(())
+            }
+            Assigned::Texts {
+                character_set,
+                collation,
+            } => {
+                self.set_connection_texts(character_set, collation);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_connection_texts(&mut self, character_set: &str, collation: &str) {
+        for name in [
+            "character_set_client",
+            "character_set_connection",
+            "character_set_results",
+        ] {
+            self.variables
+                .set_internally(name, VariableValue::Text(character_set.to_string()));
+        }
+        self.variables.set_internally(
+            "collation_connection",
+            VariableValue::Text(collation.to_string()),
+        );
+    }
+
+    fn assign_system(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        new: NewValue,
+        globals: &mut GlobalAssignments,
+    ) -> Result<()> {
+        if matches!(name, "last_insert_id" | "identity") && scope != Scope::Global {
+            let NewValue::Integer(number) = new else {
+                return Err(SqlError::wrong_type_for_variable(name));
+            };
+            self.last_insert_id = u64::try_from(number).unwrap_or(0);
+            return Ok(());
+        }
+        let (session, draft) = (&mut self.variables, &mut globals.draft);
+        let truncated = variables::assign(session, draft, scope, name, &new)?;
+        let target = match scope {
+            Scope::Global => draft,
+            _ => session,
+        };
+        let without_effect = variables::without_effect(target, name);
+        if scope == Scope::Global {
+            globals.assigned.push((name.to_string(), new));
+        }
+        if let Some(truncated) = truncated {
+            self.warn_truncated(&truncated);
+        }
+        if let Some(message) = without_effect {
+            self.warnings.warn(1235, message);
+        }
+        Ok(())
+    }
+
+    /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned meanwhile
+    /// stays.
+    fn assign_globals(&mut self, globals: GlobalAssignments) -> Result<()> {
+        let GlobalAssignments { draft, assigned } = globals;
+        if assigned.is_empty() {
+            return Ok(());
+        }
+        // It may fail, so it comes before the others.
+        let sync_log = assigned
+            .iter()
+            .rev()
+            .find_map(|(name, _)| variables::chosen_sync_log(&draft, name));
+        if let Some(sync_log) = sync_log
+            && sync_log != self.engine.storage().sync_log()
+        {
+            self.engine.storage().set_sync_log(sync_log)?;
+        }
+        let session = &mut self.variables;
+        self.engine.change_globals(|globals| -> Result<()> {
+            for (name, new) in &assigned {
+                variables::assign(session, globals, Scope::Global, name, new)?;
+            }
+            if let Some(sync_log) = sync_log {
+                variables::show_sync_log(globals, sync_log);
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
+        let Truncated { variable, value } = truncated;
+        let message = format!("Truncated incorrect {variable} value: '{value}'");
+        self.warnings.warn(1292, message);
+    }
+
+    pub(crate) fn set_transaction(
+        &mut self,
+        scope: Scope,
+        isolation: Option<String>,
+        read_only: Option<bool>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        // Without a scope: for the next transaction only.
+        if scope == Scope::Default {
+            if self.in_transaction() {
+                return Err(SqlError::transaction_in_progress());
+            }
+            self.next_transaction = NextTransaction {
+                isolation: isolation.as_deref().map(Isolation::of_name),
+                read_only,
+            };
+            return self.ok(sink, 0, String::new());
+        }
+        let mut globals = GlobalAssignments::new(self.engine.globals());
+        if let Some(isolation) = isolation {
+            let isolation = NewValue::Text(isolation);
+            self.assign_system(scope, "transaction_isolation", isolation, &mut globals)?;
+        }
+        if let Some(read_only) = read_only {
+            let read_only = NewValue::Integer(read_only.into());
+            self.assign_system(scope, "transaction_read_only", read_only, &mut globals)?;
+        }
+        self.assign_globals(globals)?;
+        self.ok(sink, 0, String::new())
+    }
+}

@@ -1,0 +1,235 @@
+//! From a parsed statement to the code that runs it.
+
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::isolation::transaction::NextTransaction;
+use crate::parser::statement::{Statement, TableName};
+use crate::query::result::ResultSink;
+use crate::session::Session;
+use crate::statement::properties::{Changes, Effect, properties_of};
+
+impl Session {
+    /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
+    pub(crate) fn dispatch(
+        &mut self,
+        statement: Statement,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if let Statement::Within { seconds, statement } = statement {
+            self.limit_lock_waits_of_statement(seconds);
+            return self.dispatch(*statement, text, sink);
+        }
+        // A panic may have left it.
+        self.statement_view = None;
+        self.begin_trace(properties_of(&statement).is_traced);
+        let outcome = self.run_statement(statement, text, sink);
+        self.end_trace(text);
+        outcome
+    }
+
+    fn run_statement(
+        &mut self,
+        statement: Statement,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let properties = properties_of(&statement);
+        if !properties.keeps_warnings {
+            self.clear_warnings();
+        }
+        self.check_requirement(properties.requirement)?;
+        self.check_locked_tables(properties.under_lock_tables)?;
+        match properties.changes {
+            Changes::Definitions => self.check_writable()?,
+            Changes::Statistics => {
+                self.check_no_read_lock()?;
+                self.begin_change()?;
+            }
+            Changes::Rows | Changes::Nothing => {}
+        }
+        self.obey_statement_hints(properties.hints, text);
+        if let Some(command) = properties.command {
+            self.handle.commands.count(command);
+        }
+        match properties.transaction {
+            Effect::Commits => {
+                self.commit_open()?;
+                self.next_transaction = NextTransaction::default();
+            }
+            Effect::Begins => self.begin_implicitly(),
+            Effect::None => {}
+        }
+        let _timer = self.limit_time(properties.is_query);
+        match statement {
+            Statement::Query(query) => self.query(&query, text, sink),
+            Statement::Insert(insert) => self.insert(*insert, text, sink),
+            Statement::Update(update) => self.update(*update, text, sink),
+            Statement::Delete(delete) => self.delete(*delete, text, sink),
+            Statement::LoadData(load) => self.load_data(*load, text, sink),
+            Statement::Explain(explain) => self.explain(*explain, text, sink),
+            Statement::InstallRewriter => self.install_rewriter(sink),
+            Statement::UninstallRewriter => self.uninstall_rewriter(sink),
+            Statement::FlushRewriteRules => self.flush_rewrite_rules(sink),
+            Statement::CreateDatabase {
+                name,
+                if_not_exists,
+                options,
+            } => self.create_database(&name, if_not_exists, &options, sink),
+            Statement::AlterDatabase { name, options } => self.alter_database(name, &options, sink),
+            Statement::DropDatabase { name, if_exists } => {
+                self.drop_database(&name, if_exists, sink)
+            }
+            Statement::CreateTable(create) => self.create_table(*create, text, sink),
+            Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
+            Statement::DropAbsent {
+                what,
+                code,
+                names,
+                if_exists,
+            } => {
+                for name in &names {
+                    let name = name.qualified(self.database.as_deref());
+                    let message = format!("{what} {name} does not exist");
+                    if !if_exists {
+                        return Err(SqlError::new(code, "42000", message));
+                    }
+                    self.warnings.note(code, message);
+                }
+                self.ok(sink, 0, String::new())
+            }
+            Statement::AlterTable { name, changes } => {
+                self.alter_table(&name, &changes, text, sink)
+            }
+            Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
+            Statement::TruncateTable(name) => self.truncate_table(&name, sink),
+            Statement::Maintain { verb, names } => self.maintain(verb, &names, sink),
+            Statement::Histograms {
+                table,
+                columns,
+                buckets,
+            } => self.change_histograms(&table, &columns, buckets, sink),
+            Statement::Backup { folder } => self.backup(&folder, sink),
+            Statement::Use(name) => {
+                self.set_database(&name)?;
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Set(assignments) => {
+                let before = self.variables.autocommit();
+                self.set(assignments, text, sink)?;
+                if !before && self.variables.autocommit() {
+                    self.commit_open()?;
+                }
+                Ok(())
+            }
+            Statement::SetTransaction {
+                scope,
+                isolation,
+                read_only,
+            } => self.set_transaction(scope, isolation, read_only, sink),
+            Statement::Show(show) => self.show(show, text, sink),
+            Statement::Flush {
+                status,
+                optimizer_costs,
+            } => {
+                if status {
+                    self.engine.flush_status(&self.handle);
+                }
+                if optimizer_costs {
+                    self.engine.reload_costs()?;
+                }
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Shutdown => {
+                self.engine.request_shutdown()?;
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Kill { connection, id } => self.kill(connection, &id, text, sink),
+            Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
+            Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
+            Statement::Deallocate { name } => self.deallocate_by_name(&name, sink),
+            Statement::Begin {
+                consistent_snapshot,
+                read_only,
+            } => self.begin(consistent_snapshot, read_only, sink),
+            Statement::Commit(end) => self.commit_or_rollback(true, end, sink),
+            Statement::Rollback(end) => self.commit_or_rollback(false, end, sink),
+            Statement::Savepoint(name) => self.savepoint(name, sink),
+            Statement::RollbackTo(name) => self.rollback_to(&name, sink),
+            Statement::ReleaseSavepoint(name) => self.release_savepoint(&name, sink),
+            Statement::LockTables(tables) => self.lock_tables_by_name(&tables, sink),
+            Statement::UnlockTables => self.unlock(sink),
+            Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
+            Statement::Do(expressions) => {
+                for expression in &expressions {
+                    self.evaluate(expression, text)?;
+                }
+                self.ok(sink, 0, String::new())
+            }
+            Statement::Account(statement) => self.change_accounts(*statement, sink),
+            Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
+            Statement::Within { statement, .. } => self.run_statement(*statement, text, sink),
+            Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
+        }
+    }
+
+    /// Ends another session of the same user, or of anybody with the privilege (COM_PROCESS_KILL).
+    pub fn kill_session(&self, id: u64) -> Result<()> {
+        self.check_may_kill(id)?;
+        self.engine.kill(id, true)
+    }
+
+    fn kill(
+        &mut self,
+        connection: bool,
+        id: &ast::Expr,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let id = self.evaluate(id, text)?;
+        let id = id
+            .as_i128()
+            .and_then(|id| u64::try_from(id).ok())
+            .ok_or_else(|| SqlError::new(1210, "HY000", "Incorrect arguments to KILL"))?;
+        self.check_may_kill(id)?;
+        if id == self.id() {
+            // A statement that kills its own session, or itself, is what gets interrupted.
+            self.engine.kill(id, connection)?;
+            return Err(SqlError::query_interrupted());
+        }
+        self.engine.kill(id, connection)?;
+        self.ok(sink, 0, String::new())
+    }
+
+    /// A table's database and name; error 1046 if neither the name nor the session has a database.
+    pub(crate) fn resolve(&self, name: &TableName) -> Result<(String, String)> {
+        let database = match &name.database {
+            Some(database) => database.clone(),
+            None => self
+                .database
+                .clone()
+                .ok_or_else(SqlError::no_database_selected)?,
+        };
+        Ok((database, name.table.clone()))
+    }
+
+    /// [`Self::resolve`] for statements that change something: `information_schema` cannot be.
+    pub(crate) fn resolve_for_change(&self, name: &TableName) -> Result<(String, String)> {
+        let (database, table) = self.resolve(name)?;
+        self.check_changeable(&database)?;
+        Ok((database, table))
+    }
+
+    /// Error 1044 for `information_schema`.
+    pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
+        if crate::catalog_views::information_schema::is_virtual_database(database) {
+            return Err(SqlError::database_access_denied(
+                &self.info.user,
+                &self.info.host,
+                database,
+            ));
+        }
+        Ok(())
+    }
+}

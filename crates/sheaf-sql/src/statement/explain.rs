@@ -1,0 +1,344 @@
+//! EXPLAIN: the plan that a statement would run with; EXPLAIN ANALYZE: the plan with what happened; and EXPLAIN FOR
+//! CONNECTION: the plan that another session is running, with how far it has come.
+
+use std::sync::Arc;
+
+use sheaf_optimizer::json::{Json, Layout};
+use sheaf_optimizer::{ExplainRow, PhysicalQuery, PlanNode};
+use sqlparser::ast;
+
+use crate::error::{Result, SqlError};
+use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
+use crate::query::result::ResultSink;
+use crate::query::rows::{Cell, Cells, Rows};
+use crate::query::run::PlannedQuery;
+use crate::session::Session;
+use crate::statement::properties::properties_of;
+
+/// What a statement does with the rows that its query finds.
+struct Change {
+    /// MySQL's `select_type` for the tables that are changed.
+    kind: &'static str,
+    /// Their names in the statement.
+    tables: Vec<String>,
+}
+
+/// What is to be shown.
+struct Explained {
+    query: Option<PlannedQuery>,
+    change: Option<Change>,
+    /// The statement does not run as a vectorised plan.
+    is_direct: bool,
+}
+
+/// The query of a statement, and what is done with what it finds.
+type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
+
+impl Session {
+    pub(crate) fn explain(
+        &mut self,
+        explain: Explain,
+        text: &str,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let rows = match explain.target {
+            ExplainTarget::Connection(id) => self.explain_connection(id, explain.format)?,
+            ExplainTarget::Statement(statement) if explain.analyze => {
+                self.analyze_statement(statement, explain.format, text)?
+            }
+            ExplainTarget::Statement(statement) => {
+                let explained = self.plan_to_explain(statement, text)?;
+                let query = explained.query.as_ref();
+                let plan = query.map(|query| query.physical.as_ref());
+                shown(plan, &explained, explain.format)
+            }
+        };
+        rows.send(sink, self.result_collation_id(), self.end_of_rows())
+    }
+
+    /// Plans a statement without locking or changing anything but the definitions of its tables.
+    fn plan_to_explain(&mut self, statement: Statement, text: &str) -> Result<Explained> {
+        let (hinted, is_direct) = self.hinted_as_direct(&statement, text)?;
+        let (mut query, change) = self.plan_to_explain_as_is(statement, text)?;
+        if let Some(hinted) = hinted {
+            // Nobody asked for these hints.
+            let warnings = self.warnings.clone();
+            self.obey_statement_hints(properties_of(&hinted).hints, text);
+            let explained = self.plan_to_explain_as_is(hinted, text);
+            self.warnings = warnings;
+            let own = query;
+            (query, _) = explained?;
+            if let (Some(query), Some(own)) = (&mut query, &own) {
+                // Hints leave one key for each table.
+                query.name_keys_of(own);
+            }
+        }
+        Ok(Explained {
+            query,
+            change,
+            is_direct,
+        })
+    }
+
+    /// The statement with hints that make the optimizer's plan like the direct one, if that would run and reads a
+    /// table; and whether it would run.
+    fn hinted_as_direct(
+        &self,
+        statement: &Statement,
+        text: &str,
+    ) -> Result<(Option<Statement>, bool)> {
+        let Some(plan) = self.direct_plan(statement, (text, 0)) else {
+            return Ok((None, false));
+        };
+        let way = self.would_run_directly(&plan)?;
+        let hinted = way.and_then(|way| plan.hinted(way, statement));
+        Ok((hinted, way.is_some()))
+    }
+
+    fn plan_to_explain_as_is(
+        &mut self,
+        statement: Statement,
+        text: &str,
+    ) -> Result<QueryAndChange> {
+        Ok(match statement {
+            Statement::Query(query) => (Some(self.plan_explained(&query, text)?), None),
+            Statement::Insert(insert) => {
+                let change = Change {
+                    kind: if insert.replace_into {
+                        "REPLACE"
+                    } else {
+                        "INSERT"
+                    },
+                    tables: vec![insert.table.to_string().replace('`', "")],
+                };
+                let source = insert.source;
+                let source = source
+                    .filter(|source| !matches!(source.body.as_ref(), ast::SetExpr::Values(_)));
+                let query = match source {
+                    Some(query) => Some(self.plan_explained(&query, text)?),
+                    None => None,
+                };
+                (query, Some(change))
+            }
+            Statement::Update(update) => {
+                let (query, tables) = self.plan_update(&update, text)?;
+                let kind = "UPDATE";
+                (Some(query), Some(Change { kind, tables }))
+            }
+            Statement::Delete(delete) => {
+                let (query, tables) = self.plan_delete(&delete, text)?;
+                let kind = "DELETE";
+                (Some(query), Some(Change { kind, tables }))
+            }
+            _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
+        })
+    }
+
+    /// Runs a query and shows what its operators did.
+    fn analyze_statement(
+        &mut self,
+        statement: Statement,
+        format: ExplainFormat,
+        text: &str,
+    ) -> Result<Rows> {
+        if !matches!(statement, Statement::Query(_)) {
+            return Err(SqlError::not_supported_yet(
+                "EXPLAIN ANALYZE of a statement that writes",
+            ));
+        }
+        if format == ExplainFormat::Traditional {
+            return Err(SqlError::not_supported_yet(
+                "EXPLAIN ANALYZE with TRADITIONAL format",
+            ));
+        }
+        // A direct plan has no operators to measure: those run that read what it reads.
+        let (hinted, _) = self.hinted_as_direct(&statement, text)?;
+        let is_hinted = hinted.is_some();
+        let warnings = self.warnings.clone();
+        if let Some(hinted) = &hinted {
+            self.obey_statement_hints(properties_of(hinted).hints, text);
+        }
+        let planned = match hinted.unwrap_or(statement) {
+            Statement::Query(query) => self.plan_query(&query, text, None),
+            _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
+        };
+        if is_hinted {
+            // Nobody asked for these hints.
+            self.warnings = warnings;
+        }
+        let mut planned = planned?;
+        planned.measure()?;
+        let physical = Arc::clone(&planned.physical);
+        self.run_planned(planned, |_| Ok(()))?;
+        let tree = physical.explain_run();
+        Ok(match format {
+            ExplainFormat::Json => document(Json::from(&tree)),
+            _ => one_text(tree.print()),
+        })
+    }
+
+    fn explain_connection(&mut self, id: u64, format: ExplainFormat) -> Result<Rows> {
+        let handle = self.engine.session_handle(id)?;
+        let explained = Explained {
+            query: None,
+            change: None,
+            is_direct: false,
+        };
+        let Some(plan) = handle.running_plan() else {
+            // A session that runs nothing has an empty plan; what it runs may have none.
+            return match handle.activity().statement {
+                Some(statement) if !is_explainable(&statement) => Err(not_explainable()),
+                _ => Ok(empty(format)),
+            };
+        };
+        Ok(match format {
+            ExplainFormat::Tree => one_text(plan.explain_progress().print()),
+            format => shown(Some(&plan), &explained, format),
+        })
+    }
+}
+
+/// Error 3012.
+fn not_explainable() -> SqlError {
+    SqlError::new(
+        3012,
+        "HY000",
+        "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE",
+    )
+}
+
+fn is_explainable(statement: &str) -> bool {
+    let word = statement.trim_start_matches(['(', ' ', '\n', '\t']);
+    let word: String = word.chars().take_while(char::is_ascii_alphabetic).collect();
+    [
+        "SELECT", "WITH", "TABLE", "VALUES", "UPDATE", "INSERT", "DELETE", "REPLACE",
+    ]
+    .contains(&word.to_ascii_uppercase().as_str())
+}
+
+/// A plan in one of the formats.
+fn shown(plan: Option<&PhysicalQuery>, explained: &Explained, format: ExplainFormat) -> Rows {
+    let change = explained.change.as_ref();
+    match format {
+        ExplainFormat::Traditional => {
+            let mut rows = traditional();
+            for row in table_rows(plan, change) {
+                rows.push(cells_of(&row, explained.is_direct && row.table.is_some()));
+            }
+            rows
+        }
+        ExplainFormat::Json => {
+            let cost_us = plan.map_or(0.0, |plan| plan.cost_us);
+            let mut json = PhysicalQuery::rows_json(&table_rows(plan, change), cost_us);
+            if let (Json::Object(document), true) = (&mut json, explained.is_direct) {
+                document.add("direct", true);
+            }
+            document(json)
+        }
+        ExplainFormat::Tree => {
+            let mut tree = plan.map(PhysicalQuery::explain_tree);
+            if let Some(change) = change {
+                tree = Some(change_node(change, tree));
+            }
+            if explained.is_direct {
+                tree = Some(PlanNode::line("Direct (without operators)", tree));
+            }
+            one_text(tree.map_or_else(String::new, |tree| tree.print()))
+        }
+    }
+}
+
+fn change_node(change: &Change, rows: Option<PlanNode>) -> PlanNode {
+    let tables = change.tables.join(", ");
+    let text = match change.kind {
+        "UPDATE" => format!("Update {tables} (buffered)"),
+        "DELETE" => format!("Delete from {tables} (buffered)"),
+        "REPLACE" => format!("Replace into {tables}"),
+        _ => format!("Insert into {tables}"),
+    };
+    PlanNode::line(text, rows)
+}
+
+/// The rows of EXPLAIN's table, with what is changed marked.
+fn table_rows(plan: Option<&PhysicalQuery>, change: Option<&Change>) -> Vec<ExplainRow> {
+    let mut rows = plan.map_or_else(Vec::new, |plan| plan.explain.clone());
+    match change {
+        Some(change) if matches!(change.kind, "INSERT" | "REPLACE") => {
+            let inserted = change.tables.iter();
+            let inserted = inserted.map(|table| ExplainRow::inserted(change.kind, table));
+            rows = inserted.chain(rows).collect();
+        }
+        Some(change) => {
+            let is_changed = |row: &&mut ExplainRow| {
+                row.table
+                    .as_ref()
+                    .is_some_and(|table| change.tables.contains(table))
+            };
+            for row in rows.iter_mut().filter(is_changed) {
+                row.select_type = change.kind.to_string();
+            }
+        }
+        None => {}
+    }
+    rows
+}
+
+/// One cell with a text of many lines.
+fn one_text(text: String) -> Rows {
+    let mut rows = Rows::new([("EXPLAIN", Cells::Text(u32::MAX))]);
+    rows.push(vec![text.into()]);
+    rows
+}
+
+fn document(json: Json) -> Rows {
+    one_text(json.print(Layout::default()))
+}
+
+/// What is shown for a session that runs no plan.
+fn empty(format: ExplainFormat) -> Rows {
+    match format {
+        ExplainFormat::Traditional => traditional(),
+        ExplainFormat::Json | ExplainFormat::Tree => {
+            Rows::new([("EXPLAIN", Cells::Text(u32::MAX))])
+        }
+    }
+}
+
+/// MySQL's twelve columns.
+fn traditional() -> Rows {
+    Rows::new([
+        ("id", Cells::Unsigned),
+        ("select_type", Cells::Text(19)),
+        ("table", Cells::Text(64)),
+        ("partitions", Cells::Text(1024)),
+        ("type", Cells::Text(10)),
+        ("possible_keys", Cells::Text(1024)),
+        ("key", Cells::Text(64)),
+        ("key_len", Cells::Text(1024)),
+        ("ref", Cells::Text(1024)),
+        ("rows", Cells::Unsigned),
+        ("filtered", Cells::Text(10)),
+        ("Extra", Cells::Text(255)),
+    ])
+}
+
+/// `is_direct`: the statement does not run as a vectorised plan, which its note says.
+fn cells_of(row: &ExplainRow, is_direct: bool) -> Vec<Cell> {
+    let notes = row.extra.iter().map(String::as_str);
+    let notes: Vec<&str> = notes.chain(is_direct.then_some("Direct")).collect();
+    let extra = (!notes.is_empty()).then(|| notes.join("; "));
+    vec![
+        row.id.into(),
+        row.select_type.clone().into(),
+        row.table.clone().into(),
+        row.partitions.clone().into(),
+        row.type_.clone().into(),
+        row.possible_keys.clone().into(),
+        row.key.clone().into(),
+        row.key_len.clone().into(),
+        row.ref_.clone().into(),
+        row.rows.into(),
+        row.filtered.map(|filtered| format!("{filtered:.2}")).into(),
+        extra.into(),
+    ]
+}

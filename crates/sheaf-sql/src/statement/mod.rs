@@ -1,0 +1,15 @@
+//! From a parsed statement to the code that runs it.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`dispatch`] | which code runs which statement |
+//! | [`properties`] | one table of what each kind of statement is |
+//! | [`hints`] | hints about the statement as a whole |
+//! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE, EXPLAIN FOR CONNECTION |
+//! | [`traces`] | the optimizer's traces of the session's statements |
+
+pub(crate) mod dispatch;
+pub(crate) mod explain;
+pub(crate) mod hints;
+pub(crate) mod properties;
+pub(crate) mod traces;

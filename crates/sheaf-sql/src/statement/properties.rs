@@ -1,0 +1,514 @@
+//! One table of what each kind of statement is.
+//!
+//! [`properties_of`] is one `match` that names every statement. The compiler refuses a new
+//! statement until its row says which privileges it needs, how it behaves under LOCK TABLES, and what it does to the
+//! open transaction. Nothing has a default that opens a door:
+//!
+//! ```text
+//!   requirement        privileges                accounts/requirements.rs
+//!   under_lock_tables  tables it may name        locked_tables.rs
+//!   transaction        begins, commits           dispatch.rs
+//!   changes            READ ONLY, read locks     dispatch.rs
+//!   command            Com_*                     dispatch.rs
+//!   preparing          columns, error 1295       prepared.rs
+//!   hints              comments with hints       statement_hints.rs
+//!   is_traced          optimizer_trace           optimizer_traces.rs
+//! ```
+//!
+//! The rows hold references into the statement. Whoever reads a column does the work, so building a row costs nothing.
+//! MySQL has the same table as `sql_command_flags` (`sql/sql_parse.cc`).
+
+use sheaf_table::Privileges;
+use sqlparser::ast;
+
+use crate::parser::account::AccountStatement;
+use crate::parser::resource_group::ResourceGroupStatement;
+use crate::parser::statement::{
+    Assignment, CreateTable, Delete, ExplainTarget, LoadData, LockedTable, Scope, Show, Statement,
+    TableChange, TableName, Update,
+};
+use crate::session::status::Command;
+
+/// What a statement is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Properties<'a> {
+    /// What `Com_*` counts it as.
+    pub(crate) command: Option<Command>,
+    pub(crate) requirement: Requirement<'a>,
+    pub(crate) under_lock_tables: UnderLockTables<'a>,
+    pub(crate) transaction: Effect,
+    pub(crate) changes: Changes,
+    pub(crate) preparing: Preparing<'a>,
+    pub(crate) hints: Hints<'a>,
+    /// `optimizer_trace` records how it is planned.
+    pub(crate) is_traced: bool,
+    /// `max_execution_time` limits it, besides `max_statement_time`.
+    pub(crate) is_query: bool,
+    /// It shows the warnings of the statement before it, so it does not clear them.
+    pub(crate) keeps_warnings: bool,
+}
+
+/// The privileges that a statement needs before it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Requirement<'a> {
+    /// It concerns the session alone.
+    Nothing,
+    /// What it names is checked where it is looked up: tables in the planner, sessions in KILL, objects in SHOW.
+    WhenLookedUp,
+    /// One of these, globally.
+    OneOf(Privileges),
+    /// Privileges on a database; `None`: on the current one.
+    Database(Option<&'a str>, Privileges),
+    Tables(&'a [TableName], Privileges),
+    /// To see what another session does.
+    Session(u64),
+    /// EXECUTE for a stored routine.
+    Routine(&'static str),
+    Insert(&'a ast::Insert),
+    Update(&'a Update),
+    Delete(&'a Delete),
+    LoadData(&'a LoadData),
+    Create(&'a CreateTable),
+    Alter(&'a TableName, &'a [TableChange]),
+    Rename(&'a [(TableName, TableName)]),
+    Lock(&'a [LockedTable]),
+    ReadLock(&'a [TableName]),
+    Account(&'a AccountStatement),
+    ResourceGroup(&'a ResourceGroupStatement),
+}
+
+/// What a statement may use while the session has tables locked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum UnderLockTables<'a> {
+    /// It names no tables, or those of the server itself.
+    Free,
+    /// Error 1192.
+    Refused,
+    // Tables that it must have locked.
+    Query(&'a ast::Query),
+    Insert(&'a ast::Insert),
+    Update(&'a Update),
+    Delete(&'a Delete),
+    LoadData(&'a LoadData),
+    Expressions(&'a [ast::Expr]),
+    Read(&'a [TableName]),
+    // Tables that it must have locked for WRITE.
+    Create(&'a CreateTable),
+    Define(&'a [TableName]),
+    Alter(&'a TableName, &'a [TableChange]),
+    Rename(&'a [(TableName, TableName)]),
+}
+
+/// What a statement does to the session's transaction before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It opens one while autocommit is off.
+    Begins,
+    /// It commits the open one ("Statements That Cause an Implicit Commit").
+    Commits,
+    /// None, or its own business: COMMIT, SET autocommit, UNLOCK TABLES.
+    None,
+}
+
+/// What a statement changes that outlives the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    Nothing,
+    /// Rows: READ ONLY and read locks are checked when it opens its tables.
+    Rows,
+    /// What the server knows about tables. Only the global read lock keeps it out, as in MySQL.
+    Statistics,
+    /// Definitions, accounts, groups. READ ONLY and read locks are checked before it runs.
+    Definitions,
+}
+
+/// What happens when a statement is prepared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Preparing<'a> {
+    /// The columns of its result are known.
+    Query(&'a ast::Query),
+    /// It has no result, or one that is known when it runs.
+    WithoutColumns,
+    /// Error 1295.
+    Refused,
+    /// Not built: the text names it.
+    Unsupported(&'a str),
+}
+
+/// The comments that may hold optimizer hints.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hints<'a> {
+    pub(crate) comments: &'a [ast::OptimizerHint],
+    /// It may have a limit of its time: a SELECT.
+    pub(crate) may_limit_time: bool,
+}
+
+/// One of these is needed to change what all sessions use.
+pub(crate) const TO_SET_GLOBALS: Privileges =
+    Privileges::from_all(&[Privileges::SUPER, Privileges::SYSTEM_VARIABLES_ADMIN]);
+
+impl<'a> Properties<'a> {
+    /// What every statement has to say. The rest is that of most statements until a row says otherwise.
+    fn new(
+        command: impl Into<Option<Command>>,
+        requirement: Requirement<'a>,
+        under_lock_tables: UnderLockTables<'a>,
+        transaction: Effect,
+        changes: Changes,
+    ) -> Self {
+        Self {
+            command: command.into(),
+            requirement,
+            under_lock_tables,
+            transaction,
+            changes,
+            preparing: Preparing::WithoutColumns,
+            hints: Hints::default(),
+            is_traced: false,
+            is_query: false,
+            keeps_warnings: false,
+        }
+    }
+
+    /// A statement that concerns the session alone.
+    fn of_session(command: impl Into<Option<Command>>, requirement: Requirement<'a>) -> Self {
+        let (effect, changes) = (Effect::None, Changes::Nothing);
+        Self::new(command, requirement, UnderLockTables::Free, effect, changes)
+    }
+
+    /// A statement that changes definitions, and commits.
+    fn of_definition(
+        command: impl Into<Option<Command>>,
+        requirement: Requirement<'a>,
+        under_lock_tables: UnderLockTables<'a>,
+    ) -> Self {
+        let (effect, changes) = (Effect::Commits, Changes::Definitions);
+        Self::new(command, requirement, under_lock_tables, effect, changes)
+    }
+
+    /// A statement that reads or changes rows.
+    fn of_rows(
+        command: Command,
+        requirement: Requirement<'a>,
+        under_lock_tables: UnderLockTables<'a>,
+        changes: Changes,
+    ) -> Self {
+        Self::new(
+            command,
+            requirement,
+            under_lock_tables,
+            Effect::Begins,
+            changes,
+        )
+    }
+
+    /// It is planned: its comments may hold hints, and traces show how.
+    fn planned(self, comments: &'a [ast::OptimizerHint]) -> Self {
+        let hints = Hints {
+            comments,
+            may_limit_time: false,
+        };
+        Self {
+            hints,
+            is_traced: true,
+            ..self
+        }
+    }
+
+    fn prepared(self, preparing: Preparing<'a>) -> Self {
+        Self { preparing, ..self }
+    }
+}
+
+/// What a statement is. This is the only place that says it.
+pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
+    use UnderLockTables::{Free, Refused};
+    match statement {
+        // Rows.
+        Statement::Query(query) => {
+            let locks = UnderLockTables::Query(query);
+            let read = Requirement::WhenLookedUp;
+            let query_only = Hints {
+                comments: comments_of_query(query),
+                may_limit_time: true,
+            };
+            Properties {
+                is_query: true,
+                is_traced: true,
+                hints: query_only,
+                preparing: Preparing::Query(query),
+                ..Properties::of_rows(Command::Select, read, locks, Changes::Nothing)
+            }
+        }
+        Statement::Insert(insert) => Properties::of_rows(
+            command_of_insert(insert),
+            Requirement::Insert(insert),
+            UnderLockTables::Insert(insert),
+            Changes::Rows,
+        )
+        .planned(comments_of_insert(insert)),
+        Statement::Update(update) => Properties::of_rows(
+            match update.tables.as_slice() {
+                [table] if table.joins.is_empty() => Command::Update,
+                _ => Command::UpdateMulti,
+            },
+            Requirement::Update(update),
+            UnderLockTables::Update(update),
+            Changes::Rows,
+        )
+        .planned(&update.hints),
+        Statement::Delete(delete) => Properties::of_rows(
+            match delete.targets.is_empty() {
+                true => Command::Delete,
+                false => Command::DeleteMulti,
+            },
+            Requirement::Delete(delete),
+            UnderLockTables::Delete(delete),
+            Changes::Rows,
+        )
+        .planned(&delete.hints),
+        Statement::LoadData(load) => Properties::of_rows(
+            Command::Load,
+            Requirement::LoadData(load),
+            UnderLockTables::LoadData(load),
+            Changes::Rows,
+        ),
+        Statement::Do(expressions) => Properties::new(
+            Command::Do,
+            Requirement::WhenLookedUp,
+            UnderLockTables::Expressions(expressions),
+            Effect::None,
+            Changes::Nothing,
+        ),
+        Statement::Explain(explain) => {
+            let (requirement, locks, hints) = match &explain.target {
+                ExplainTarget::Statement(statement) => {
+                    let explained = properties_of(statement);
+                    let (needs, locks) = (explained.requirement, explained.under_lock_tables);
+                    (needs, locks, explained.hints)
+                }
+                ExplainTarget::Connection(id) => {
+                    (Requirement::Session(*id), Free, Hints::default())
+                }
+            };
+            let (effect, changes) = (Effect::None, Changes::Nothing);
+            Properties {
+                is_query: true,
+                is_traced: true,
+                hints,
+                ..Properties::new(Command::Explain, requirement, locks, effect, changes)
+            }
+        }
+        // Definitions.
+        Statement::CreateDatabase { name, .. } => Properties::of_definition(
+            Command::CreateDb,
+            Requirement::Database(Some(name), Privileges::CREATE),
+            Refused,
+        ),
+        Statement::AlterDatabase { name, .. } => Properties::of_definition(
+            Command::AlterDb,
+            Requirement::Database(name.as_deref(), Privileges::ALTER),
+            Refused,
+        ),
+        Statement::DropDatabase { name, .. } => Properties::of_definition(
+            Command::DropDb,
+            Requirement::Database(Some(name), Privileges::DROP),
+            Refused,
+        ),
+        Statement::CreateTable(create) => Properties::of_definition(
+            Command::CreateTable,
+            Requirement::Create(create),
+            UnderLockTables::Create(create),
+        ),
+        Statement::DropTables { names, .. } => Properties::of_definition(
+            Command::DropTable,
+            Requirement::Tables(names, Privileges::DROP),
+            UnderLockTables::Define(names),
+        ),
+        // Nothing of the kind exists, so nothing changes. Views have the privileges of tables.
+        Statement::DropAbsent { what, names, .. } => Properties::of_session(
+            None,
+            match *what {
+                "VIEW" => Requirement::Tables(names, Privileges::DROP),
+                _ => Requirement::WhenLookedUp,
+            },
+        ),
+        Statement::AlterTable { name, changes } => Properties::of_definition(
+            Command::AlterTable,
+            Requirement::Alter(name, changes),
+            UnderLockTables::Alter(name, changes),
+        ),
+        Statement::RenameTables(pairs) => Properties::of_definition(
+            Command::RenameTable,
+            Requirement::Rename(pairs),
+            UnderLockTables::Rename(pairs),
+        ),
+        Statement::TruncateTable(name) => {
+            let names = std::slice::from_ref(name);
+            Properties::of_definition(
+                Command::Truncate,
+                Requirement::Tables(names, Privileges::DROP),
+                UnderLockTables::Define(names),
+            )
+        }
+        Statement::InstallRewriter | Statement::UninstallRewriter => {
+            Properties::of_definition(None, Requirement::OneOf(TO_SET_GLOBALS), Free)
+        }
+        Statement::FlushRewriteRules => Properties::new(
+            None,
+            Requirement::Routine("query_rewrite.flush_rewrite_rules"),
+            Free,
+            Effect::Commits,
+            Changes::Nothing,
+        ),
+        Statement::Account(statement) => {
+            Properties::of_definition(None, Requirement::Account(statement), Free)
+        }
+        Statement::ResourceGroup(statement) => {
+            let requirement = Requirement::ResourceGroup(statement);
+            match **statement {
+                ResourceGroupStatement::Set { .. } => Properties::of_session(None, requirement),
+                ResourceGroupStatement::Create { .. }
+                | ResourceGroupStatement::Alter { .. }
+                | ResourceGroupStatement::Drop { .. } => {
+                    Properties::of_definition(None, requirement, Free)
+                }
+            }
+        }
+        // Administration.
+        Statement::Maintain { verb, names } => {
+            let needs = match *verb {
+                "check" => Privileges::SELECT,
+                _ => Privileges::SELECT | Privileges::INSERT,
+            };
+            let changes = match *verb {
+                "analyze" | "optimize" => Changes::Statistics,
+                _ => Changes::Nothing,
+            };
+            Properties::new(
+                Command::Analyze,
+                Requirement::Tables(names, needs),
+                UnderLockTables::Read(names),
+                Effect::Commits,
+                changes,
+            )
+        }
+        Statement::Histograms { table, .. } => {
+            let names = std::slice::from_ref(table);
+            Properties::new(
+                Command::Analyze,
+                Requirement::Tables(names, Privileges::SELECT | Privileges::INSERT),
+                UnderLockTables::Read(names),
+                Effect::Commits,
+                Changes::Statistics,
+            )
+        }
+        Statement::Backup { .. } => Properties::new(
+            None,
+            Requirement::OneOf(Privileges::BACKUP_ADMIN | Privileges::SUPER),
+            Free,
+            Effect::Commits,
+            Changes::Nothing,
+        ),
+        Statement::Flush { .. } => {
+            Properties::of_session(Command::Flush, Requirement::OneOf(Privileges::RELOAD))
+        }
+        Statement::Shutdown => {
+            Properties::of_session(Command::Shutdown, Requirement::OneOf(Privileges::SHUTDOWN))
+        }
+        Statement::Kill { .. } => Properties::of_session(Command::Kill, Requirement::WhenLookedUp),
+        Statement::Show(show) => Properties {
+            keeps_warnings: matches!(show, Show::Warnings { .. }),
+            ..Properties::of_session(Command::Show, Requirement::WhenLookedUp)
+        },
+        // Locks of tables.
+        Statement::LockTables(tables) => Properties::new(
+            Command::LockTables,
+            Requirement::Lock(tables),
+            Free,
+            Effect::Commits,
+            Changes::Nothing,
+        ),
+        Statement::FlushWithReadLock(tables) => Properties::new(
+            Command::Flush,
+            Requirement::ReadLock(tables),
+            Free,
+            Effect::Commits,
+            Changes::Nothing,
+        ),
+        Statement::UnlockTables => {
+            Properties::of_session(Command::UnlockTables, Requirement::Nothing)
+        }
+        // The session.
+        Statement::Use(_) => Properties::of_session(Command::ChangeDb, Requirement::WhenLookedUp),
+        Statement::Set(assignments) => {
+            let is_global = |assignment: &Assignment| matches!(assignment, Assignment::System { scope, .. } if *scope == Scope::Global);
+            let requirement = match assignments.iter().any(is_global) {
+                true => Requirement::OneOf(TO_SET_GLOBALS),
+                false => Requirement::WhenLookedUp,
+            };
+            Properties::of_session(Command::SetOption, requirement)
+        }
+        Statement::SetTransaction { scope, .. } => {
+            let requirement = match *scope == Scope::Global {
+                true => Requirement::OneOf(TO_SET_GLOBALS),
+                false => Requirement::Nothing,
+            };
+            Properties::of_session(Command::SetOption, requirement)
+        }
+        Statement::Prepare { .. } => {
+            Properties::of_session(Command::PrepareSql, Requirement::Nothing)
+                .prepared(Preparing::Refused)
+        }
+        // The prepared statement is checked as itself.
+        Statement::Execute { .. } => {
+            Properties::of_session(Command::ExecuteSql, Requirement::WhenLookedUp)
+                .prepared(Preparing::Refused)
+        }
+        Statement::Deallocate { .. } => {
+            Properties::of_session(Command::DeallocSql, Requirement::Nothing)
+                .prepared(Preparing::Refused)
+        }
+        Statement::Begin { .. } => Properties::of_session(Command::Begin, Requirement::Nothing),
+        Statement::Commit(_) => Properties::of_session(Command::Commit, Requirement::Nothing),
+        Statement::Rollback(_) => Properties::of_session(Command::Rollback, Requirement::Nothing),
+        Statement::Savepoint(_) => Properties::of_session(Command::Savepoint, Requirement::Nothing),
+        Statement::RollbackTo(_) => {
+            Properties::of_session(Command::RollbackToSavepoint, Requirement::Nothing)
+        }
+        Statement::ReleaseSavepoint(_) => {
+            Properties::of_session(Command::ReleaseSavepoint, Requirement::Nothing)
+        }
+        // Its limit on waits is set already: it is what it contains.
+        Statement::Within { statement, .. } => properties_of(statement),
+        Statement::Unsupported(what) => Properties::of_session(None, Requirement::Nothing)
+            .prepared(Preparing::Unsupported(what)),
+    }
+}
+
+fn command_of_insert(insert: &ast::Insert) -> Command {
+    match insert.source.as_deref().map(|source| source.body.as_ref()) {
+        Some(ast::SetExpr::Values(_)) | None => Command::Insert,
+        Some(_) => Command::InsertSelect,
+    }
+}
+
+/// The comments behind the statement's first word.
+fn comments_of_insert(insert: &ast::Insert) -> &[ast::OptimizerHint] {
+    match (&insert.source, insert.optimizer_hints.as_slice()) {
+        (Some(source), []) => comments_of_query(source),
+        (_, own) => own,
+    }
+}
+
+fn comments_of_query(query: &ast::Query) -> &[ast::OptimizerHint] {
+    let mut body = query.body.as_ref();
+    loop {
+        body = match body {
+            ast::SetExpr::Select(select) => return &select.optimizer_hints,
+            ast::SetExpr::SetOperation { left, .. } => left,
+            ast::SetExpr::Query(inner) => &inner.body,
+            _ => return &[],
+        };
+    }
+}
