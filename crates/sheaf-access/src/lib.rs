@@ -2,14 +2,14 @@
 //!
 //! | method | file | wins when |
 //! |---|---|---|
-//! | clustered scan | `clustered_scan.rs` | much of the table is read, or the primary key bounds it |
-//! | index range scan | `index_range_scan.rs` | few entries match, or the index holds all columns |
-//! | index condition | `index_condition.rs` | a condition on the entry saves row lookups |
-//! | jumps | `jump_walk.rs`, `key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
-//! | loose index scan | `jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
-//! | multi-range read | `multi_range_read.rs` | looked-up rows are not in memory |
-//! | index merge | `index_merge.rs` | conditions on several indexes together leave few rows |
-//! | keyed join | `keyed_join.rs` | few outer rows meet a large inner table |
+//! | clustered scan | `method/clustered_scan.rs` | much of the table is read, or the primary key bounds it |
+//! | index range scan | `method/index_range_scan.rs` | few entries match, or the index holds all columns |
+//! | index condition | `batch/index_condition.rs` | a condition on the entry saves row lookups |
+//! | jumps | `walk/jump_walk.rs`, `walk/key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
+//! | loose index scan | `walk/jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
+//! | multi-range read | `method/multi_range_read.rs` | looked-up rows are not in memory |
+//! | index merge | `method/index_merge.rs` | conditions on several indexes together leave few rows |
+//! | keyed join | `method/keyed_join.rs` | few outer rows meet a large inner table |
 //!
 //! They compose: a keyed join is (collect keys) -> (sort) -> (read the index) -> (index condition) -> (sort primary
 //! keys) -> (multi-range read on the clustered tree).

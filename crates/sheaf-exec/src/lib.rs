@@ -1,12 +1,17 @@
 //! The operators that Sheaf adds to DataFusion's, and the runtime that drives a plan.
 //!
-//! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our
-//! storage: [`scan_exec`] turns an access method of `sheaf-access` into a leaf of such a plan, and
-//! [`keyed_join_exec`] joins by looking keys up in an index, a buffer-full at a time; [`regret_exec`] gives a plan up
-//! for another one when it has cost too much, and [`lookup_switch`] the lookups of a keyed join;
-//! [`recursion_limit_exec`] ends recursions; [`shared_exec`] runs what a plan has twice once. [`runtime`] runs a plan
-//! for a caller that is an ordinary blocking thread, and [`thread_placement`] says on
-//! which CPUs.
+//! DataFusion supplies joins, aggregates, sorts and windows over Arrow batches. What it does not know is our storage.
+//!
+//! | folder or file | what it holds |
+//! |---|---|
+//! | [`operator`] | operators that are not DataFusion's: scans, shared parts of a plan, plans that may be given up |
+//! | [`keyed_join`] | a join that looks keys up in an index, a buffer-full at a time |
+//! | [`functions`], [`aggregates`] | MySQL's functions, as kernels over Arrow arrays |
+//! | [`typing`] | MySQL's typing rules, from markers to plain expressions |
+//! | [`collation`] | sort keys of strings, which is what strings are compared by |
+//! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
+//! | `memory_pool`, [`memory_consumers`] | who gets how much of the memory of queries, and who has run out of it |
+//! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;
 pub mod collation;

@@ -1,11 +1,11 @@
 //! What the statement's hints leave of the planner's choices.
 //!
-//! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here, so that whoever chooses asks
-//! one question: which switches hold for this index, may this relation be joined in this way, which relations come
+//! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here, so that whoever chooses
+//! asks one question: which switches hold for this index, may this relation be joined in this way, which relations come
 //! before it. A hint goes before `optimizer_switch`. A method that hints exclude is still taken if there is no other.
 //!
-//! **Join order.** JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX and STRAIGHT_JOIN become sets of relations that must come before
-//! others, on top of what outer joins and semijoins need:
+//! **Join order.** JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX and STRAIGHT_JOIN become sets of relations that must come
+//! before others, on top of what outer joins and semijoins need:
 //!
 //! ```text
 //!   JOIN_ORDER(b, c)    b -> c                    a, d anywhere

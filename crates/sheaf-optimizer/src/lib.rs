@@ -2,26 +2,15 @@
 //!
 //! ```text
 //!   LogicalPlan --optimize_logical--> LogicalPlan --plan_physical--> operators + EXPLAIN rows
-//!                 [logical]                          [physical_planner]
-//!                  |- [rule_passes]                   |- [join_graph]   which relations are joined, by what
-//!                  '- [connect_joins]                 |- [join_order]   in which order, by keyed or hash join
-//!                                                     |    |- [join_rows]  how many rows that leaves
-//!                                                     |    |- [join_first_rows]  if a LIMIT wants few of them
-//!                                                     |    |- [group_rows]  how many groups they are
-//!                                                     |    |- [join_reduction]  groups that a join does not ask for
-//!                                                     |    |- [distinct_semijoin]  a semijoin begins with its values
-//!                                                     |- [hints]        what the statement says about all of this
-//!                                                     |- [table_reference]  a table and what is asked of it
-//!                                                     |- [access_path]  how each table is read
-//!                                                     |    |- [ranges]  filters -> key ranges of an index
-//!                                                     |    |- [selectivity], [filter_shares]  how many rows pass
-//!                                                     |    |- [path_cost], [cost]  what a path costs
-//!                                                     |- [bounded_regret], [lookup_regret]  what if that was wrong
-//!                                                     |- [shared_subplans]  what a plan has twice runs once
-//!                                                     |- [trace]        what was considered, and why it lost
-//!                                                     |- [physical_rules] DataFusion's physical rules that we keep
-//!                                                     |- [plan_check]   does the finished plan contradict itself
-//!                                                     '- [explain]      MySQL's table
+//!                 logical/                           physical/
+//!                  |- rules and their passes          |- join/      in which order, by keyed or hash join
+//!                  '- join_graph  what is joined,     |- access/    how each table is read: ranges, jumps, paths
+//!                     by what                         |- estimate/  how many rows pass, join, and are groups
+//!                                                     |- cost/      what reading and computing costs
+//!                                                     |- adaptive/  what if an estimate was wrong
+//!                                                     |- hints.rs   what the statement says about all of this
+//!                                                     |- trace/     what was considered, and why it lost
+//!                                                     '- explain/   MySQL's table, JSON and tree
 //! ```
 //!
 //! Everything here is synchronous and runs on the connection's thread.

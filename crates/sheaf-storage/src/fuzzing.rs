@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets of the log: each takes any bytes, and panics if it finds something.
 //!
-//! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed, and with real frames
-//! that are damaged a little.
+//! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed, and with real
+//! frames that are damaged a little.
 
 use std::sync::Arc;
 

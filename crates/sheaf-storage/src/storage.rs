@@ -88,8 +88,8 @@ pub struct StorageOptions {
     pub log_segment_bytes: u64,
     /// The log is kept about this short by checkpoints. It may become longer while a long transaction is live.
     pub log_limit_bytes: u64,
-    /// So much of the log may be kept because of one transaction, whose undo is in it. Beyond, who uses the transaction is
-    /// [ended](crate::Transaction::on_pinned_log): else one that somebody forgot would fill the disk.
+    /// So much of the log may be kept because of one transaction, whose undo is in it. Beyond, who uses the transaction
+    /// is [ended](crate::Transaction::on_pinned_log): else one that somebody forgot would fill the disk.
     pub max_pinned_log_bytes: u64,
     /// How long recovery may take: checkpoints are made often enough for it.
     pub recovery_time_goal: Duration,
@@ -99,8 +99,8 @@ pub struct StorageOptions {
     pub archive_interval: Duration,
     /// Bytes of log that may wait for the archive; beyond it changes get [`StorageError::ArchiveBehind`].
     pub archive_lag_limit_bytes: u64,
-    /// Whether background threads write dirty pages back, collect versions, make checkpoints, archive, and write the log
-    /// that commits do not wait for.
+    /// Whether background threads write dirty pages back, collect versions, make checkpoints, archive, and write the
+    /// log that commits do not wait for.
     pub background_writer: bool,
 }
 
@@ -550,8 +550,8 @@ impl Storage {
         self.store.transactions.snapshots.newest()
     }
 
-    /// Drops versions that no snapshot needs, and ghosts that nobody can make entries again. A background thread does this, if
-    /// there are background threads.
+    /// Drops versions that no snapshot needs, and ghosts that nobody can make entries again. A background thread does
+    /// this, if there are background threads.
     pub fn collect_versions_step(&self) -> Result<()> {
         let transactions = &self.store.transactions;
         let versions = &transactions.versions;
@@ -654,8 +654,8 @@ impl Storage {
     }
 
     /// What is due by now: a checkpoint if the log has grown much, or if it has not grown at all since `seen`, which an
-    /// earlier step returned. Ends transactions that keep too much of the log. Returns what to pass to the next step. A background thread does this, if there are background
-    /// threads.
+    /// earlier step returned. Ends transactions that keep too much of the log. Returns what to pass to the next step. A
+    /// background thread does this, if there are background threads.
     pub fn checkpoint_step(&self, seen: Option<u64>) -> Result<u64> {
         self.checkpoint_step_at(seen, Pace::Fast)
     }
@@ -677,8 +677,8 @@ impl Storage {
     }
 
     /// Makes the commits so far durable if [`SyncLog::Interval`] is chosen; nothing otherwise. A background thread does
-    /// this twice a second, if there are background threads: one of its own, because a checkpoint takes its time, and may
-    /// fail.
+    /// this twice a second, if there are background threads: one of its own, because a checkpoint takes its time, and
+    /// may fail.
     ///
     /// # Errors
     /// `DiskFull`, until there is room again. Anything else is final: changes are refused from then on.

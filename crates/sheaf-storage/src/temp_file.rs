@@ -1,11 +1,12 @@
-//! Temporary files: what statements have no memory for, such as sorted runs, partitions of hash tables, rows that are to be
-//! changed, and rows that a cursor keeps.
+//! Temporary files: what statements have no memory for, such as sorted runs, partitions of hash tables, rows that are
+//! to be changed, and rows that a cursor keeps.
 //!
-//! A file is deleted when it is made, and lives on without a name until it is dropped; however a process ends, it leaves none
-//! behind. It is written from its beginning to its end, and may be read anywhere at any time. Nothing of it is ever synced.
+//! A file is deleted when it is made, and lives on without a name until it is dropped; however a process ends, it
+//! leaves none behind. It is written from its beginning to its end, and may be read anywhere at any time. Nothing of it
+//! is ever synced.
 //!
-//! All of them together have one limit. (What transactions spill, [`crate::transaction::spill_file`], has another, because a statement that
-//! sorts too much must not keep others from changing rows.)
+//! All of them together have one limit. (What transactions spill, [`crate::transaction::spill_file`], has another,
+//! because a statement that sorts too much must not keep others from changing rows.)
 
 use std::fs::File;
 use std::io;

@@ -2,7 +2,8 @@
 //!
 //! First the storage looks at every page of every tree ([`Storage::check`](sheaf_storage::Storage::check)). Then each
 //! table is compared with itself: every row is decoded, its primary key encoded again, and the entries that its indexes
-//! ought to have are sorted and laid beside those that they do have. Memory is that of one sort per index, which spills.
+//! ought to have are sorted and laid beside those that they do have. Memory is that of one sort per index, which
+//! spills.
 //!
 //! ```text
 //!   rows --encode--> sort --> expected entries  \

@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets of the row and key codecs: each takes any bytes, and panics if it finds something.
 //!
-//! The first byte chooses how many columns there are, the next ones their types, and the rest is what a page would have.
-//! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed.
+//! The first byte chooses how many columns there are, the next ones their types, and the rest is what a page would
+//! have. libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed.
 
 use sheaf_storage::TreeId;
 

@@ -8,7 +8,7 @@
 //!   restored: backup + archive up to a remembered commit  ==  the model of then
 //! ```
 //!
-//! The tables are those of [`tables`](crate::tables), and so are the crashes and the troubles of the disk. The archive has
+//! The tables are those of [`crate::tables`], and so are the crashes and the troubles of the disk. The archive has
 //! troubles of its own: an object that it refuses, or that it keeps although it has said no. A life without the archive
 //! may leave a gap in it. What is restored across that life is right, or it is refused.
 

@@ -25,8 +25,8 @@ use crate::walk::byte_strings::ByteStrings;
 use crate::walk::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::walk::seen_table::SeenTable;
 
-/// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early should
-/// not have read a whole batch.
+/// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early
+/// should not have read a whole batch.
 const FIRST_LIMITED_BATCH_ROWS: usize = 64;
 
 /// Rows of a run when columns may be longer than a page: bounds a batch to

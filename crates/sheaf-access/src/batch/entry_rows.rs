@@ -1,7 +1,7 @@
 //! [`EntryRows`]: from entries of a secondary index to batches of rows.
 //!
-//! What index range scans and keyed joins have in common: entries come in blocks, pass the index condition, and then are
-//! either delivered themselves (covering) or lead to their rows, one by one or through a multi-range read.
+//! What index range scans and keyed joins have in common: entries come in blocks, pass the index condition, and then
+//! are either delivered themselves (covering) or lead to their rows, one by one or through a multi-range read.
 
 use std::sync::Arc;
 
@@ -96,7 +96,8 @@ impl EntryRows {
         Ok(rows)
     }
 
-    /// The second half of a keyed lookup through a secondary index. Tags are kept. `unique`: a key has one entry at most.
+    /// The second half of a keyed lookup through a secondary index. Tags are kept. `unique`: a key has one entry at
+    /// most.
     pub(crate) fn for_lookup(
         spec: &KeyedLookupSpec,
         position: usize,
@@ -258,7 +259,8 @@ impl EntryRows {
         self.exhausted = !source.fill(&mut self.block, tally)?;
         select_all(&mut self.selection, self.block.len(), direction);
         if self.filtered {
-            // A key filter is an index condition: here as far as the walk tested it, below as far as it is tested again.
+            // A key filter is an index condition: here as far as the walk tested it, below as far as it is tested
+            // again.
             tally.metrics.icp_attempts += tally.metrics.jumps - jumps_before;
             if self.condition.is_none() {
                 tally.metrics.icp_attempts += self.block.len() as u64;

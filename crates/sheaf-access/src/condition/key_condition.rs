@@ -17,8 +17,8 @@ use crate::walk::index_entries::EntryBlock;
 
 /// A condition on the entries of one secondary index.
 pub(crate) struct KeyCondition {
-    /// All of them must be true. Each with the last part that it tests, in the order of these: an entry that fails on an
-    /// early part is not searched for the later ones.
+    /// All of them must be true. Each with the last part that it tests, in the order of these: an entry that fails on
+    /// an early part is not searched for the later ones.
     terms: Vec<(Option<usize>, Tests<KeyTest>)>,
 }
 

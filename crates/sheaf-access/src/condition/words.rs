@@ -4,8 +4,8 @@
 //! widths of 1 to 16 bytes. Loading eight bytes at once and shifting is faster than copying just as many as there are,
 //! and serves all widths up to 8 with one loop.
 
-/// The little-endian field of `width` (1 to 8) bytes at `offset`, in the *upper* bytes of the word: the caller shifts it
-/// down, with or without sign. Zero if the field is not within `bytes`, which callers rule out beforehand.
+/// The little-endian field of `width` (1 to 8) bytes at `offset`, in the *upper* bytes of the word: the caller shifts
+/// it down, with or without sign. Zero if the field is not within `bytes`, which callers rule out beforehand.
 #[inline(always)]
 pub(crate) fn load_little(bytes: &[u8], offset: usize, width: usize) -> u64 {
     let shift = 64 - 8 * width as u32;

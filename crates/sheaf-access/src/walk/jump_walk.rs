@@ -1,8 +1,8 @@
 //! [`JumpWalk`]: the entries of a leaf that a key filter lets in, without looking at all of them; or of these only the
 //! first of each group (a loose index scan).
 //!
-//! The walk asks the [filter](crate::walk::key_filter) about one entry. If it matches, so do all up to a bound; if not, none
-//! does before a bound. Either way the next entry that is looked at is the first one from the bound on:
+//! The walk asks the [filter](crate::walk::key_filter) about one entry. If it matches, so do all up to a bound; if not,
+//! none does before a bound. Either way the next entry that is looked at is the first one from the bound on:
 //!
 //! ```text
 //!   leaf     m m m m - - - - - - m m - - - - - - - -      m matches
@@ -15,10 +15,11 @@
 //! holes are one entry long it costs about as much as testing each. Beyond the leaf a jump costs a descent, as much as
 //! stepping to the next leaf would: leaves without a match are not read at all.
 //!
-//! A loose index scan delivers of each group of entries that begin with the same parts the first one in scan direction, and
-//! jumps to where the group ends: with KEY (a, b), `SELECT a, MIN(b) ... GROUP BY a` looks at one entry per `a`.
+//! A loose index scan delivers of each group of entries that begin with the same parts the first one in scan direction,
+//! and jumps to where the group ends: with KEY (a, b), `SELECT a, MIN(b) ... GROUP BY a` looks at one entry per `a`.
 //!
-//! Counts: `Sheaf_index_jumps` per entry that was looked at and did not match; `Handler_read_key` per group, as in MySQL.
+//! Counts: `Sheaf_index_jumps` per entry that was looked at and did not match; `Handler_read_key` per group, as in
+//! MySQL.
 
 use std::ops::Range;
 use std::sync::Arc;

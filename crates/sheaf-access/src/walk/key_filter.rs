@@ -168,8 +168,8 @@ impl KeyProbe {
         self.bound = bound.unwrap_or_default();
     }
 
-    /// Goes through the parts of `key` until `place` finds that a part is in none of its intervals. Returns this part, or
-    /// the last part and its interval.
+    /// Goes through the parts of `key` until `place` finds that a part is in none of its intervals. Returns this part,
+    /// or the last part and its interval.
     fn first_failure<'f>(
         &mut self,
         filter: &'f KeyFilter,

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::tally::Tally;
 use crate::walk::jump_walk::{After, JumpWalk};
 
-/// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays for the
-/// leaf before; it counts how each range was positioned.
+/// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays
+/// for the leaf before; it counts how each range was positioned.
 pub(crate) struct RangeCursor {
     tree: Arc<Tree>,
     view: ReadView,
@@ -60,8 +60,8 @@ impl RangeCursor {
         self.direction
     }
 
-    /// Gives the next leaf's entries that lie in the ranges to `visit`: runs of the leaf's, ascending, and at least one.
-    /// `None` after the last leaf.
+    /// Gives the next leaf's entries that lie in the ranges to `visit`: runs of the leaf's, ascending, and at least
+    /// one. `None` after the last leaf.
     pub(crate) fn next_leaf<R>(
         &mut self,
         tally: &mut Tally,

@@ -1,4 +1,4 @@
-//! GROUP_CONCAT([DISTINCT] text ORDER BY ... SEPARATOR ...).
+//! `GROUP_CONCAT([DISTINCT] text ORDER BY ... SEPARATOR ...)`.
 //!
 //! The pass over the syntax tree writes it as `$group_concat(text, separator, maximum length, distinct key, order
 //! key)`: both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above

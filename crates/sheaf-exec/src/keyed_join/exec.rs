@@ -10,15 +10,15 @@
 //! join only mark outer rows; those are delivered at the end of the round in their own order.
 //!
 //! Below a LIMIT a join may be told to [start small](KeyedJoin::starts_small). Its first round is of few rows and the
-//! following ones double, so that little is looked up in vain. If it is to go on [in order](KeyedJoin::in_order), what a round
-//! has found is put into the order of the outer rows; if not, it goes out as it is found, and the LIMIT may stop a round in
-//! its middle. Within a round keys are still sorted and pages asked for ahead.
+//! following ones double, so that little is looked up in vain. If it is to go on [in order](KeyedJoin::in_order), what
+//! a round has found is put into the order of the outer rows; if not, it goes out as it is found, and the LIMIT may
+//! stop a round in its middle. Within a round keys are still sorted and pages asked for ahead.
 //!
-//! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a table in
-//! memory](crate::keyed_join::lookup_switch), between two rounds.
+//! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a
+//! table in memory](crate::keyed_join::lookup_switch), between two rounds.
 //!
-//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in order,
-//! by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
+//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in
+//! order, by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
 
 use std::fmt;
 use std::pin::Pin;
@@ -103,8 +103,8 @@ pub struct KeyedJoinExec {
     in_order: bool,
     starts_small: bool,
     budget: Option<(Budget, Prices)>,
-    /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those that
-    /// planning has made of it.
+    /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those
+    /// that planning has made of it.
     record: Arc<OnceLock<Arc<LookupRecord>>>,
     /// How it goes on when lookups have cost too much.
     switch: Option<Arc<SharedSwitch>>,
@@ -240,7 +240,8 @@ impl KeyedJoinExec {
         &self.projection
     }
 
-    /// Whether two joins are sure to deliver the same rows, in the same order where they promise one, if their outer plans do.
+    /// Whether two joins are sure to deliver the same rows, in the same order where they promise one, if their outer
+    /// plans do.
     pub fn joins_the_same(&self, other: &KeyedJoinExec) -> bool {
         let filters_the_same = match (&self.filter, &other.filter) {
             (None, None) => true,
@@ -348,8 +349,8 @@ impl ExecutionPlan for KeyedJoinExec {
         vec![&self.outer]
     }
 
-    /// DataFusion moves sorts below an operator that says so, and takes the columns of its rows to be in the places that they
-    /// have in its input's.
+    /// DataFusion moves sorts below an operator that says so, and takes the columns of its rows to be in the places
+    /// that they have in its input's.
     fn maintains_input_order(&self) -> Vec<bool> {
         let outer_columns = self.outer.schema().fields().len();
         let mut places = self.projection.iter().enumerate();

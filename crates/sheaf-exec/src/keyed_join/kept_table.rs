@@ -1,5 +1,5 @@
-//! The rows of a table in memory, found by the keys of an index: what a keyed join goes on with when lookups have cost too
-//! much ([`crate::keyed_join::lookup_switch`]).
+//! The rows of a table in memory, found by the keys of an index: what a keyed join goes on with when lookups have cost
+//! too much ([`crate::keyed_join::lookup_switch`]).
 //!
 //! ```text
 //!   slots (open addressing)      keys, each once        rows with the key
@@ -7,8 +7,8 @@
 //!                                1: ...ac          -->  row 0
 //! ```
 //!
-//! Keys are the encoded ones, so what is equal here is what the index takes to be equal. Rows of a key come in the order in
-//! which they were added. All of it is counted against the statement's memory.
+//! Keys are the encoded ones, so what is equal here is what the index takes to be equal. Rows of a key come in the
+//! order in which they were added. All of it is counted against the statement's memory.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -287,7 +287,8 @@ impl KeptTable {
     }
 }
 
-/// Strings that are taken from the table still refer to all of its bytes, and whoever accounts for them would count those.
+/// Strings that are taken from the table still refer to all of its bytes, and whoever accounts for them would count
+/// those.
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),
@@ -304,8 +305,8 @@ fn with_columns(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Resu
     )?)
 }
 
-/// Finds the rows of a buffer of keys, as a [`KeyedLookup`](sheaf_access::KeyedLookup) does: push until it is full, then
-/// take batches until there are none.
+/// Finds the rows of a buffer of keys, as a [`KeyedLookup`](sheaf_access::KeyedLookup) does: push until it is full,
+/// then take batches until there are none.
 pub(crate) struct KeptRows {
     table: Arc<KeptTable>,
     /// Each outer row that has a match, with the match that is next.
@@ -338,8 +339,8 @@ impl KeptRows {
         self.pushed >= self.batch_rows
     }
 
-    /// The next matches, in the order in which the outer rows came: for each the outer row. `None`: there are no more, and
-    /// the buffer is empty again.
+    /// The next matches, in the order in which the outer rows came: for each the outer row. `None`: there are no more,
+    /// and the buffer is empty again.
     pub(crate) fn next_batch(&mut self) -> Result<Option<(UInt32Array, RecordBatch)>> {
         let (mut outer, mut rows) = (Vec::new(), Vec::new());
         while rows.len() < self.batch_rows

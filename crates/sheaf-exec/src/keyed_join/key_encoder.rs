@@ -41,8 +41,8 @@ impl KeyEncoder {
         }
     }
 
-    /// Calls `take` with each row of `batch`, by its number, and its key. Rows with a NULL in the key match nothing, and are
-    /// left out.
+    /// Calls `take` with each row of `batch`, by its number, and its key. Rows with a NULL in the key match nothing,
+    /// and are left out.
     pub(crate) fn encode(
         &mut self,
         batch: &RecordBatch,

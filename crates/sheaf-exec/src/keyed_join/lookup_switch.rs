@@ -1,7 +1,8 @@
 //! Bounded regret of a keyed join: from lookups to a table in memory, in the middle of the join.
 //!
-//! A keyed join was chosen because few outer rows were expected. When many times as many come, reading the table once and
-//! hashing it would have cost less than looking all of them up. So a join that could be regretted has a [`LookupSwitch`]:
+//! A keyed join was chosen because few outer rows were expected. When many times as many come, reading the table once
+//! and hashing it would have cost less than looking all of them up. So a join that could be regretted has a
+//! [`LookupSwitch`]:
 //!
 //! ```text
 //!   outer rows  1 .. n             looked up, a round at a time, until that has cost what the other way would have
@@ -9,17 +10,19 @@
 //!   outer rows  n+1 ..             found there
 //! ```
 //!
-//! **Why the rows are right.** A keyed join treats each outer row by itself. Those that were looked up are done with, and the
-//! others have not been begun; both find the rows of one view that have their key and pass the conditions. Unlike
-//! [`RegretExec`](crate::operator::regret_exec) nothing is held back and nothing runs again.
+//! **Why the rows are right.** A keyed join treats each outer row by itself. Those that were looked up are done with,
+//! and the others have not been begun; both find the rows of one view that have their key and pass the conditions.
+//! Unlike [`RegretExec`](crate::operator::regret_exec) nothing is held back and nothing runs again.
 //!
-//! **What it costs.** The limit and the other way, about twice the other way, however many outer rows come. (Ski rental.)
+//! **What it costs.** The limit and the other way, about twice the other way, however many outer rows come. (Ski
+//! rental.)
 //!
 //! A join of several partitions has one table. Each partition counts what it has spent itself; the first one that is
-//! beyond the limit has the table made. The others go on with lookups until they are beyond it too, or until the table is there.
+//! beyond the limit has the table made. The others go on with lookups until they are beyond it too, or until the table
+//! is there.
 //!
-//! If the table does not fit the memory that it may take, or if the conditions fail on a row that nobody would have looked
-//! up, the join stays with lookups.
+//! If the table does not fit the memory that it may take, or if the conditions fail on a row that nobody would have
+//! looked up, the join stays with lookups.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,13 +1,13 @@
 //! What all operators say of themselves that hand on the batches of their one `input`, as they are and in their order.
 //!
-//! Each of them is there for something that happens on the way: it can be stopped, measured, counted. To the planner they are
-//! all the same.
+//! Each of them is there for something that happens on the way: it can be stopped, measured, counted. To the planner
+//! they are all the same.
 
 /// Members of an [`ExecutionPlan`](datafusion_physical_plan::ExecutionPlan) with the field `input`.
 macro_rules! input_handed_on {
     () => {
-        /// Those of the input itself, not equal ones, so that the operators above keep theirs when they get this one for an
-        /// input.
+        /// Those of the input itself, not equal ones, so that the operators above keep theirs when they get this one
+        /// for an input.
         fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
             self.input.properties()
         }

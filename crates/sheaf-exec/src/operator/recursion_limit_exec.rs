@@ -1,8 +1,8 @@
 //! Where an endless recursion ends.
 //!
-//! DataFusion repeats the second half of a recursive query until a round finds no row, however long that takes. This operator
-//! goes above both halves: the first one begins to count, and each execution of the second one is a round. MySQL counts
-//! the same: rounds whose input has rows, up to `cte_max_recursion_depth`.
+//! DataFusion repeats the second half of a recursive query until a round finds no row, however long that takes. This
+//! operator goes above both halves: the first one begins to count, and each execution of the second one is a round.
+//! MySQL counts the same: rounds whose input has rows, up to `cte_max_recursion_depth`.
 //!
 //! ```text
 //!   RecursiveQueryExec

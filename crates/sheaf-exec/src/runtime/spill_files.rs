@@ -1,8 +1,8 @@
-//! The files that operators spill to: temporary files of the storage, so that they and those of other parts of a statement
-//! have one limit.
+//! The files that operators spill to: temporary files of the storage, so that they and those of other parts of a
+//! statement have one limit.
 //!
-//! DataFusion writes a file to its end before it reads it, from the front. Reading goes on in a thread for what blocks, piece
-//! by piece, so that a worker does not wait for the disk.
+//! DataFusion writes a file to its end before it reads it, from the front. Reading goes on in a thread for what blocks,
+//! piece by piece, so that a worker does not wait for the disk.
 
 use std::io;
 use std::pin::Pin;

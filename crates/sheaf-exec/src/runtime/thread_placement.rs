@@ -1,7 +1,7 @@
 //! Where threads run: their CPUs, and their priority.
 //!
-//! A resource group gives both to the threads that work for its sessions. A worker thread belongs to one group for as long
-//! as it lives. A session's own thread goes in and out:
+//! A resource group gives both to the threads that work for its sessions. A worker thread belongs to one group for as
+//! long as it lives. A session's own thread goes in and out:
 //!
 //! ```text
 //!   thread:   as it began --enter(a)--> a --enter(a)--> a --enter(b)--> b --leave()--> as it began
@@ -12,8 +12,8 @@
 //! remembers how it began: the thread of a program that uses the library may have been placed by the program.
 //!
 //! CPUs are set by sched_setaffinity(2). The priority is the thread's nice value, which is a thread's own on Linux; a
-//! thread may always make it greater, but smaller again only with the capability CAP_SYS_NICE or a limit RLIMIT_NICE that
-//! allows it. Where that is not allowed priorities cannot be used at all, because no thread would come back.
+//! thread may always make it greater, but smaller again only with the capability CAP_SYS_NICE or a limit RLIMIT_NICE
+//! that allows it. Where that is not allowed priorities cannot be used at all, because no thread would come back.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -543,7 +543,7 @@ impl StatementParser<'_> {
         })
     }
 
-    /// [NOT] ENFORCED, if it comes next.
+    /// `[NOT] ENFORCED`, if it comes next.
     fn enforcement(&mut self) -> Parsed<Option<bool>> {
         let word = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
         Ok(word.map(|word| word == "ENFORCED"))
@@ -894,7 +894,7 @@ impl StatementParser<'_> {
         Ok(None)
     }
 
-    /// ALTER [COLUMN] column SET DEFAULT or DROP DEFAULT.
+    /// `ALTER [COLUMN] column SET DEFAULT` or `DROP DEFAULT`.
     fn changed_default(&mut self) -> Parsed<TableChange> {
         if self.accept_one_of(&["CHECK", "CONSTRAINT"]).is_some() {
             let name = self.identifier()?;

@@ -1,16 +1,16 @@
 //! Index merge: reading a table by several of its indexes at once.
 //!
 //! A disjunction whose branches each bind some index is read as their *union*; a conjunction that binds several indexes
-//! as their *intersection*. Primary keys are collected, sorted and merged (see the access method); the conditions that the
-//! ranges of the indexes do not say are tested on the rows.
+//! as their *intersection*. Primary keys are collected, sorted and merged (see the access method); the conditions that
+//! the ranges of the indexes do not say are tested on the rows.
 //!
 //! ```text
 //!   a = 1 OR b = 2          union(i_a, i_b)          rows of both, each once
 //!   a = 1 AND b = 2         intersect(i_a, i_b)      rows that both lead to
 //! ```
 //!
-//! Rows come in primary key order. The whole of the indexes' ranges is read before the first row comes, so a LIMIT does not
-//! make it cheaper.
+//! Rows come in primary key order. The whole of the indexes' ranges is read before the first row comes, so a LIMIT does
+//! not make it cheaper.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ const MAX_INPUTS: usize = 16;
 /// Branches of an OR that a union is looked for, at most: each takes an index dive into each index.
 const MAX_BRANCHES: usize = 1_000;
 
-/// Bytes of primary keys that a merge holds, for each byte of the buffer of a multi-range read: a merge needs all of its
-/// keys together, and goes over its indexes again for those that do not fit.
+/// Bytes of primary keys that a merge holds, for each byte of the buffer of a multi-range read: a merge needs all of
+/// its keys together, and goes over its indexes again for those that do not fit.
 const BUFFERS: usize = 64;
 
 /// What of an index goes into a merge.
@@ -199,8 +199,8 @@ impl TableReference<'_> {
         }))
     }
 
-    /// The two indexes that leave the fewest rows together. A third has never been seen to pay: what it saves is a share
-    /// of few rows.
+    /// The two indexes that leave the fewest rows together. A third has never been seen to pay: what it saves is a
+    /// share of few rows.
     fn intersection(&self) -> Result<Option<PlannedMerge>> {
         let mut inputs = Vec::new();
         for index in self.usable_indexes() {

@@ -1,8 +1,8 @@
 //! From conditions to jumps inside the ranges of an index.
 //!
-//! Ranges end with the first part that is bound to a real range ([`crate::access::ranges`]); what is said of the parts after it,
-//! or of parts after one of which nothing is said, becomes a key filter: the walk jumps over what does not match. With
-//! KEY (a, b, c):
+//! Ranges end with the first part that is bound to a real range ([`crate::access::ranges`]); what is said of the parts
+//! after it, or of parts after one of which nothing is said, becomes a key filter: the walk jumps over what does not
+//! match. With KEY (a, b, c):
 //!
 //! ```text
 //!   a = 1 AND b > 2 AND c IN (3, 4)     range [1 >2], jumps to c = 3 and 4 for each b
@@ -52,7 +52,8 @@ pub(crate) enum PartJumps {
 
 impl IndexJumps {
     /// Estimated entries at which a walk over `entries` entries finds that it has to jump. `keys(n)` is the number of
-    /// distinct prefixes of `n` parts in the ranges, `share(p)` the share of rows that the conditions on part `p` accept.
+    /// distinct prefixes of `n` parts in the ranges, `share(p)` the share of rows that the conditions on part `p`
+    /// accept.
     pub(crate) fn estimate(
         &self,
         entries: f64,
@@ -63,9 +64,9 @@ impl IndexJumps {
     }
 }
 
-/// From left to right: behind each prefix, a restricted part takes a jump to each of its values or intervals and one that
-/// finds that there are no more, but never more than there are values; what it lets in are the prefixes of the part after
-/// it.
+/// From left to right: behind each prefix, a restricted part takes a jump to each of its values or intervals and one
+/// that finds that there are no more, but never more than there are values; what it lets in are the prefixes of the
+/// part after it.
 fn jumps_over(
     parts: &[PartJumps],
     first_part: usize,

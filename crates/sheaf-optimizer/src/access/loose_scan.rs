@@ -1,15 +1,15 @@
 //! Loose index scans: grouping that needs one entry of an index per group.
 //!
-//! With KEY (a, b), `SELECT a, MIN(b) FROM t GROUP BY a` needs the first entry of each `a`, `SELECT DISTINCT a` any, and
-//! `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group; the aggregate above it then finds one
-//! row per group (or a few, where ranges begin within a group), and is the same as ever.
+//! With KEY (a, b), `SELECT a, MIN(b) FROM t GROUP BY a` needs the first entry of each `a`, `SELECT DISTINCT a` any,
+//! and `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group; the aggregate above it then
+//! finds one row per group (or a few, where ranges begin within a group), and is the same as ever.
 //!
-//! `SELECT a, MIN(b), MAX(b) FROM t GROUP BY a` needs both ends of each group: a walk forward finds the first entries, a walk
-//! backward the last ones, and the aggregate gets the rows of both.
+//! `SELECT a, MIN(b), MAX(b) FROM t GROUP BY a` needs both ends of each group: a walk forward finds the first entries,
+//! a walk backward the last ones, and the aggregate gets the rows of both.
 //!
-//! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, holds all columns that are
-//! read, and whose ranges and jumps say every condition: a condition that is tested later would lose a group whose first
-//! entry fails. Parts that are bound to one value may stand between.
+//! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, holds all columns that
+//! are read, and whose ranges and jumps say every condition: a condition that is tested later would lose a group whose
+//! first entry fails. Parts that are bound to one value may stand between.
 //!
 //! It wins when groups are large. MySQL says "Using index for group-by", and of MIN and MAX alone that the tables are
 //! optimized away.

@@ -1,8 +1,8 @@
 //! How a table is read: every way that its indexes offer, what each would cost, and the cheapest.
 //!
-//! For each index that the hints allow: the key ranges that the conditions leave of it ([`crate::access::ranges`]), an index
-//! dive for how many entries that is, whether the entries hold all columns, which of the remaining conditions can be
-//! tested on the entry before the row is fetched, and whether its order is the one the query wants. A wanted order
+//! For each index that the hints allow: the key ranges that the conditions leave of it ([`crate::access::ranges`]), an
+//! index dive for how many entries that is, whether the entries hold all columns, which of the remaining conditions can
+//! be tested on the entry before the row is fetched, and whether its order is the one the query wants. A wanted order
 //! with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly along the
 //! order.
 
@@ -138,8 +138,8 @@ impl TableReference<'_> {
         Ok(chosen)
     }
 
-    /// Rows that reading the table may give if its conditions keep more than they are taken to: those in the ranges, which
-    /// come from index dives.
+    /// Rows that reading the table may give if its conditions keep more than they are taken to: those in the ranges,
+    /// which come from index dives.
     pub(crate) fn most_rows(&self, context: &PlannerContext) -> Result<f64> {
         let path = &self.chosen_scan(context)?.path;
         Ok(match self.is_one_row(path) {
@@ -531,8 +531,8 @@ impl TableReference<'_> {
     }
 
     /// Workers among which a path is divided: one where an order is wanted (the rows stop early or are merged anyway),
-    /// and where few entries are read. In a multi-range read each worker has a buffer of its own: where pages have to be read,
-    /// they are to be full, or each worker would read the same pages.
+    /// and where few entries are read. In a multi-range read each worker has a buffer of its own: where pages have to
+    /// be read, they are to be full, or each worker would read the same pages.
     pub(crate) fn partitions(
         &self,
         context: &PlannerContext,

@@ -242,9 +242,9 @@ impl TableReference<'_> {
 
     /// In which order a path's entries lead to rows.
     ///
-    /// Behind the last declared part of an index comes the primary key, so the entries of a range that binds all parts to
-    /// single values lead to rows in clustered order. Otherwise the first part that is not bound to one value decides,
-    /// as far as its column goes with the clustered order.
+    /// Behind the last declared part of an index comes the primary key, so the entries of a range that binds all parts
+    /// to single values lead to rows in clustered order. Otherwise the first part that is not bound to one value
+    /// decides, as far as its column goes with the clustered order.
     fn entry_order(&self, path: &AccessPath) -> EntryOrder {
         let declared = path.index.definition(self.table).parts.len();
         let places = path.ranges.ranges.len() as f64;

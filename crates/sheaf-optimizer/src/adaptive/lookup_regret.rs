@@ -1,8 +1,8 @@
 //! Bounded regret of keyed joins: which of them may give their lookups up, and when.
 //!
-//! A keyed join is chosen because few outer rows are expected, and that may be wrong by any factor: conditions of the tables
-//! before are correlated, statistics are old, or one key has most of the matches. The other way, reading the table once and
-//! hashing it, costs the same however many outer rows come:
+//! A keyed join is chosen because few outer rows are expected, and that may be wrong by any factor: conditions of the
+//! tables before are correlated, statistics are old, or one key has most of the matches. The other way, reading the
+//! table once and hashing it, costs the same however many outer rows come:
 //!
 //! ```text
 //!   cost |            / lookups
@@ -13,10 +13,10 @@
 //!           expected
 //! ```
 //!
-//! So if the most outer rows that may come, by what is certain of the tables before, could cost more than [`WORTHWHILE`]
-//! times the other way, and the table fits in memory, the join [goes on with the table](sheaf_exec::keyed_join::lookup_switch) once its
-//! lookups have spent the limit. Nothing is planned for that but the scan of the table, whose path the search for the join
-//! order has found already.
+//! So if the most outer rows that may come, by what is certain of the tables before, could cost more than
+//! [`WORTHWHILE`] times the other way, and the table fits in memory, the join [goes on with the
+//! table](sheaf_exec::keyed_join::lookup_switch) once its lookups have spent the limit. Nothing is planned for that but
+//! the scan of the table, whose path the search for the join order has found already.
 
 use std::sync::Arc;
 
@@ -34,11 +34,12 @@ use crate::join::order::HASH_ROW_BYTES;
 use crate::json::{Json, Object};
 use crate::physical::planner::{Block, Planner};
 
-/// How many times what was expected of the lookups they may cost in any case: estimates of costs are not better than that.
+/// How many times what was expected of the lookups they may cost in any case: estimates of costs are not better than
+/// that.
 const SLACK: f64 = 1.5;
 
-/// Rounds of lookups until the limit is spent, if they cost what they are estimated to and more rows come than expected: what
-/// is spent is looked at between two of them.
+/// Rounds of lookups until the limit is spent, if they cost what they are estimated to and more rows come than
+/// expected: what is spent is looked at between two of them.
 const ROUNDS: f64 = 4.0;
 
 /// Outer rows of a round, at least and at most.
@@ -153,8 +154,8 @@ impl DoubtedLookups<'_, '_> {
         Ok(rows)
     }
 
-    /// What is read of the table: the columns that are looked up, and behind them those of the key that are not among them;
-    /// and the keys of these rows.
+    /// What is read of the table: the columns that are looked up, and behind them those of the key that are not among
+    /// them; and the keys of these rows.
     fn scanned_columns(&self) -> Result<(Vec<usize>, Vec<KeyColumn>)> {
         let definition = &self.table.table.definition;
         let parts = &layout(self.table.table, self.path.index).parts;

@@ -1,7 +1,7 @@
 //! What a plan has several times runs once.
 //!
-//! Subqueries are rewritten and planned where they stand, so equal parts come out as equal operators: both copies of a CTE
-//! that is named twice, and the restricted table at the bottom of a join and of the grouping that was reduced to it
+//! Subqueries are rewritten and planned where they stand, so equal parts come out as equal operators: both copies of a
+//! CTE that is named twice, and the restricted table at the bottom of a join and of the grouping that was reduced to it
 //! ([`crate::join::reduction`]). When the plan is complete they are looked for, from the top down, and a [`SharedExec`]
 //! takes the place of each:
 //!
@@ -12,12 +12,12 @@
 //!     '- lineitem
 //! ```
 //!
-//! This costs the memory of the rows, so it is done where the rows are few and the work is much. It only ever saves: access
-//! paths and join orders have been chosen as if each part ran by itself.
+//! This costs the memory of the rows, so it is done where the rows are few and the work is much. It only ever saves:
+//! access paths and join orders have been chosen as if each part ran by itself.
 //!
 //! Two operators are equal only if all that they do is known here and is the same: the kinds in [`same_operator`], with
-//! expressions that always have the same value. Below a plan that may be given up, and in the repeated part of a recursive
-//! query, nothing is shared: what runs there may run again.
+//! expressions that always have the same value. Below a plan that may be given up, and in the repeated part of a
+//! recursive query, nothing is shared: what runs there may run again.
 
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@
 //!   [ a ]    [ b ]    [ c: a histogram ]  [ d: tried ]    single: what is said of one column, together
 //! ```
 //!
-//! The share of a set of conditions is the product of the groups that it is made of: of joint ones where it holds all of
-//! their conditions, of single ones otherwise. Groups of one kind do not overlap.
+//! The share of a set of conditions is the product of the groups that it is made of: of joint ones where it holds all
+//! of their conditions, of single ones otherwise. Groups of one kind do not overlap.
 
 /// Conditions, by position, with the share of the rows that satisfy all of them.
 #[derive(Debug, Clone, PartialEq)]

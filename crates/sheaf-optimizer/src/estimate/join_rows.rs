@@ -7,10 +7,10 @@
 //! | semi | outer rows x share of the outer keys that the inner side has x chance that one of its rows passes the rest |
 //! | anti | what a semijoin leaves out |
 //!
-//! An equality selects `(1 - NULLs of both sides) / (the larger number of distinct values)`: each value of the side with
-//! fewer is taken to be among those of the other (Selinger et al., "Access Path Selection in a Relational Database
-//! Management System", SIGMOD 1979). The numbers are those of the whole tables, unless a condition bounds the column itself:
-//! other conditions thin out the rows of each value, not the values.
+//! An equality selects `(1 - NULLs of both sides) / (the larger number of distinct values)`: each value of the side
+//! with fewer is taken to be among those of the other (Selinger et al., "Access Path Selection in a Relational Database
+//! Management System", SIGMOD 1979). The numbers are those of the whole tables, unless a condition bounds the column
+//! itself: other conditions thin out the rows of each value, not the values.
 //!
 //! Several equalities with one relation are one on several columns, whose distinct values are counted together where an
 //! index starts with them; without such an index there are at most as many as rows.
@@ -245,8 +245,8 @@ impl Chooser<'_, '_> {
         }
     }
 
-    /// An OR over several relations. What its branches say of one relation has been pushed down to it as an OR of its own
-    /// and is counted there, so it is taken out here.
+    /// An OR over several relations. What its branches say of one relation has been pushed down to it as an OR of its
+    /// own and is counted there, so it is taken out here.
     fn alternatives_share(&self, expr: &Expr, relations: &[usize]) -> Result<f64> {
         let branches = split_binary(expr, Operator::Or);
         let mut none = 1.0;
@@ -294,8 +294,8 @@ impl Chooser<'_, '_> {
     }
 }
 
-/// Share of the rows so far that have a match among `new_rows` rows, each of which passes the rest of the condition with
-/// the chance `rest`.
+/// Share of the rows so far that have a match among `new_rows` rows, each of which passes the rest of the condition
+/// with the chance `rest`.
 fn matching_share(keys: &Keys, new_rows: f64, rest: f64) -> f64 {
     // Keys that are left on the inner side after its conditions.
     let left = distinct_pages(new_rows, keys.inner).max(1.0);

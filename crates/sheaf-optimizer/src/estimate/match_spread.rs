@@ -2,15 +2,15 @@
 //!
 //! Three sources, the better ones first:
 //!
-//! - **An index that the conditions bind completely.** Behind its parts come primary keys, so the first and the last entry
-//!   of each of its ranges are the first and the last match in the clustered order. Looking at both ends of a range costs
-//!   two descents, and tells for certain that all matches lie at the far end.
+//! - **An index that the conditions bind completely.** Behind its parts come primary keys, so the first and the last
+//!   entry of each of its ranges are the first and the last match in the clustered order. Looking at both ends of a
+//!   range costs two descents, and tells for certain that all matches lie at the far end.
 //! - **Correlation.** A condition on a column that goes with the order of the walk leaves a part of the walk: with a
 //!   correlation of 1, the rows between the 60th and the 70th percentile of the column are those between 60% and 70% of
 //!   the way. With a correlation of c, that is believed by c^2.
 //!
-//! - **Large groups.** Entries with the same values in all parts of an index are in clustered order. Where the walk itself
-//!   does not go with the conditions, its first group may, and a large one is most of what a small LIMIT reads.
+//! - **Large groups.** Entries with the same values in all parts of an index are in clustered order. Where the walk
+//!   itself does not go with the conditions, its first group may, and a large one is most of what a small LIMIT reads.
 //!
 //! Otherwise matches are taken to be spread evenly from end to end.
 
@@ -187,8 +187,8 @@ impl TableReference<'_> {
         Ok((before as f64 / self.table_rows).min(1.0))
     }
 
-    /// What conditions on columns that go with the order of a walk leave of it, if the walk goes with the clustered order
-    /// as far as `of_walk` says.
+    /// What conditions on columns that go with the order of a walk leave of it, if the walk goes with the clustered
+    /// order as far as `of_walk` says.
     fn correlated_spread(&self, of_walk: f64, open: &[usize]) -> Spread {
         let mut spread = Spread::default();
         for filter in open {

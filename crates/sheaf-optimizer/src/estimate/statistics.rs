@@ -41,8 +41,8 @@ pub(crate) fn layout(table: &Table, index: IndexRef) -> &KeyLayout {
 
 /// Estimated entries in ranges of an index, by dives.
 ///
-/// From `dive_limit` ranges of single values on (0: never), each is taken to hold as many entries as the average key, as
-/// MySQL does: dives cost time, and the statistics do not change with every row.
+/// From `dive_limit` ranges of single values on (0: never), each is taken to hold as many entries as the average key,
+/// as MySQL does: dives cost time, and the statistics do not change with every row.
 pub(crate) fn entries_in(
     table: &Table,
     index: IndexRef,

@@ -4,11 +4,11 @@
 //! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
 //!
 //! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
-//! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges the
-//! walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and the
-//! parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not bound. "May
-//! switch to k": once the plan has spent what the one by key k would cost, that one runs in its place; "May switch to hash
-//! join": the rest of a keyed join is done without lookups then.
+//! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges
+//! the walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and
+//! the parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not
+//! bound. "May switch to k": once the plan has spent what the one by key k would cost, that one runs in its place; "May
+//! switch to hash join": the rest of a keyed join is done without lookups then.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -2,9 +2,9 @@
 //!
 //! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
 //! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
-//! hand limits down. So the notes are found again by walking both trees side by side, past the projections: operators of the
-//! same name correspond, and where the names differ, the tree that has an operator too many is the one under which the other's
-//! name comes up next.
+//! hand limits down. So the notes are found again by walking both trees side by side, past the projections: operators
+//! of the same name correspond, and where the names differ, the tree that has an operator too many is the one under
+//! which the other's name comes up next.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -8,8 +8,8 @@
 //!                                                 are joined to customer by one equality
 //! ```
 //!
-//! So which indexes can be looked up and how many keys the sides have is worked out once for each choice of equalities. A
-//! step of the search is left with what depends on the rows so far.
+//! So which indexes can be looked up and how many keys the sides have is worked out once for each choice of equalities.
+//! A step of the search is left with what depends on the rows so far.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -115,8 +115,8 @@ impl Chooser<'_, '_> {
         Ok(connection)
     }
 
-    /// Share of the rows, of all combinations of its relations, that satisfy the predicate at `position` of a relation's
-    /// own condition, or of the graph's.
+    /// Share of the rows, of all combinations of its relations, that satisfy the predicate at `position` of a
+    /// relation's own condition, or of the graph's.
     pub(crate) fn known_share(&self, relation: Option<usize>, position: usize) -> Result<f64> {
         let key = (relation, position);
         if let Some(known) = self.known.predicate_shares.borrow().get(&key) {

@@ -1,19 +1,20 @@
 //! Joins of which only the first rows are wanted: ORDER BY and LIMIT without joining everything.
 //!
-//! `SELECT ... FROM orders JOIN customer ... ORDER BY o_orderdate LIMIT 10` needs ten orders and their customers, if the orders
-//! come in the order of their dates. So besides the best plan for all rows one is looked for that streams:
+//! `SELECT ... FROM orders JOIN customer ... ORDER BY o_orderdate LIMIT 10` needs ten orders and their customers, if
+//! the orders come in the order of their dates. So besides the best plan for all rows one is looked for that streams:
 //!
 //! ```text
 //!   first table, walked in the wanted order --> keyed join --> keyed or hash join --> ... --> LIMIT stops all of it
 //!                                                in order        the new table is kept in memory
 //! ```
 //!
-//! With `n` rows wanted of the `N` that the joins would deliver, the first table is expected to be walked for n / N of its
-//! rows, and every step to do that share of its work; what a hash join keeps in memory is read whole. Where no order is
-//! wanted, any table may be the first one.
+//! With `n` rows wanted of the `N` that the joins would deliver, the first table is expected to be walked for n / N of
+//! its rows, and every step to do that share of its work; what a hash join keeps in memory is read whole. Where no
+//! order is wanted, any table may be the first one.
 //!
-//! The plan for all rows has to be sorted, which is added to its cost. What the streaming plan would cost if its LIMIT never
-//! stopped it is its [risk](crate::adaptive::bounded_regret::Risk): matches may all lie at the far end of the walk.
+//! The plan for all rows has to be sorted, which is added to its cost. What the streaming plan would cost if its LIMIT
+//! never stopped it is its [risk](crate::adaptive::bounded_regret::Risk): matches may all lie at the far end of the
+//! walk.
 
 use datafusion_common::{Column, HashMap, Result};
 use datafusion_expr::utils::expr_to_columns;

@@ -5,8 +5,8 @@
 //! chosen greedily. A cross product is considered only where nothing else connects.
 //!
 //! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each
-//! [order](crate::physical::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path Selection
-//! in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
+//! [order](crate::physical::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path
+//! Selection in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
 //!
 //! For each step the candidates are a keyed join through each index of the new relation that the join's equalities
 //! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a

@@ -1,7 +1,7 @@
 //! Groups that a join will not ask for are not made.
 //!
-//! A correlated subquery that aggregates becomes a derived table with a group for every value that it is correlated by. Of
-//! these the join often wants few:
+//! A correlated subquery that aggregates becomes a derived table with a group for every value that it is correlated by.
+//! Of these the join often wants few:
 //!
 //! ```text
 //!   part, one brand and container: 20 rows
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! So a semijoin with the table that restricts the join most is put below the grouping, `... WHERE l_partkey IN (SELECT
-//! p_partkey FROM part WHERE ...)`, and then an index may find the rows of the 20 groups. Rows of the derived table that no
-//! other row of the join can match are irrelevant whichever way it is joined: they are neither put out nor do they hide
-//! anything. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational Database System",
-//! SIGMOD 1994, for the case in which the set is a restricted table.
+//! p_partkey FROM part WHERE ...)`, and then an index may find the rows of the 20 groups. Rows of the derived table
+//! that no other row of the join can match are irrelevant whichever way it is joined: they are neither put out nor do
+//! they hide anything. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational
+//! Database System", SIGMOD 1994, for the case in which the set is a restricted table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, plain_colum
 /// A table restricts the join if its conditions leave no more than this share of its rows.
 const MOST_SHARE: f64 = 0.1;
 
-/// The plan of a derived table with a semijoin below its grouping; `None` if no table restricts it. Of the `inputs`, the
-/// tables are known already.
+/// The plan of a derived table with a semijoin below its grouping; `None` if no table restricts it. Of the `inputs`,
+/// the tables are known already.
 pub(crate) fn reduced(
     graph: &JoinGraph<'_>,
     number: usize,
@@ -179,7 +179,8 @@ fn equal_pair(predicate: &Predicate) -> Option<(&Column, &Column)> {
     Some((left.try_as_col()?, right.try_as_col()?))
 }
 
-/// Whether a table's conditions leave few of its rows, in which a column, a key of the table, has the same value only once.
+/// Whether a table's conditions leave few of its rows, in which a column, a key of the table, has the same value only
+/// once.
 fn restricts(
     graph: &JoinGraph<'_>,
     relation: usize,

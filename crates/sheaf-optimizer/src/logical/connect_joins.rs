@@ -1,5 +1,5 @@
-//! Conditions of a WHERE that say how tables are joined become keys of the joins, and the joins are put in an order in which
-//! each has one, if there is such an order.
+//! Conditions of a WHERE that say how tables are joined become keys of the joins, and the joins are put in an order in
+//! which each has one, if there is such an order.
 //!
 //! ```text
 //!   Filter a.x = c.x and c.y = b.y and a.z > 1          Filter a.z > 1
@@ -10,13 +10,13 @@
 //!       c                                                   b
 //! ```
 //!
-//! The tables are taken as they are written, each time the first that an equality connects with those before it, and the first
-//! of all if none does. EliminateCrossJoin of DataFusion does the same, but makes all joins again, with their schemas of all
-//! columns, below each join that it has made: a third of the time of optimising a join of eight tables. And it loses keys that
-//! are none in the new order, and takes those for which NULL equals NULL for others.
+//! The tables are taken as they are written, each time the first that an equality connects with those before it, and
+//! the first of all if none does. EliminateCrossJoin of DataFusion does the same, but makes all joins again, with their
+//! schemas of all columns, below each join that it has made: a third of the time of optimising a join of eight tables.
+//! And it loses keys that are none in the new order, and takes those for which NULL equals NULL for others.
 //!
-//! What is left of the condition PushDownFilter takes to the tables, from join to join. If it is nothing but conditions on
-//! single tables, which imply none on others, it goes there right away.
+//! What is left of the condition PushDownFilter takes to the tables, from join to join. If it is nothing but conditions
+//! on single tables, which imply none on others, it goes there right away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -222,7 +222,8 @@ impl FlatJoin {
         expr.column_refs().into_iter().map(homes).collect()
     }
 
-    /// Puts the parts of a condition above the tables that they are about, and returns what is left of it: all or nothing.
+    /// Puts the parts of a condition above the tables that they are about, and returns what is left of it: all or
+    /// nothing.
     fn push_to_tables(&mut self, condition: Option<Expr>, steps: &[Step]) -> Result<Option<Expr>> {
         let Some(condition) = condition else {
             return Ok(None);

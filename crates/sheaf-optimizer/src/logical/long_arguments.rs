@@ -1,7 +1,8 @@
 //! What is aggregated is computed below, where it may be long.
 //!
 //! `sum(length(repeat(s, 100000)))` makes long texts of each row, of which only few have room at a time. A projection
-//! can hand on its rows in small batches (`sheaf_exec::operator::bounded_projection`), an aggregate takes batches as they come:
+//! can hand on its rows in small batches (`sheaf_exec::operator::bounded_projection`), an aggregate takes batches as
+//! they come:
 //!
 //! ```text
 //!   Aggregate sum(length(repeat(s, 100000)))     -->     Aggregate sum($long_0)

@@ -153,8 +153,8 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
 /// conditions have been pushed down: they stand in its way.
 ///
-/// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins: later
-/// passes leave it as it is, unless a join still lacks its condition.
+/// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
+/// later passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     vec![
         Rule::on(is_set_operation, FlatUnions),

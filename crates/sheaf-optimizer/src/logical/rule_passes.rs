@@ -1,12 +1,12 @@
 //! The passes of rules over a logical plan, until they leave it as it is.
 //!
-//! DataFusion's `Optimizer` offers every rule every node in every pass, hashes the whole plan with all its schemas after
-//! each, and stops when a pass has changed nothing: of three passes over a join of eight tables, two do almost nothing at
-//! almost the same cost. Here the same rules run in the same order, but
+//! DataFusion's `Optimizer` offers every rule every node in every pass, hashes the whole plan with all its schemas
+//! after each, and stops when a pass has changed nothing: of three passes over a join of eight tables, two do almost
+//! nothing at almost the same cost. Here the same rules run in the same order, but
 //!
 //! - a rule is offered only the nodes that it is [about](Rule::about), told by a look at the node;
-//! - a rule that left a plan as it was, or is known to do all that it can do at once, is not applied again before another
-//!   one has changed the plan:
+//! - a rule that left a plan as it was, or is known to do all that it can do at once, is not applied again before
+//!   another one has changed the plan:
 //!
 //! ```text
 //!   pass 1   simplify *   joins     filters *   projections *        * changes the plan
@@ -105,8 +105,8 @@ impl Rule {
         }
     }
 
-    /// Whether there is anything for the rule in the plan, as far as that can be told without applying it; `has_nodes`: there
-    /// are nodes that it is about.
+    /// Whether there is anything for the rule in the plan, as far as that can be told without applying it; `has_nodes`:
+    /// there are nodes that it is about.
     fn may_apply(
         &self,
         plan: &LogicalPlan,
@@ -176,8 +176,8 @@ impl Rule {
         Ok((applied.data, applied.transformed))
     }
 
-    /// Applies the rule to a node and all below, which has no subqueries. When the schema of an input changes, the node's
-    /// is made anew. After an error there is no telling what the plan is.
+    /// Applies the rule to a node and all below, which has no subqueries. When the schema of an input changes, the
+    /// node's is made anew. After an error there is no telling what the plan is.
     fn apply_in_place(
         &self,
         plan: &mut LogicalPlan,

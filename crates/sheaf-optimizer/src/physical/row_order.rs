@@ -8,9 +8,9 @@
 //!   customer, hash join with orders    -> lineitem.PRIMARY by o_orderkey: all over
 //! ```
 //!
-//! Rows come in the order of the relation that they stream from: the first one, until a hash join or nested loops keep the
-//! rows so far in memory and stream those of the new relation. A keyed join sorts a buffer-full of keys at a time, and what
-//! comes after it does so again, so it disturbs no order that reaches further than that.
+//! Rows come in the order of the relation that they stream from: the first one, until a hash join or nested loops keep
+//! the rows so far in memory and stream those of the new relation. A keyed join sorts a buffer-full of keys at a time,
+//! and what comes after it does so again, so it disturbs no order that reaches further than that.
 
 use datafusion_common::{Column, Result};
 use datafusion_expr::Expr;

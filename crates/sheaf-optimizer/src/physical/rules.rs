@@ -83,8 +83,8 @@ pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
 /// Rows that a sort with a limit may hold however little memory there is.
 pub(crate) const FEW_ROWS: usize = 1_000;
 
-/// Sorts all rows where the first ones alone are wanted, but many: a sort of the first ones holds them in memory, one of all
-/// rows can spill. To be done after the [rules](apply), of which one would put the limit back into the sort.
+/// Sorts all rows where the first ones alone are wanted, but many: a sort of the first ones holds them in memory, one
+/// of all rows can spill. To be done after the [rules](apply), of which one would put the limit back into the sort.
 pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let sorted = plan.transform_up(|node| {
         let Some(sort) = node.downcast_ref::<SortExec>() else {
@@ -105,8 +105,8 @@ pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     Ok(sorted.data)
 }
 
-/// DataFusion's ProjectionPushdown, except for merge joins with a condition beside the equality of keys: pushed below one, a
-/// projection moves the columns, and DataFusion leaves the condition as it was.
+/// DataFusion's ProjectionPushdown, except for merge joins with a condition beside the equality of keys: pushed below
+/// one, a projection moves the columns, and DataFusion leaves the condition as it was.
 #[derive(Debug)]
 struct PushProjections;
 

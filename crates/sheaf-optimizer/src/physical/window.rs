@@ -58,8 +58,8 @@ fn sorted_for(
         return internal_err!("a window without functions");
     };
     let partition = first.partition_by().iter();
-    // Any order tells partitions apart. This one is what EnsureRequirements sorts by when it puts a sort in the place of
-    // ours, and operators above have looked at ours by then.
+    // Any order tells partitions apart. This one is what EnsureRequirements sorts by when it puts a sort in the place
+    // of ours, and operators above have looked at ours by then.
     let options = SortOptions::new(false, false);
     let keys: Vec<PhysicalSortExpr> = partition
         .map(|expr| PhysicalSortExpr::new(Arc::clone(expr), options))
@@ -133,8 +133,8 @@ fn window_expr(
     )
 }
 
-/// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of rows
-/// need not tell them apart, and the window operators want an order that does.
+/// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of
+/// rows need not tell them apart, and the window operators want an order that does.
 fn undetermined(partition_by: &[Expr], input: &LogicalPlan) -> Vec<Expr> {
     if has_doubtful_keys(input) {
         return partition_by.to_vec();

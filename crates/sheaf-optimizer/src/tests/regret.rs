@@ -12,8 +12,8 @@ fn text(value: &str) -> Value {
     Value::Text(value.to_string())
 }
 
-/// 20,011 wide rows. `kind` is 3 for the first 400 rows, and 0 to 2 for others; its index has another column behind it, so that
-/// its ends do not tell where in the table its rows lie.
+/// 20,011 wide rows. `kind` is 3 for the first 400 rows, and 0 to 2 for others; its index has another column behind it,
+/// so that its ends do not tell where in the table its rows lie.
 fn log() -> Lab {
     let mut lab = Lab::new();
     let mut random = Random::new(3);
@@ -75,8 +75,8 @@ fn a_walk_that_meets_its_matches_too_late_is_given_up() {
     assert_eq!(ids, (0..20).collect::<Vec<_>>());
 }
 
-/// The longer a LIMIT, the less a walk is expected to save: at first it is guarded, then not begun though it seems cheaper,
-/// and in the end it is not cheaper.
+/// The longer a LIMIT, the less a walk is expected to save: at first it is guarded, then not begun though it seems
+/// cheaper, and in the end it is not cheaper.
 #[test]
 fn a_walk_that_saves_little_is_not_begun() {
     let mut lab = log();

@@ -33,8 +33,8 @@ const SHOWN_ROWS: &str = "shown rows";
 /// The statement's start that SHOW PROCESSLIST (without FULL) prints.
 const SHORT_STATEMENT_CHARACTERS: usize = 100;
 
-/// The statement that makes a database, as MySQL lays it out: the collation is named unless its character set implies it, and
-/// that of utf8mb4 always, which other versions imply differently.
+/// The statement that makes a database, as MySQL lays it out: the collation is named unless its character set implies
+/// it, and that of utf8mb4 always, which other versions imply differently.
 fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -> String {
     let condition = match if_not_exists {
         true => "/*!32312 IF NOT EXISTS*/ ",

@@ -250,8 +250,8 @@ impl Session {
         Ok(())
     }
 
-    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for one
-    /// that the session does not have the privilege for.
+    /// Opens tables for writing, as [`Self::lock_tables`] does: `choose` says which of the references. Error 1142 for
+    /// one that the session does not have the privilege for.
     pub(crate) fn lock_for_change<T>(
         &mut self,
         from: &[ast::TableWithJoins],
@@ -277,8 +277,8 @@ impl Session {
         Err(SqlError::definition_changed())
     }
 
-    /// With `sql_safe_updates` and without LIMIT, a condition on a key has to narrow down the rows of each table that is
-    /// changed, whether the plan uses that key or not. Error 1175.
+    /// With `sql_safe_updates` and without LIMIT, a condition on a key has to narrow down the rows of each table that
+    /// is changed, whether the plan uses that key or not. Error 1175.
     pub(crate) fn check_safe_update(
         &mut self,
         (query, text): (&ast::Query, &str),

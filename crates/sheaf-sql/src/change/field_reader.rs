@@ -234,7 +234,8 @@ impl<R: Read> FieldReader<R> {
             record.bytes.extend_from_slice(&unread[..plain]);
             let byte = unread[plain];
             self.start += plain;
-            // A terminator may begin with the escape's byte, and the line's with the field's: the line's is tried first.
+            // A terminator may begin with the escape's byte, and the line's with the field's: the line's is tried
+            // first.
             if Some(byte) == line_start && self.accept_line_end()? {
                 break End::Line;
             }

@@ -390,8 +390,8 @@ impl Session {
             .collect())
     }
 
-    /// A division by 0 is NULL; where rows are written, ERROR_FOR_DIVISION_BY_ZERO makes it a warning, and together with
-    /// a strict mode error 1365.
+    /// A division by 0 is NULL; where rows are written, ERROR_FOR_DIVISION_BY_ZERO makes it a warning, and together
+    /// with a strict mode error 1365.
     fn check_divisions(
         &mut self,
         expressions: &[ast::Expr],

@@ -1,7 +1,7 @@
-//! LOAD DATA [LOCAL] INFILE.
+//! `LOAD DATA [LOCAL] INFILE`.
 //!
 //! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
-//! `table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
+//! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
 //! the server cannot stop the client from sending the rest: problems are warnings.
 
 use std::borrow::Cow;

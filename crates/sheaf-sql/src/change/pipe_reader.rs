@@ -1,8 +1,9 @@
-//! Reads a named pipe so that KILL is noticed: both the wait for somebody who writes it, and the waits for what he writes.
+//! Reads a named pipe so that KILL is noticed: both the wait for somebody who writes it, and the waits for what he
+//! writes.
 //!
-//! Opening a pipe waits for its writer. A thread does that, and if the statement is given up meanwhile, it is woken by being a
-//! writer for a moment. Then the pipe is opened once more by its descriptor, this time without waiting: as there is a writer
-//! now, a read that finds nothing says either that there is nothing yet, or that this is the end.
+//! Opening a pipe waits for its writer. A thread does that, and if the statement is given up meanwhile, it is woken by
+//! being a writer for a moment. Then the pipe is opened once more by its descriptor, this time without waiting: as
+//! there is a writer now, a read that finds nothing says either that there is nothing yet, or that this is the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

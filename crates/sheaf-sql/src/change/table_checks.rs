@@ -4,10 +4,10 @@
 //!   CHECK (a > 0), CHECK (a < b)     ->     SELECT (a > 0) IS NOT FALSE, (a < b) IS NOT FALSE FROM row (a, b)
 //! ```
 //!
-//! The list is planned once per statement over the columns that it names (see `row_evaluator.rs`), so that a CHECK
-//! means what it would mean in a WHERE. A row breaks a CHECK that is false; NULL does not. INSERT, REPLACE, LOAD DATA,
-//! UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not change columns that a CHECK names (error
-//! 3823), and direct plans leave UPDATEs of tables with CHECKs to the vectorised way.
+//! The list is planned once per statement over the columns that it names (see `query/row_evaluator.rs`), so that a
+//! CHECK means what it would mean in a WHERE. A row breaks a CHECK that is false; NULL does not. INSERT, REPLACE, LOAD
+//! DATA, UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not change columns that a CHECK names
+//! (error 3823), and direct plans leave UPDATEs of tables with CHECKs to the vectorised way.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -106,8 +106,8 @@ pub(crate) struct RowShape {
 }
 
 impl RowShape {
-    /// `targets`: columns that the statement gives; `now_micros`: what CURRENT_TIMESTAMP stands for. Error 1364 for a column that is not given, has no
-    /// default and cannot be NULL, in strict mode.
+    /// `targets`: columns that the statement gives; `now_micros`: what CURRENT_TIMESTAMP stands for. Error 1364 for a
+    /// column that is not given, has no default and cannot be NULL, in strict mode.
     pub(crate) fn new(
         table: &Arc<Table>,
         targets: &[usize],
@@ -236,8 +236,8 @@ impl RowShape {
         }
     }
 
-    /// The column's DEFAULT, for the keyword in VALUES; of a column that has none, what its type has for nothing, with a
-    /// warning. Error 1364 in strict mode.
+    /// The column's DEFAULT, for the keyword in VALUES; of a column that has none, what its type has for nothing, with
+    /// a warning. Error 1364 in strict mode.
     pub(crate) fn put_default(
         &self,
         row: &mut [Value],

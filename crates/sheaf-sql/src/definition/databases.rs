@@ -108,8 +108,8 @@ impl Session {
         }
     }
 
-    /// `character_set_database` and `collation_database` follow the database that the session is in. In none they are what a
-    /// new database has.
+    /// `character_set_database` and `collation_database` follow the database that the session is in. In none they are
+    /// what a new database has.
     pub(crate) fn tell_database_collation(&mut self) {
         let collation = self
             .selected_database()

@@ -1,8 +1,8 @@
 //! COUNT, SUM, MIN and MAX over the rows that a plan finds: one row of the result.
 //!
-//! Whole numbers, DECIMALs and dates are exact, so the order of the rows does not matter. A sum is a DECIMAL of at most 38
-//! digits, also one of integers; beyond is error 1690. Sums of doubles, extremes of strings and groups are left to the
-//! vectorised path.
+//! Whole numbers, DECIMALs and dates are exact, so the order of the rows does not matter. A sum is a DECIMAL of at most
+//! 38 digits, also one of integers; beyond is error 1690. Sums of doubles, extremes of strings and groups are left to
+//! the vectorised path.
 
 use std::cmp::Ordering;
 

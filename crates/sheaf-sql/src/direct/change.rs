@@ -1,8 +1,8 @@
 //! UPDATE and DELETE of rows by a unique key, or of a short range of an index.
 //!
-//! They run as their vectorised forms do (`update.rs`, `delete.rs`): rows are found through a view, locked one by one,
-//! and if one of them has changed since, the statement takes back what it did and begins again with a newer view. Only
-//! the finding is short, and new values are computed here instead of by a query.
+//! They run as their vectorised forms do (`change/update.rs`, `change/delete.rs`): rows are found through a view,
+//! locked one by one, and if one of them has changed since, the statement takes back what it did and begins again with
+//! a newer view. Only the finding is short, and new values are computed here instead of by a query.
 //!
 //! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what
 //! the view shows and nobody is in the way ([`sheaf_table::Table::amend`]); a row whose key is known is not even found

@@ -125,8 +125,8 @@ impl ColumnNames for OneOf<'_> {
     }
 }
 
-/// The column of one of several tables that an expression is, and the table's position; `None` if it is none, or could be
-/// of more than one.
+/// The column of one of several tables that an expression is, and the table's position; `None` if it is none, or could
+/// be of more than one.
 pub(super) fn column_of(names: &[Names<'_>], expr: &ast::Expr) -> Option<(usize, usize)> {
     let mut found = names
         .iter()

@@ -1,9 +1,9 @@
 //! Query rewrite rules in a table, as MySQL's rewriter plugin has them.
 //!
 //! `INSTALL PLUGIN rewriter SONAME 'rewriter.so'` makes the table `query_rewrite.rewrite_rules`;
-//! `CALL query_rewrite.flush_rewrite_rules()` reads it, and what it read is in force until the next flush. A rule that is
-//! wrong has the reason in its `message`. The rules are read again when the database is opened. What a rule may be is told
-//! in `sheaf-frontend/src/parser/rewrite.rs`.
+//! `CALL query_rewrite.flush_rewrite_rules()` reads it, and what it read is in force until the next flush. A rule that
+//! is wrong has the reason in its `message`. The rules are read again when the database is opened. What a rule may be
+//! is told in `sheaf-frontend/src/parser/rewrite.rs`.
 //!
 //! A statement that was rewritten has a note (1105) that says so. Without rules a statement pays one look at a flag.
 

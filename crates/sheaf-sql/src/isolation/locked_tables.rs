@@ -6,7 +6,7 @@
 //!   FLUSH TABLES WITH READ LOCK others may read; statements that change something, and commits, wait
 //! ```
 //!
-//! The locks are those of the tables ([`SessionLock`]) and that of the catalog ([`GlobalReadLocked`]). A session that
+//! The locks are those of the tables ([`SessionLock`]) and that of the catalog (`GlobalReadLocked`). A session that
 //! has locked tables may use no others, and those under the names only that it has locked them by, each once in a
 //! statement: MySQL opens a table for each, and statements that do it otherwise fail there. `information_schema` and
 //! `mysql.user` need no lock. FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK

@@ -6,23 +6,25 @@
 //! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find |
 //! | SERIALIZABLE | locked | of all tables: nothing changes |
 //!
-//! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through: so who waits for a
-//! row holds no range that the row's owner may have to insert into. If something has come into a range since the
+//! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through: so who waits
+//! for a row holds no range that the row's owner may have to insert into. If something has come into a range since the
 //! statement read it, the statement begins again; the range is locked by then.
 //!
-//! A row that the statement has changed needs no lock besides: its version is one. The lock is given back, so that a large
-//! change holds no lock for each row. A statement that begins again keeps them, so that it gets ahead. A statement that is
-//! a transaction of its own locks no gaps in REPEATABLE READ: when it could look again, they are free.
+//! A row that the statement has changed needs no lock besides: its version is one. The lock is given back, so that a
+//! large change holds no lock for each row. A statement that begins again keeps them, so that it gets ahead. A
+//! statement that is a transaction of its own locks no gaps in REPEATABLE READ: when it could look again, they are
+//! free.
 //!
 //! **Rows that are read and not found.** What is in the searched ranges of an index is what the statement finds, unless
-//! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a change of
-//! a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may change in the
-//! ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
+//! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a
+//! change of a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may
+//! change in the ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
-//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that they
-//! have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same (`kept_read.rs`). Only a query that
-//! is locked before it runs locks the whole index instead: one whose rows cannot wait, or that feeds a change. Of a plan that may be given up for another one ([`RegretExec`]), what the one has searched that
-//! came to the end is locked.
+//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that
+//! they have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same
+//! (`isolation/kept_read.rs`). Only a query that is locked before it runs locks the whole index instead: one whose rows
+//! cannot wait, or that feeds a change. Of a plan that may be given up for another one ([`RegretExec`]), what the one
+//! has searched that came to the end is locked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,8 +52,8 @@ use crate::session::Session;
 /// Rows that a statement remembers to have locked, to give those back that do not match. The others stay locked.
 const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
 
-/// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to lock the
-/// table instead, and has then held up its reader for long enough.
+/// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to
+/// lock the table instead, and has then held up its reader for long enough.
 const MAX_ROWS_OF_LOOKUPS: usize = 1 << 13;
 
 /// One search of a plan.
@@ -253,8 +255,8 @@ pub(crate) fn searches_of(
     Ok(searches)
 }
 
-/// The searches of a [`RegretExec`]. Both of its plans find the same rows: locking what one of them searches keeps others out
-/// of the result. That is the preferred one, if its searches are known whether it comes to the end or not.
+/// The searches of a [`RegretExec`]. Both of its plans find the same rows: locking what one of them searches keeps
+/// others out of the result. That is the preferred one, if its searches are known whether it comes to the end or not.
 fn searches_in_doubt(
     plan: &Arc<dyn ExecutionPlan>,
     lookups: Lookups,
@@ -365,8 +367,8 @@ impl StatementTransaction {
         !locks.has_restarted && locks.isolation < Isolation::Serializable
     }
 
-    /// Locks a row that was found through `view`. `None`: it is not what the view shows, and the statement begins again.
-    /// `Some(true)`: the lock is new.
+    /// Locks a row that was found through `view`. `None`: it is not what the view shows, and the statement begins
+    /// again. `Some(true)`: the lock is new.
     pub(crate) fn lock_row(
         &mut self,
         view: &ReadView,
@@ -380,8 +382,8 @@ impl StatementTransaction {
         Ok(row.is_unchanged.then_some(row.is_new))
     }
 
-    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and nobody is in
-    /// the way. `Some(false)`: there is none. `None`: it is to be found and locked as other rows are.
+    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and nobody
+    /// is in the way. `Some(false)`: there is none. `None`: it is to be found and locked as other rows are.
     pub(crate) fn lock_only_row(
         &mut self,
         view: &ReadView,
@@ -500,8 +502,8 @@ impl StatementTransaction {
 }
 
 impl Session {
-    /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`. False:
-    /// what `view` shows is not what is there now.
+    /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`.
+    /// False: what `view` shows is not what is there now.
     pub(crate) fn lock_known_searches(
         &mut self,
         view: &ReadView,
@@ -534,8 +536,8 @@ impl Session {
         Ok(is_unchanged)
     }
 
-    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table. The
-    /// query then reads what is there now.
+    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table.
+    /// The query then reads what is there now.
     pub(crate) fn lock_all_it_reads(
         &mut self,
         planned: &PlannedQuery,

@@ -19,9 +19,9 @@
 //! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
 //! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each
 //! other are found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that
-//! waits for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock.rs`). FOR UPDATE and FOR
-//! SHARE (`locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
-//! (`statement_locks.rs`).
+//! waits for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock.rs`). FOR UPDATE
+//! and FOR SHARE (`isolation/locking_read.rs`) lock the rows they find; what else a statement locks depends on the
+//! level (`isolation/statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
 //! row is not what the snapshot shows, another transaction has changed it in between: the statement takes back what it

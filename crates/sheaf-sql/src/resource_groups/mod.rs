@@ -6,12 +6,12 @@
 //!     '- the group's runtime     vectorised plans                     workers were started there
 //! ```
 //!
-//! The catalog has the definitions; an [`ActiveGroup`] is one that somebody uses, with its worker threads, which start with
-//! its first vectorised plan. When a definition changes, a new active group takes the old one's place and its sessions are
-//! handed over; a statement that runs stays where it began.
+//! The catalog has the definitions; an [`ActiveGroup`] is one that somebody uses, with its worker threads, which start
+//! with its first vectorised plan. When a definition changes, a new active group takes the old one's place and its
+//! sessions are handed over; a statement that runs stays where it began.
 //!
-//! What group a session is in is kept in its [`SessionHandle`](crate::session::handle::SessionHandle), because others may
-//! move it; the session looks there when a statement starts.
+//! What group a session is in is kept in its [`SessionHandle`](crate::session::handle::SessionHandle), because others
+//! may move it; the session looks there when a statement starts.
 
 mod statements;
 
@@ -150,8 +150,8 @@ impl Engine {
             .ok_or_else(|| no_such_group(name))
     }
 
-    /// The active group of a definition, for a session; `None` for the default one. Errors 3657 if it is disabled, and 3661
-    /// if the process has none of its CPUs.
+    /// The active group of a definition, for a session; `None` for the default one. Errors 3657 if it is disabled, and
+    /// 3661 if the process has none of its CPUs.
     fn activate(
         &self,
         groups: &mut BTreeMap<String, Arc<ActiveGroup>>,
@@ -196,8 +196,8 @@ impl Engine {
 }
 
 impl Session {
-    /// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a statement
-    /// starts.
+    /// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a
+    /// statement starts.
     pub(crate) fn enter_group(&mut self) {
         if self.handle.group_version() != self.group.version {
             (self.group.own, self.group.version) = self.handle.take_group();

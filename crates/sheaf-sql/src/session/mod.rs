@@ -1,8 +1,8 @@
 //! One client's session: its variables, its warnings, its prepared statements, and the running of requests.
 //!
-//! A request is text. It is cut into statements, each is parsed, dispatched (see `dispatch.rs`) and writes its result
-//! to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed as
-//! warnings, and a panic becomes error 1105.
+//! A request is text. It is cut into statements, each is parsed, dispatched (see `statement/dispatch.rs`) and writes
+//! its result to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed
+//! as warnings, and a panic becomes error 1105.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`warnings`] | what SHOW WARNINGS lists |
 //! | [`prepared`] | prepared statements, of the protocol and of SQL |
 //! | [`status`] | what SHOW STATUS lists |
-//! | [`status_reference`] | docs/status.md, written from it |
+//! | `status_reference` | docs/status.md, written from it |
 //! | [`statement_timer`] | the clock of `max_execution_time` |
 //! | [`set`] | SET |
 

@@ -205,8 +205,8 @@ impl Session {
         Ok(())
     }
 
-    /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned meanwhile
-    /// stays.
+    /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned
+    /// meanwhile stays.
     fn assign_globals(&mut self, globals: GlobalAssignments) -> Result<()> {
         let GlobalAssignments { draft, assigned } = globals;
         if assigned.is_empty() {

@@ -6,13 +6,13 @@
 //!
 //! ```text
 //!   requirement        privileges                accounts/requirements.rs
-//!   under_lock_tables  tables it may name        locked_tables.rs
-//!   transaction        begins, commits           dispatch.rs
-//!   changes            READ ONLY, read locks     dispatch.rs
-//!   command            Com_*                     dispatch.rs
-//!   preparing          columns, error 1295       prepared.rs
-//!   hints              comments with hints       statement_hints.rs
-//!   is_traced          optimizer_trace           optimizer_traces.rs
+//!   under_lock_tables  tables it may name        isolation/locked_tables.rs
+//!   transaction        begins, commits           statement/dispatch.rs
+//!   changes            READ ONLY, read locks     statement/dispatch.rs
+//!   command            Com_*                     statement/dispatch.rs
+//!   preparing          columns, error 1295       session/prepared.rs
+//!   hints              comments with hints       statement/hints.rs
+//!   is_traced          optimizer_trace           statement/traces.rs
 //! ```
 //!
 //! The rows hold references into the statement. Whoever reads a column does the work, so building a row costs nothing.

@@ -195,8 +195,8 @@ impl DataFileCopy<'_> {
 
     /// Reads a page that was not valid when it was read from the file. False if it need not be.
     fn read_from_pool(&self, id: PageId, into: &mut Page) -> Result<bool> {
-        // A bulk build writes pages that no extent map calls used, past the pool, and enters them when they are written:
-        // so who was too early for such a page, and finds it in use nevertheless, is not too early any more.
+        // A bulk build writes pages that no extent map calls used, past the pool, and enters them when they are
+        // written: so who was too early for such a page, and finds it in use nevertheless, is not too early any more.
         for is_again in [false, true] {
             match self.store.pool.shared(id) {
                 Ok(page) => {

@@ -15,10 +15,10 @@
 //! runs. The log ends before the first commit that is later than the moment. So if the machine's clock was set back
 //! between two runs of a server, a commit that claims to be early but follows a later one is not in.
 //!
-//! **What is refused.** A moment before the backup was complete: its pages are of different moments until then. A backup
-//! that has lost the end of its log, or whose pages are damaged. An archive with a gap, or with a damaged object. Log that
-//! lacks the leaves of a bulk build, because the server ran without an archive meanwhile. Whatever is refused, the folder
-//! is empty again.
+//! **What is refused.** A moment before the backup was complete: its pages are of different moments until then. A
+//! backup that has lost the end of its log, or whose pages are damaged. An archive with a gap, or with a damaged
+//! object. Log that lacks the leaves of a bulk build, because the server ran without an archive meanwhile. Whatever is
+//! refused, the folder is empty again.
 
 use std::fs::File;
 use std::path::Path;

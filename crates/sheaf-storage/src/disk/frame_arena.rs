@@ -86,7 +86,8 @@ impl FrameArena {
     #[inline]
     pub(crate) fn pointer(&self, frame: FrameId) -> *mut u8 {
         assert!(frame.0 as usize <= self.frames, "no such frame");
-        // SAFETY: the frame is one of this arena's, or the scratch frame behind them, so the offset lies in the mapping.
+        // SAFETY: the frame is one of this arena's, or the scratch frame behind them, so the offset lies in the
+        // mapping.
         unsafe { self.base.as_ptr().add(frame.0 as usize * PAGE_SIZE) }
     }
 

@@ -162,8 +162,8 @@ pub trait Disk: Send + Sync {
     fn reap(&self) -> usize;
 
     /// Delivers completions until `done`, which an operation at this place of the file, or its completion, will make
-    /// true; or another thread, behind an [`execute`](Self::execute). `done` must be cheap; its becoming true must unpark
-    /// this thread.
+    /// true; or another thread, behind an [`execute`](Self::execute). `done` must be cheap; its becoming true must
+    /// unpark this thread.
     fn wait(&self, file: FileId, offset: u64, done: &dyn Fn() -> bool);
 
     /// Does one operation and returns when it is over. What nobody else could start meanwhile needs no queue: an

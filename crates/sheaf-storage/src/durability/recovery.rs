@@ -13,16 +13,17 @@
 //! began. All steps change pages and log as at run time, or not at all, so a crash in any of them is recovered in the
 //! same way.
 //!
-//! **Lives of pages.** A page that is freed is dropped from memory without being written, so what the disk has of it may
-//! be older than the redo start, and records of that life do not fit it. Nobody wants the result either. So analysis
-//! notes for each page the last record that begins or ends a life (an image, a format, a free); [redo](redo_window)
-//! skips what comes before it, and at an image starts with an empty page, whatever the disk holds. A bulk build writes
-//! pages past the log: entering their extent in its map counts as an end as well, and the pages are on disk by then.
+//! **Lives of pages.** A page that is freed is dropped from memory without being written, so what the disk has of it
+//! may be older than the redo start, and records of that life do not fit it. Nobody wants the result either. So
+//! analysis notes for each page the last record that begins or ends a life (an image, a format, a free);
+//! [redo](redo_window) skips what comes before it, and at an image starts with an empty page, whatever the disk holds.
+//! A bulk build writes pages past the log: entering their extent in its map counts as an end as well, and the pages are
+//! on disk by then.
 //!
 //! **Space.** A page is taken for a tree in one mini-transaction, and the tree enters the directory in another. Between
 //! both a crash leaves pages of a tree that does not exist. All pages say whose they are, so recovery looks at those in
-//! shared extents (about one in a hundred) and at the owners of the others, and frees what belongs to nobody. On the way
-//! it counts the pages of each tree; counts of entries follow from the log, and are estimates after a crash.
+//! shared extents (about one in a hundred) and at the owners of the others, and frees what belongs to nobody. On the
+//! way it counts the pages of each tree; counts of entries follow from the log, and are estimates after a crash.
 
 mod redo_window;
 

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The *note* of a mini-transaction says what it means to a transaction: nothing (a split, a purge), a change of a row
-//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet. (Two
-//! more say that a tree's counts were written, so that recovery can count on from there, and that the pages of extents
-//! that a tree gets here were written past the log, so that the log alone cannot make them.)
+//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet.
+//! (Two more say that a tree's counts were written, so that recovery can count on from there, and that the pages of
+//! extents that a tree gets here were written past the log, so that the log alone cannot make them.)
 //! So undo information and redo information reach the log together or not at all, and what was taken back before a
 //! crash is not taken back again (ARIES' compensation log records).
 

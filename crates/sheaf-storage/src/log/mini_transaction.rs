@@ -6,7 +6,8 @@
 //! ```text
 //!   begin -> latch pages, take new ones, give pages back -> compute -> commit( records )
 //!            everything that can fail fails here                      |
-//!            (no frame, no disk space, a page that cannot be read)    |  latch extent maps (the last step that can fail)
+//!            (no frame, no disk space, a page that cannot be read)    |  latch extent maps (the last step that can
+//!            fail)
 //!                                                                     |  encode the frame for the log
 //!                                                                     |  announce, apply the records   cannot fail
 //!                                                                     |  append the frame              cannot fail
@@ -94,8 +95,8 @@ impl<'s> MiniTransaction<'s> {
         let page = self.store.reserve_page(request)?;
         match self.store.pool.create(page) {
             Ok(mut guard) => {
-                // Should the change be given up, a copy of the empty page may be on its way to disk already. It must not
-                // arrive before the record that freed the page in its earlier life is durable.
+                // Should the change be given up, a copy of the empty page may be on its way to disk already. It must
+                // not arrive before the record that freed the page in its earlier life is durable.
                 guard.set_u64_at(header::LSN, self.store.log.end().0);
                 let owner = if request.own_extent {
                     request.tree

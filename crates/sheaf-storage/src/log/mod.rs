@@ -25,11 +25,13 @@
 //! *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk is then
 //! an error of the statement. Rollbacks have their room reserved.
 //!
-//! **Archives.** The log that an archive does not have is kept, up to a limit of its own. Beyond it changes are refused,
-//! so that the archive never has a gap; reads and rollbacks go on, and changes as soon as the archive has caught up.
+//! **Archives.** The log that an archive does not have is kept, up to a limit of its own. Beyond it changes are
+//! refused, so that the archive never has a gap; reads and rollbacks go on, and changes as soon as the archive has
+//! caught up.
 //!
-//! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more; the
-//! next start finds out. A full disk is not that: what could not be written stays in the buffer for the next attempt.
+//! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more;
+//! the next start finds out. A full disk is not that: what could not be written stays in the buffer for the next
+//! attempt.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -554,8 +556,8 @@ impl Log {
         self.make_room()
     }
 
-    /// Writes the log if much of it is in memory: for rollbacks, which have their room and do not ask for any. The caller
-    /// holds no latch.
+    /// Writes the log if much of it is in memory: for rollbacks, which have their room and do not ask for any. The
+    /// caller holds no latch.
     #[inline]
     pub(crate) fn limit_buffer(&self) {
         let buffered = self.end().0.saturating_sub(self.flushed().0);

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Numbers are varints and byte strings carry their length ([`bytes`](super::bytes)). A node's image leaves out what
-//! [`apply`](crate::log::redo::apply) does not look at and the gap between slots and heap, so that a split logs the entries
-//! that moved and not a page.
+//! [`apply`](crate::log::redo::apply) does not look at and the gap between slots and heap, so that a split logs the
+//! entries that moved and not a page.
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::redo::RedoRecord;

@@ -67,9 +67,9 @@ pub struct PoolOptions {
     pub pool_bytes: usize,
     /// Most pages the data file may ever have; bounds the address space of the page table.
     pub max_pages: u64,
-    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them. None by default:
-    /// at the depth that prefetch runs at, a second request was measured to cost less than reading past a page (TPC-H
-    /// Q6 over a month, cold: 0.60 s against 0.72 s with a gap of one page).
+    /// Two wanted pages are read in one request when at most this many unwanted pages lie between them. None by
+    /// default: at the depth that prefetch runs at, a second request was measured to cost less than reading past a page
+    /// (TPC-H Q6 over a month, cold: 0.60 s against 0.72 s with a gap of one page).
     pub merge_gap_pages: u64,
     /// Share of the frames that prefetched and not yet used pages may hold, in percent.
     pub prefetch_quota_percent: usize,
@@ -332,8 +332,8 @@ impl BufferPool {
         }
     }
 
-    /// The page for a look at it, if it is in memory. That is no use of the page: it is evicted as if nobody had looked.
-    /// Waits while it is latched exclusively; only if it is evicted just then, it is read.
+    /// The page for a look at it, if it is in memory. That is no use of the page: it is evicted as if nobody had
+    /// looked. Waits while it is latched exclusively; only if it is evicted just then, it is read.
     pub(crate) fn look_at(&self, page: PageId) -> Result<Option<OptimisticGuard<'_>>> {
         let word = self.word_of(page)?;
         let seen = PageWord(word.load(Ordering::Acquire));
@@ -346,8 +346,8 @@ impl BufferPool {
         Ok(None)
     }
 
-    /// The page if it is in memory and nobody changes it at this moment: for a look that is no use of it, and that does not
-    /// wait.
+    /// The page if it is in memory and nobody changes it at this moment: for a look that is no use of it, and that does
+    /// not wait.
     #[inline]
     pub(crate) fn glance_at(&self, page: PageId) -> Option<OptimisticGuard<'_>> {
         let word = self.core.word(page)?;
@@ -641,8 +641,8 @@ impl BufferPool {
         parking.wait_while(page, word, &reading, &|| {
             self.disk.wait(self.file, page.offset(), &|| {
                 let seen = PageWord(word.load(Ordering::Acquire));
-                // The page may have arrived, left and be on its way again, with others waiting for it: whoever was woken
-                // the first time is not woken a second time.
+                // The page may have arrived, left and be on its way again, with others waiting for it: whoever was
+                // woken the first time is not woken a second time.
                 !reading(seen) || !seen.has_waiters() || !parking.is_queued(page, me)
             });
         });
@@ -705,8 +705,8 @@ impl BufferPool {
         })
     }
 
-    /// Takes up to `count` free frames out of use, and leaves the pool enough to work with: for somebody who needs memory
-    /// in their place, in a pool whose frames were not used yet and have none.
+    /// Takes up to `count` free frames out of use, and leaves the pool enough to work with: for somebody who needs
+    /// memory in their place, in a pool whose frames were not used yet and have none.
     pub(crate) fn lend_frames(&self, count: usize) -> LentFrames<'_> {
         let spare = self.core.free_frames().saturating_sub(2 * MIN_FRAMES);
         let frames = (0..count.min(spare)).map_while(|_| self.core.take_free_frame());

@@ -14,11 +14,11 @@
 //! A slot is used again only when the data file was synced after its batch, so one sync of the data file serves
 //! [`SLOTS`] batches.
 //!
-//! **Failed writes.** A page whose write in place has failed may be torn on the device from then on, and its copy here is
-//! the only whole one. Its slot is left alone until a later batch has the page and was written, or the page was freed and
-//! the log says so durably. So a device that fails here and there costs some slots. When the last one is taken, the copies
-//! are written in place from here; if that fails too, nothing is written any more, pages stay dirty, and recovery finds
-//! all it needs.
+//! **Failed writes.** A page whose write in place has failed may be torn on the device from then on, and its copy here
+//! is the only whole one. Its slot is left alone until a later batch has the page and was written, or the page was
+//! freed and the log says so durably. So a device that fails here and there costs some slots. When the last one is
+//! taken, the copies are written in place from here; if that fails too, nothing is written any more, pages stay dirty,
+//! and recovery finds all it needs.
 //!
 //! **Repair.** At the start, each page here of whose namesake in the data file the checksum is wrong replaces it. Pages
 //! of batches before the last checkpoint began are not used: such a page may be older than the place in the log from
@@ -72,8 +72,8 @@ struct State {
 struct Slot {
     /// The data file was synced after the batch was written in place.
     is_synced: bool,
-    /// Pages whose write in place has failed, and that were not written since. With a position for those that were freed:
-    /// when the log is durable up to there, nobody wants what they held.
+    /// Pages whose write in place has failed, and that were not written since. With a position for those that were
+    /// freed: when the log is durable up to there, nobody wants what they held.
     failed: BTreeMap<PageId, Option<Lsn>>,
 }
 
@@ -128,8 +128,8 @@ impl Doublewrite {
         self.state.lock().next_batch
     }
 
-    /// Keeps the pages at the beginning of `staging`. When this returns, they may be written in place. What becomes of the
-    /// writes is told by [`note_written`](Self::note_written) before the next batch comes.
+    /// Keeps the pages at the beginning of `staging`. When this returns, they may be written in place. What becomes of
+    /// the writes is told by [`note_written`](Self::note_written) before the next batch comes.
     ///
     /// # Errors
     /// As the disk's; `Io` if every slot has the only copy of some page that still cannot be written.
@@ -235,7 +235,8 @@ impl Doublewrite {
         StorageError::io("write", name, 0, io::Error::other(reason))
     }
 
-    /// These pages of the newest batch were written in place: the slots of earlier batches are not needed for them any more.
+    /// These pages of the newest batch were written in place: the slots of earlier batches are not needed for them any
+    /// more.
     pub(crate) fn note_written(&self, pages: &[(PageId, FrameId)]) {
         if !self.has_failed.load(Ordering::SeqCst) {
             return;
@@ -247,8 +248,8 @@ impl Doublewrite {
         }
     }
 
-    /// These pages of the newest batch could not be written in place. Those that are not wanted any more have been freed
-    /// meanwhile, which the log says before `log_end`.
+    /// These pages of the newest batch could not be written in place. Those that are not wanted any more have been
+    /// freed meanwhile, which the log says before `log_end`.
     pub(crate) fn note_failed(
         &self,
         pages: &[(PageId, FrameId)],

@@ -259,7 +259,8 @@ impl ParkingLot {
         };
         loop {
             let seen = PageWord(word.load(Ordering::Acquire));
-            // Woken and blocked again: the waiters bit may be somebody else's by now, and nobody would wake this thread.
+            // Woken and blocked again: the waiters bit may be somebody else's by now, and nobody would wake this
+            // thread.
             if !blocked(seen) || !seen.has_waiters() || !self.is_queued(page, me.id()) {
                 return;
             }

@@ -1,8 +1,8 @@
 //! The state of a buffer pool that operations in flight need when they complete: everything but the disk.
 //!
 //! Here are the transitions of a frame between free, clean, dirty and being written, and the way out of memory. What
-//! decides *when* they happen is elsewhere: [`buffer_pool`](crate::pool::buffer_pool), [`eviction`](crate::pool::eviction),
-//! [`write_back`](crate::pool::write_back), [`page_read`](crate::pool::page_read).
+//! decides *when* they happen is elsewhere: [`buffer_pool`](crate::pool::buffer_pool),
+//! [`eviction`](crate::pool::eviction), [`write_back`](crate::pool::write_back), [`page_read`](crate::pool::page_read).
 
 use std::sync::Arc;
 

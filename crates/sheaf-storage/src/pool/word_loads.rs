@@ -19,8 +19,8 @@ const WORD: usize = size_of::<u64>();
 /// Bytes that come from memory together, on most processors.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Asks memory for the line of an address and does not wait; a wrong address does no harm. Only where the instruction is
-/// known.
+/// Asks memory for the line of an address and does not wait; a wrong address does no harm. Only where the instruction
+/// is known.
 #[inline(always)]
 pub(crate) fn ask_for_line(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -148,7 +148,8 @@ impl UnlatchedPage {
         }
     }
 
-    /// Asks memory for the cache lines of the `length` bytes at `offset`, as far as they lie in the page, and does not wait.
+    /// Asks memory for the cache lines of the `length` bytes at `offset`, as far as they lie in the page, and does not
+    /// wait.
     #[inline]
     pub(crate) fn ask_for(self, offset: usize, length: usize) {
         let end = (offset + length).min(PAGE_SIZE);
@@ -186,8 +187,8 @@ impl UnlatchedPage {
     }
 }
 
-/// Up to eight bytes as the upper ones of a number that orders as they do; the others are zero. Without the call that a copy
-/// of any length is.
+/// Up to eight bytes as the upper ones of a number that orders as they do; the others are zero. Without the call that a
+/// copy of any length is.
 #[inline]
 pub(crate) fn upper_bytes(bytes: &[u8]) -> u64 {
     debug_assert!(bytes.len() <= WORD);

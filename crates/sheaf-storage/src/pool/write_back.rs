@@ -15,8 +15,8 @@
 //! skipped. A page that is DIRTY or WRITING is never evicted, so a read cannot overtake a write either.
 //!
 //! Before a batch goes out, the log is made durable up to its newest page (write-ahead logging), and the batch is kept
-//! in the doublewrite area ([`crate::pool::doublewrite`]). Either failing leaves the batch dirty. When a write in place fails,
-//! the area keeps its copies of the pages until they were written.
+//! in the doublewrite area ([`crate::pool::doublewrite`]). Either failing leaves the batch dirty. When a write in place
+//! fails, the area keeps its copies of the pages until they were written.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -294,8 +294,8 @@ impl BufferPool {
         self.write_back.staging_pages
     }
 
-    /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time, and calls `pause`
-    /// in between with the numbers of those written and of all. The caller holds no latch.
+    /// Writes every page that is dirty at the time of the call, at most `at_a_time` of them at a time, and calls
+    /// `pause` in between with the numbers of those written and of all. The caller holds no latch.
     pub(crate) fn write_dirty_pages(
         &self,
         at_a_time: impl Fn() -> usize,

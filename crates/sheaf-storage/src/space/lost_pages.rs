@@ -44,8 +44,8 @@ impl LostPages {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// Whether there may be lost pages if the log ends where a checkpoint has begun. `ended_before`: from [`ended`](Self::ended)
-    /// before it began.
+    /// Whether there may be lost pages if the log ends where a checkpoint has begun. `ended_before`: from
+    /// [`ended`](Self::ended) before it began.
     pub(crate) fn may_be_in_checkpoint(&self, ended_before: u64) -> bool {
         self.are_lost.load(Ordering::Relaxed) || self.begun.load(Ordering::SeqCst) > ended_before
     }

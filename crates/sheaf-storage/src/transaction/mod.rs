@@ -3,8 +3,8 @@
 //! Undo is logical. It names the tree, the key and the value before, not pages: by the time of a rollback the entry
 //! may have moved, and pages may have been split and merged by others. A rollback goes through the changes from the
 //! newest to the oldest, descends the tree for each, and may split pages on its way; what it needs of disk space is
-//! kept in reserve for it ([`crate::space::extent`]), and so is its room in the log. A statement inside of a transaction is a
-//! savepoint. Recovery takes the same way with the changes that it finds in the log.
+//! kept in reserve for it ([`crate::space::extent`]), and so is its room in the log. A statement inside of a
+//! transaction is a savepoint. Recovery takes the same way with the changes that it finds in the log.
 //!
 //! ```text
 //!   change     mini-transaction + note: transaction, tree, key, before        undo stack: push

@@ -1,9 +1,10 @@
 //! The spill file: what transactions need only while this process lives, and what memory has no room for.
 //!
-//! Old versions of rows ([`crate::transaction::versions`]) and the undo of long transactions ([`crate::transaction::undo_stack`]) are spilled
-//! here in pieces. A piece is handed over, kept until its handle [`Spilled`] is dropped, and may be read any number of
-//! times. Nothing here is ever synced, and nothing outlives the process: the file is emptied when it is opened, which
-//! is when something is spilled for the first time, when nobody uses it any more, and when the storage is closed.
+//! Old versions of rows ([`crate::transaction::versions`]) and the undo of long transactions
+//! ([`crate::transaction::undo_stack`]) are spilled here in pieces. A piece is handed over, kept until its handle
+//! [`Spilled`] is dropped, and may be read any number of times. Nothing here is ever synced, and nothing outlives the
+//! process: the file is emptied when it is opened, which is when something is spilled for the first time, when nobody
+//! uses it any more, and when the storage is closed.
 //!
 //! ```text
 //!   stretch 0 (1 MiB)                        stretch 1                              end

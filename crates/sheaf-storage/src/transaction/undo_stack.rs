@@ -1,7 +1,8 @@
 //! The undo stack: the changes of a transaction that were not taken back, the newest on top.
 //!
 //! Records lie back to back in chunks that double in size, so that a short transaction takes little memory and a long
-//! one few allocations; the first chunk is left to the thread's next transaction. A record names the tree, the key and the value before:
+//! one few allocations; the first chunk is left to the thread's next transaction. A record names the tree, the key and
+//! the value before:
 //!
 //! ```text
 //!  0        4      12       13           15             17

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Where anything is not as plain as that (somebody else has changed the entry or locked it, the view does not show its
-//! newest version, the leaf is full) nothing is changed, and the caller goes the long way, which can wait and begin again.
+//! newest version, the leaf is full) nothing is changed, and the caller goes the long way, which can wait and begin
+//! again.
 
 use crate::error::Result;
 use crate::pool::guard::ExclusiveGuard;
@@ -23,11 +24,11 @@ use crate::tree::insert::{Placed, check_entry};
 use crate::tree::node::{Node, Position};
 
 impl Tree {
-    /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and nobody keeps the
-    /// transaction from changing it. False: nothing has happened, because that is not so, because `amended` wants no
-    /// change, or because the leaf has no room for it. `amended` may run under the leaf's latch: it computes and never
-    /// waits. What it makes of the value counts only if this returns true: somebody who has locked the entry may be about
-    /// to change it.
+    /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and nobody keeps
+    /// the transaction from changing it. False: nothing has happened, because that is not so, because `amended` wants
+    /// no change, or because the leaf has no room for it. `amended` may run under the leaf's latch: it computes and
+    /// never waits. What it makes of the value counts only if this returns true: somebody who has locked the entry may
+    /// be about to change it.
     ///
     /// # Errors
     /// As [`replace`](Self::replace), except those of waiting.

@@ -8,9 +8,9 @@
 //! open node of the level above, and so on up. There is one open node a level, so memory is two extents and a few
 //! pages, whatever the size of the tree. Inner nodes go through the buffer pool.
 //!
-//! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the tree
-//! can be seen. While somebody needs them in the log ([`crate::log::log_bypass`]), each extent that was written is entered in
-//! its map at once, and images of its leaves follow in the log.
+//! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the
+//! tree can be seen. While somebody needs them in the log ([`crate::log::log_bypass`]), each extent that was written is
+//! entered in its map at once, and images of its leaves follow in the log.
 //!
 //! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key, so it can be laid
 //! out only when that key is known, and the prefix that its keys shed depends on the separator. The builder collects

@@ -2,8 +2,8 @@
 //!
 //! A cursor delivers leaves as private copies. Copying 16 KiB costs about a microsecond, once for a hundred entries or
 //! more, and buys that no page is held while the caller filters, converts or waits: a scan cannot stand in the way of a
-//! writer, and a writer cannot pull the page from under a scan. Of a range that ends after a few entries, only those are
-//! copied.
+//! writer, and a writer cannot pull the page from under a scan. Of a range that ends after a few entries, only those
+//! are copied.
 //!
 //! Between calls the cursor keeps a key, not a page: going forward, the high fence of the leaf that it delivered, which
 //! is where the next leaf begins whatever was split or merged in the meantime; going backward, the low fence. So every
@@ -135,8 +135,8 @@ impl LeafCursor {
 
     /// Goes on from `key`, inclusive: the next leaf delivered begins (backward: ends) with the first entry in scan
     /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers
-    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key that lies further on than the one for
-    /// which it did.
+    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key that lies further on than the
+    /// one for which it did.
     pub fn seek(&mut self, key: &[u8]) {
         let mut ahead = self.range.clone();
         match self.direction {
@@ -182,8 +182,8 @@ impl LeafCursor {
     }
 }
 
-/// How far a copy of a leaf is what a view sees: where the view sees something else than the page held was asked from the
-/// place on at which the scan came to the leaf.
+/// How far a copy of a leaf is what a view sees: where the view sees something else than the page held was asked from
+/// the place on at which the scan came to the leaf.
 #[derive(Default)]
 struct Exact {
     is_known: bool,
@@ -252,8 +252,8 @@ pub struct LeafEntries {
     prefix_length: usize,
 }
 
-/// An entry: its slot, and which difference has its value, if it is not the slot's. Small, because there is one for each
-/// entry of a leaf with ghosts.
+/// An entry: its slot, and which difference has its value, if it is not the slot's. Small, because there is one for
+/// each entry of a leaf with ghosts.
 struct SeenEntry {
     /// [`NO_SLOT`]: the entry is not on the page any more, and the difference has its key, too.
     slot: u16,

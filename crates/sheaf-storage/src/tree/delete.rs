@@ -1,20 +1,21 @@
 //! Delete, and the end of ghosts.
 //!
 //! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. Until
-//! the transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots find
-//! in the leaf's past what was there, key and value ([`crate::transaction::versions`]).
+//! the transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots
+//! find in the leaf's past what was there, key and value ([`crate::transaction::versions`]).
 //!
 //! Garbage is purged by the transaction that made it, right after its commit; by the collector of versions; and by
 //! inserts that find a leaf full.
 //!
-//! **Why a ghost may go while others look back.** A purge is a change of the page under its exclusive latch, and changes
-//! nothing in the leaf's past. A reader whose copy was made before has the ghost and skips it, or finds the entry in the
-//! past under the ghost's key; one whose copy is made afterwards finds the same in the past, and nothing on the page.
-//! Both validate the page's version after they have asked the past, so nobody mixes the one with the other. The writer's
-//! end is seen by who holds the latch, and a key that somebody has changed is changed by nobody else before that end; so
-//! whoever comes later to the key, under the latch, comes to a key without an entry and inserts one, and his version lies
-//! above those of the deleted. Taking that back removes the entry and that version. In the log, the purge follows the
-//! commit: that is where the transaction was seen to end. A crash that loses the commit loses the purge, too.
+//! **Why a ghost may go while others look back.** A purge is a change of the page under its exclusive latch, and
+//! changes nothing in the leaf's past. A reader whose copy was made before has the ghost and skips it, or finds the
+//! entry in the past under the ghost's key; one whose copy is made afterwards finds the same in the past, and nothing
+//! on the page. Both validate the page's version after they have asked the past, so nobody mixes the one with the
+//! other. The writer's end is seen by who holds the latch, and a key that somebody has changed is changed by nobody
+//! else before that end; so whoever comes later to the key, under the latch, comes to a key without an entry and
+//! inserts one, and his version lies above those of the deleted. Taking that back removes the entry and that version.
+//! In the log, the purge follows the commit: that is where the transaction was seen to end. A crash that loses the
+//! commit loses the purge, too.
 
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ use crate::tree::insert::Past;
 use crate::tree::merge::is_underfull;
 use crate::tree::node::Node;
 
-/// Ghosts up to so many are taken out one by one, which moves slots; more of them by writing the leaf anew, which moves all
-/// that stays. Small transactions leave one or two behind.
+/// Ghosts up to so many are taken out one by one, which moves slots; more of them by writing the leaf anew, which moves
+/// all that stays. Small transactions leave one or two behind.
 const MAX_SINGLE_REMOVALS: usize = 8;
 
 /// The fences of a leaf: `low <= key < high`.

@@ -281,7 +281,8 @@ impl Tree {
         }
     }
 
-    /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is made.
+    /// As [`place`](Self::place), for a change that the transaction has noted last, and forgets again unless it is
+    /// made.
     pub(super) fn place_noted(
         &self,
         transaction: &mut Transaction,
@@ -431,8 +432,8 @@ impl Tree {
     }
 }
 
-/// What makes the value of an entry another one. Most of a row stays when some of its columns are set, and needs not be in the
-/// log once more.
+/// What makes the value of an entry another one. Most of a row stays when some of its columns are set, and needs not be
+/// in the log once more.
 fn replacement<'v>(slot: usize, old: &[u8], new: &'v [u8]) -> RedoRecord<'v> {
     if old.len() != new.len() {
         return RedoRecord::SetValue { slot, value: new };

@@ -1,18 +1,18 @@
 //! Lookups to come: what they will read is brought into the processor's cache, for many keys at the same time.
 //!
-//! A lookup in a tree that is larger than the processor's cache waits for memory several times, each time to learn where to
-//! look next: at the leaf's word in the page table, its header, some slots, the record. Of keys that are all going to be
-//! looked up, these waits can be made to overlap: every step is done for all keys of a group before the next step is done
-//! for the first of them.
+//! A lookup in a tree that is larger than the processor's cache waits for memory several times, each time to learn
+//! where to look next: at the leaf's word in the page table, its header, some slots, the record. Of keys that are all
+//! going to be looked up, these waits can be made to overlap: every step is done for all keys of a group before the
+//! next step is done for the first of them.
 //!
 //! ```text
 //!   one by one   | word | header | slots | record |        | word | header | slots | record |        | word ...
 //!   in a group   | words of all | headers of all | slots of all | records of all |  lookups, which wait for nothing
 //! ```
 //!
-//! Nothing is validated, and nothing is waited for but memory: a page that is not there, or that changes, costs the time of
-//! asking for bytes that nobody needs. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash Join Performance
-//! through Prefetching", 2004.)
+//! Nothing is validated, and nothing is waited for but memory: a page that is not there, or that changes, costs the
+//! time of asking for bytes that nobody needs. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash Join
+//! Performance through Prefetching", 2004.)
 
 use crate::page::PageId;
 use crate::pool::guard::{OptimisticGuard, PageVersion};
@@ -41,7 +41,8 @@ impl Tree {
         self.leaves_ahead(keys, &mut LeavesAhead::new());
     }
 
-    /// As [`look_ahead`](Self::look_ahead), and says which leaves the keys are on; none of them if there is a single leaf.
+    /// As [`look_ahead`](Self::look_ahead), and says which leaves the keys are on; none of them if there is a single
+    /// leaf.
     pub(super) fn leaves_ahead<'k>(
         &self,
         keys: impl Iterator<Item = &'k [u8]>,

@@ -1,11 +1,12 @@
 //! Merge: joining nodes that hold little, so that a tree that shrinks gives its pages back.
 //!
 //! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave
-//! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the right node's separator leaves the
-//! parent: parent, left, right and extent map in one mini-transaction, latched in this order; versions move with their
-//! entries. Leaves whose versions are many together stay as they are until some of those have gone, of the one or of the other. A parent that became
-//! underfull itself is merged afterwards, in a mini-transaction of its own. A root with a single child takes over the
-//! child's contents: the only way in which a tree becomes lower.
+//! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the
+//! right node's separator leaves the parent: parent, left, right and extent map in one mini-transaction, latched in
+//! this order; versions move with their entries. Leaves whose versions are many together stay as they are until some of
+//! those have gone, of the one or of the other. A parent that became underfull itself is merged afterwards, in a
+//! mini-transaction of its own. A root with a single child takes over the child's contents: the only way in which a
+//! tree becomes lower.
 
 use crate::error::Result;
 use crate::log::mini_transaction::MiniTransaction;

@@ -340,8 +340,8 @@ impl<P: PageBytes> NodeView<'_, P> {
         )
     }
 
-    /// Copies header, fences, and these slots with their records to where they are in the page. The rest of `page` stays as
-    /// it is.
+    /// Copies header, fences, and these slots with their records to where they are in the page. The rest of `page`
+    /// stays as it is.
     pub fn copy_entries(&self, slots: Range<usize>, page: &mut PageImage) {
         let mut copy = |from: usize, to: usize| {
             let to = to.min(PAGE_SIZE);

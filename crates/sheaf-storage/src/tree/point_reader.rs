@@ -63,8 +63,8 @@ impl PointReader {
         Ok(found.then_some(value.as_slice()))
     }
 
-    /// Says which keys are looked up next, at most [`LOOK_AHEAD_KEYS`], so that the lookups wait less for memory. Where most
-    /// keys lie on the leaf of the key before them, there is little to wait for, and the keys are not looked at.
+    /// Says which keys are looked up next, at most [`LOOK_AHEAD_KEYS`], so that the lookups wait less for memory. Where
+    /// most keys lie on the leaf of the key before them, there is little to wait for, and the keys are not looked at.
     ///
     /// [`LOOK_AHEAD_KEYS`]: super::LOOK_AHEAD_KEYS
     #[inline]
@@ -83,8 +83,8 @@ impl PointReader {
     }
 }
 
-/// The leaf, if it has not changed and covers the key. That it is a leaf of the tree is looked at as in a descent: numbers
-/// of versions come again, if somebody remembers one for very long.
+/// The leaf, if it has not changed and covers the key. That it is a leaf of the tree is looked at as in a descent:
+/// numbers of versions come again, if somebody remembers one for very long.
 pub(super) fn revisit<'t>(
     tree: &'t Tree,
     (page, version): (PageId, PageVersion),

@@ -1,8 +1,8 @@
 //! Reading a leaf as a view sees it.
 //!
 //! The leaf's entries are the newest state; where a view may not see that, the leaf's version table has what it sees
-//! instead ([`crate::transaction::versions`]). A reader that asked the table validates the leaf afterwards, like everything else it
-//! read: the table changes together with the page.
+//! instead ([`crate::transaction::versions`]). A reader that asked the table validates the leaf afterwards, like
+//! everything else it read: the table changes together with the page.
 //!
 //! An entry that the view sees need not be on the page any more: what others have deleted leaves the page before its
 //! versions go ([`super::delete`]).
@@ -176,8 +176,8 @@ impl Tree {
     }
 
     /// A private copy of the leaf for `target`, and where the view sees something else in it, from the lower bound of
-    /// `range` on. If the range ends on this leaf and has few entries there, the copy has the leaf's header and fences and
-    /// those entries alone, whose slots are returned; what else lies in `copy` means nothing then.
+    /// `range` on. If the range ends on this leaf and has few entries there, the copy has the leaf's header and fences
+    /// and those entries alone, whose slots are returned; what else lies in `copy` means nothing then.
     pub(super) fn copy_leaf_at(
         &self,
         view: &ReadView,
@@ -253,8 +253,8 @@ impl Tree {
         })
     }
 
-    /// Looks up `key` as it is now, if the view shows the newest change of it; none if not. `value` is cleared, and filled if
-    /// the key is there.
+    /// Looks up `key` as it is now, if the view shows the newest change of it; none if not. `value` is cleared, and
+    /// filled if the key is there.
     pub(crate) fn read_newest_seen(
         &self,
         view: &ReadView,

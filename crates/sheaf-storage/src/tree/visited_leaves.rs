@@ -1,9 +1,9 @@
 //! Where a transaction was last: the leaf of each tree that it visited last.
 //!
 //! Statements come back to where others of their transaction were a moment ago: a row is locked and then changed, the
-//! lines of an order are inserted one behind the other. If the leaf is still of the version that was left, and its fences
-//! enclose the key, the descent is saved. As for a [`PointReader`](crate::tree::point_reader), nothing is latched or
-//! pinned in between, and a page that was changed, evicted or freed meanwhile is of another version.
+//! lines of an order are inserted one behind the other. If the leaf is still of the version that was left, and its
+//! fences enclose the key, the descent is saved. As for a [`PointReader`](crate::tree::point_reader), nothing is
+//! latched or pinned in between, and a page that was changed, evicted or freed meanwhile is of another version.
 
 use crate::page::{PageId, TreeId};
 use crate::pool::guard::{OptimisticGuard, PageVersion};
@@ -29,8 +29,8 @@ struct Visited {
 }
 
 impl VisitedLeaves {
-    /// The leaf of `key`, if the tree was left there and nobody has changed it since; to be validated by the caller. It is
-    /// forgotten: who has used it notes it again.
+    /// The leaf of `key`, if the tree was left there and nobody has changed it since; to be validated by the caller. It
+    /// is forgotten: who has used it notes it again.
     #[inline]
     pub(crate) fn take<'t>(&mut self, tree: &'t Tree, key: &[u8]) -> Option<OptimisticGuard<'t>> {
         let is_it = |place: &&mut Option<Visited>| {

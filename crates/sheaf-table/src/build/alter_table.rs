@@ -14,7 +14,7 @@
 //!
 //! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in
 //! whatever order the statement has them: so an index may be replaced by another one of its name, and a foreign key may
-//! use an index that comes with it. `altered_definition.rs` works that out; `table_copy.rs` copies rows.
+//! use an index that comes with it. `definition/altered.rs` works that out; `build/table_copy.rs` copies rows.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.

@@ -1,9 +1,10 @@
-//! Bulk load: fills an empty table, or one that it makes, by writing its trees from left to right (`tree_load.rs`).
+//! Bulk load: fills an empty table, or one that it makes, by writing its trees from left to right
+//! (`build/tree_load.rs`).
 //!
 //! The loader holds the table's writer lock; readers see an empty table until the new trees take the place of the old
-//! ones, in one change of the catalog. A table that is made for its rows is not there before that change. Dropped before
-//! it, by an error or on purpose, a load leaves nothing behind: the trees are freed, and the temporary files have no
-//! names.
+//! ones, in one change of the catalog. A table that is made for its rows is not there before that change. Dropped
+//! before it, by an error or on purpose, a load leaves nothing behind: the trees are freed, and the temporary files
+//! have no names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,8 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::values::value::Value;
 
-/// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents: MySQL's
-/// default for lock waits.
+/// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents:
+/// MySQL's default for lock waits.
 const LOCK_WAIT: Duration = Duration::from_secs(50);
 
 /// How a bulk load may work.
@@ -109,8 +110,8 @@ impl BulkLoad {
         &self.guard
     }
 
-    /// Adds a row: one value per column, of the column's type. NULL in the AUTO_INCREMENT column asks for the next value.
-    /// After an error the load can only be dropped.
+    /// Adds a row: one value per column, of the column's type. NULL in the AUTO_INCREMENT column asks for the next
+    /// value. After an error the load can only be dropped.
     ///
     /// # Errors
     /// `DuplicateKey` (if the rows are in key order; otherwise `finish` finds it), `Interrupted`, and whatever the
@@ -123,8 +124,8 @@ impl BulkLoad {
     ///
     /// # Errors
     /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if somebody reads the empty table for long, and whatever the
-    /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is empty
-    /// then, and a new one is not there.
+    /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is
+    /// empty then, and a new one is not there.
     pub fn finish(self) -> Result<u64> {
         let BulkLoad {
             trees,

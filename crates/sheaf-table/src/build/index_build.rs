@@ -1,7 +1,7 @@
 //! Builds secondary indexes from rows: encode the entries, sort them, write the tree from left to right.
 //!
-//! ALTER TABLE reads the clustered tree, once for all of its indexes; a [load](crate::build::tree_load) hands over the rows as
-//! they come.
+//! ALTER TABLE reads the clustered tree, once for all of its indexes; a [load](crate::build::tree_load) hands over the
+//! rows as they come.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ impl IndexSorts {
     }
 }
 
-/// Builds new indexes over the rows of a table, which are read once. The sorts share `memory_bytes`. `built`: the trees, in
-/// the order of the indexes, also those that are finished if it fails.
+/// Builds new indexes over the rows of a table, which are read once. The sorts share `memory_bytes`. `built`: the
+/// trees, in the order of the indexes, also those that are finished if it fails.
 ///
 /// # Errors
 /// `DuplicateKey`, `Interrupted`, and whatever the storage reports.

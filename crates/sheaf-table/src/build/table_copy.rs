@@ -1,15 +1,15 @@
 //! Copies the rows of a table that is altered into new trees, in the shape of its new definition.
 //!
 //! ```text
-//!   clustered tree, in its order --> row --> conversion of each value --> load of new trees (tree_load.rs)
+//!   clustered tree, in its order --> row --> conversion of each value --> load of new trees (build/tree_load.rs)
 //! ```
 //!
-//! A value goes into a column of another type as INSERT would put it there; what it cannot hold is an error in strict mode,
-//! and a warning otherwise. New columns get their default, or what their type has for nothing. The caller holds the writer's
-//! lock; others read the old trees until the new definition is entered.
+//! A value goes into a column of another type as INSERT would put it there; what it cannot hold is an error in strict
+//! mode, and a warning otherwise. New columns get their default, or what their type has for nothing. The caller holds
+//! the writer's lock; others read the old trees until the new definition is entered.
 //!
-//! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and nobody else sees how far they are.
-//! Memory is that of the load, and one row.
+//! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and nobody else sees how far they
+//! are. Memory is that of the load, and one row.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ const READ_AHEAD_PAGES: usize = 64;
 const MAX_ISSUES: usize = 65_535;
 
 impl Catalog {
-    /// Writes all rows of a table into trees of the altered definition, and names them in it. `made`: trees that were made,
-    /// also if it fails.
+    /// Writes all rows of a table into trees of the altered definition, and names them in it. `made`: trees that were
+    /// made, also if it fails.
     ///
     /// # Errors
     /// `DuplicateKey`, `Column`, `InvalidUseOfNull`, `Interrupted`, and whatever the storage reports.

@@ -201,8 +201,8 @@ fn add_batch(table: &Table, sorts: &mut IndexSorts, batch: &Batch) -> Result<()>
 }
 
 impl TreeLoad {
-    /// Starts to write the trees of a table, which is empty and which nobody else writes. `empty`: trees to be freed with
-    /// the new ones, if nothing becomes of the load.
+    /// Starts to write the trees of a table, which is empty and which nobody else writes. `empty`: trees to be freed
+    /// with the new ones, if nothing becomes of the load.
     ///
     /// # Errors
     /// Whatever the storage reports. Nothing remains then.

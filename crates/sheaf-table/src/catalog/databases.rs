@@ -1,7 +1,7 @@
 //! Databases in the catalog.
 //!
-//! A database is a name, a collation for those of its tables that name none, and its tables. A table takes the collation
-//! when it is made, and from then on has its own.
+//! A database is a name, a collation for those of its tables that name none, and its tables. A table takes the
+//! collation when it is made, and from then on has its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 //! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
 //! is taken. Trees of a dropped table or index are freed last.
 //!
-//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::lock::table_lock`] tells, and DDL
-//! takes those of several tables in the order of their names; then
+//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::lock::table_lock`] tells, and
+//! DDL takes those of several tables in the order of their names; then
 //! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
 //! groups: a thread that holds one of these waits for none of the others. `definitions` is held until the change is
 //! durable, that is, for a sync of the log; the last three only to look something up or to put it in its place.

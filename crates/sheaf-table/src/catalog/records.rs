@@ -27,8 +27,8 @@ pub(crate) mod kind {
     pub(crate) const RESOURCE_GROUP: u8 = 6;
 }
 
-/// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups, 5 collations of
-/// databases.
+/// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups, 5 collations
+/// of databases.
 const CATALOG_FORMAT: u64 = 5;
 
 /// Bytes of a definition in one entry; keys are short.

@@ -1,9 +1,9 @@
 //! What a statement has searched, and how a transaction keeps it as it is.
 //!
-//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a change or a locking
-//! read of REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of next-key locks), and
-//! with [`RangeLock::NoChanges`] what is there stays too. A secondary index says which rows there are, but not all that
-//! is in them:
+//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a change or a
+//! locking read of REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of
+//! next-key locks), and with [`RangeLock::NoChanges`] what is there stays too. A secondary index says which rows there
+//! are, but not all that is in them:
 //!
 //! | searched | locked |
 //! |---|---|
@@ -14,12 +14,12 @@
 //! | a secondary index whole, and its rows | both trees |
 //! | keys that a join has looked up | the rows, then the gaps around them, against inserts |
 //!
-//! Rows go before their range, because writers go the same way, the clustered index first: who came to a row before waits
-//! for nothing here.
+//! Rows go before their range, because writers go the same way, the clustered index first: who came to a row before
+//! waits for nothing here.
 //!
-//! A join may look up thousands of keys, each with few rows. Rows are locked one by one, so ranges need only keep inserts out,
-//! and a few of them do, each from one key to another that follows later: what is between is kept from nobody who does
-//! not insert there, and who has inserted there before is neither waited for nor looked for.
+//! A join may look up thousands of keys, each with few rows. Rows are locked one by one, so ranges need only keep
+//! inserts out, and a few of them do, each from one key to another that follows later: what is between is kept from
+//! nobody who does not insert there, and who has inserted there before is neither waited for nor looked for.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use sheaf_storage::{
 use crate::change::table::Table;
 use crate::error::Result;
 
-/// Most ranges that are locked for the keys of a join: half of what a transaction may lock of a tree before it locks all
-/// of it.
+/// Most ranges that are locked for the keys of a join: half of what a transaction may lock of a tree before it locks
+/// all of it.
 const MAX_GAPS: usize = 256;
 
 /// Rows that are locked before the transaction is asked whether it shall give up.
@@ -109,8 +109,8 @@ impl Search {
         }
     }
 
-    /// Locks what the search is going to read with [`ReadView::newest`], until the transaction ends: shared, against all
-    /// changes, or exclusively, also against others' locks.
+    /// Locks what the search is going to read with [`ReadView::newest`], until the transaction ends: shared, against
+    /// all changes, or exclusively, also against others' locks.
     ///
     /// # Errors
     /// As [`Transaction::lock_range`].
@@ -144,8 +144,8 @@ impl Search {
         Ok(transaction.show_commits()?)
     }
 
-    /// Locks what the search has read through `view`, until the transaction ends. False: it would not find the same now,
-    /// and the statement begins again with a newer view. The locks stay, so that it gets ahead.
+    /// Locks what the search has read through `view`, until the transaction ends. False: it would not find the same
+    /// now, and the statement begins again with a newer view. The locks stay, so that it gets ahead.
     ///
     /// # Errors
     /// As [`Transaction::lock_range`].
@@ -175,8 +175,8 @@ impl Search {
         Ok(is_unchanged)
     }
 
-    /// As [`Self::lock_of_view`], against all changes of what was read, of a search whose ranges are the keys that a join
-    /// has looked up, ascending. The whole index is locked if the rows are `most_rows` or more.
+    /// As [`Self::lock_of_view`], against all changes of what was read, of a search whose ranges are the keys that a
+    /// join has looked up, ascending. The whole index is locked if the rows are `most_rows` or more.
     ///
     /// # Errors
     /// As [`Transaction::lock_range`].

@@ -18,10 +18,10 @@
 //! A clustered key has the parts of the primary key, or the row id. A secondary key has the index's parts and then
 //! those of the primary key that are not among them, so it is unique and says where the row is.
 //!
-//! Sort keys do not give the original strings back, so a secondary entry's value is a *payload* that completes them: for
-//! each character part (as far as [`MAX_PAYLOAD_BYTES`] goes) one byte, which says that the original is what the key
-//! says in small letters (0) or in capitals (1), or that it follows, with its length in two bytes (2). A payload of zeros
-//! is left out. Parts with a prefix length are not completed: such columns are read from the row.
+//! Sort keys do not give the original strings back, so a secondary entry's value is a *payload* that completes them:
+//! for each character part (as far as [`MAX_PAYLOAD_BYTES`] goes) one byte, which says that the original is what the
+//! key says in small letters (0) or in capitals (1), or that it follows, with its length in two bytes (2). A payload of
+//! zeros is left out. Parts with a prefix length are not completed: such columns are read from the row.
 //!
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.

@@ -15,7 +15,8 @@ use crate::codec::key_codec::{KeyLayout, NOT_NULL, PartKind, encode_escaped};
 use crate::values::collation::Collation;
 use crate::values::value::Value;
 
-/// Bounds on the part after the equal ones. Values are of the column's type and never NULL: a bound implies IS NOT NULL.
+/// Bounds on the part after the equal ones. Values are of the column's type and never NULL: a bound implies IS NOT
+/// NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PartBounds {
     /// Both unbounded: IS NOT NULL.

@@ -4,8 +4,8 @@
 //!   drop keys -> change, drop and place columns -> keys follow their columns -> rename and add keys -> check all
 //! ```
 //!
-//! The changes name columns and keys as they are before the statement, but for what is added: a new key, and AFTER, name
-//! columns as they will be.
+//! The changes name columns and keys as they are before the statement, but for what is added: a new key, and AFTER,
+//! name columns as they will be.
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
@@ -343,7 +343,8 @@ fn altered_columns(
     Ok(placed.into_iter().unzip())
 }
 
-/// Puts the columns in place. Parts of keys go with their columns, and keys without parts go too; foreign keys stay whole.
+/// Puts the columns in place. Parts of keys go with their columns, and keys without parts go too; foreign keys stay
+/// whole.
 fn follow_columns(
     old: &TableDefinition,
     next: &mut TableDefinition,
@@ -564,8 +565,8 @@ pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
     }
 }
 
-/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need an
-/// overflow tree, and what an index says about its originals depends on the longest.
+/// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need
+/// an overflow tree, and what an index says about its originals depends on the longest.
 fn keeps_bytes(
     old: &TableDefinition,
     next: &TableDefinition,

@@ -1,5 +1,5 @@
-//! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and resolved here, before
-//! anything is made.
+//! What CREATE TABLE, ALTER TABLE and CREATE INDEX may ask for: names, types, defaults and keys are checked and
+//! resolved here, before anything is made.
 
 use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
 
@@ -246,8 +246,8 @@ pub(crate) fn resolve_prefix(column: &Column, prefix_length: Option<u32>) -> Res
     Ok(Some(length).filter(|length| ty.is_long() || u64::from(*length) < longest))
 }
 
-/// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key that
-/// is too long for that reason is refused when it is inserted.
+/// MySQL's limit on declared lengths. Characters outside of ASCII may take more bytes in a key than in a row; a key
+/// that is too long for that reason is refused when it is inserted.
 pub(crate) fn check_key_lengths(definition: &TableDefinition) -> Result<()> {
     let layouts = std::iter::once(KeyLayout::clustered(definition)).chain(
         definition

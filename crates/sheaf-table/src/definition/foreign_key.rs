@@ -2,9 +2,10 @@
 //!
 //! A foreign key says that the values of some columns of a table (the *child*) are there in some columns of another, or
 //! of the same (the *parent*). Both sides have an index that begins with these columns, so that either side of a row is
-//! found by one descent. What happens when rows change is in `change_set.rs`.
+//! found by one descent. What happens when rows change is in `change/change_set.rs`.
 //!
-//! The parent is known by name: it may be dropped and made again while the variable `foreign_key_checks` is off, as dumps do.
+//! The parent is known by name: it may be dropped and made again while the variable `foreign_key_checks` is off, as
+//! dumps do.
 //!
 //! Reference: MySQL manual, "FOREIGN KEY Constraints".
 

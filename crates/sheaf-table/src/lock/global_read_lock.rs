@@ -10,8 +10,8 @@
 //! change something or commit, and wait there. Changes come before commits, so that a statement that waits for rows of
 //! a transaction still sees that commit.
 //!
-//! Both are [table locks](crate::lock::table_lock) of no table: statements and commits count as readers, which do not meet,
-//! and the global lock is WRITE, of an owner that is no session, so that several sessions may have it.
+//! Both are [table locks](crate::lock::table_lock) of no table: statements and commits count as readers, which do not
+//! meet, and the global lock is WRITE, of an owner that is no session, so that several sessions may have it.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The order-preserving bytes under which statistics keep a column's values.
 //!
-//! They are the encoding of index keys ([`crate::codec::key_codec`]), so histograms compare bytes and know no types, strings
-//! are ordered by their collation, and a condition becomes a range of bytes as it does for an index. With each key goes
-//! the payload that an index entry would have, which gives the original of a string back.
+//! They are the encoding of index keys ([`crate::codec::key_codec`]), so histograms compare bytes and know no types,
+//! strings are ordered by their collation, and a condition becomes a range of bytes as it does for an index. With each
+//! key goes the payload that an index entry would have, which gives the original of a string back.
 //!
 //! Of a string only the first [`MAX_CHARACTERS`] characters count (MySQL's histograms: 42); longer ones that agree so
 //! far are one value.
@@ -135,12 +135,12 @@ impl ColumnKey {
         self.layout.decode_value(definition, 0, key, payload)
     }
 
-    /// Where `at` lies between two keys, both included: 0 at `lower`, nearly 1 at `upper`, as if the values between them
-    /// were evenly spread.
+    /// Where `at` lies between two keys, both included: 0 at `lower`, nearly 1 at `upper`, as if the values between
+    /// them were evenly spread.
     ///
-    /// Integers, decimals, dates and times are linear in their bytes; behind `upper` there is room for one more, so that
-    /// in 1, 2, ... 10 the number 4 lies at 3/10. Floating-point numbers are decoded. Strings are taken as fractions to
-    /// the base 256, from the first byte on in which the bounds differ.
+    /// Integers, decimals, dates and times are linear in their bytes; behind `upper` there is room for one more, so
+    /// that in 1, 2, ... 10 the number 4 lies at 3/10. Floating-point numbers are decoded. Strings are taken as
+    /// fractions to the base 256, from the first byte on in which the bounds differ.
     pub(crate) fn position(&self, at: &[u8], lower: &[u8], upper: &[u8]) -> f64 {
         if at <= lower {
             return 0.0;

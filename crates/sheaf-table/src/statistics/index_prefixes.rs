@@ -6,8 +6,8 @@
 //! rests on the borders that were seen: b of them make a relative error of 1 / sqrt(b).
 //!
 //! Where a value fills several leaves, few borders are seen. Then more is learned from *coincidences*, values that were
-//! seen in more leaves than one, and the estimate is the one for columns ([`crate::statistics::distinct`]). Whichever was seen more often
-//! decides.
+//! seen in more leaves than one, and the estimate is the one for columns ([`crate::statistics::distinct`]). Whichever
+//! was seen more often decides.
 //!
 //! A tree that is read as a whole is counted exactly.
 

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   2024-02-29   24/2/29   2024-02-29 12:30:00.5   2024-02-29T12.30        any punctuation separates
-//!   20240229   240229   20240229123000   20240229T123000                   digits alone: 4 of the year if 8, 14 or more
-//!   -838:59:59   2 10:11 (58:11:00)   10:11   101112   12 (seconds)        times
+//!   20240229   240229   20240229123000   20240229T123000                   digits alone: 4 of the year if 8, 14 or
+//!   more -838:59:59   2 10:11 (58:11:00)   10:11   101112   12 (seconds)        times
 //! ```
 //!
 //! Text behind a date or time is noticed and left: an assignment in strict mode makes an error of it, others a warning.

@@ -1,7 +1,8 @@
 //! One value of a column, or a literal on its way to one.
 //!
 //! A [`Value`] is the form in which single values travel: rows to insert, defaults, bounds of key ranges, parameters.
-//! Scans never build values; they copy from row and key bytes (see [`crate::codec::row_codec`] and [`crate::codec::key_codec`]).
+//! Scans never build values; they copy from row and key bytes (see [`crate::codec::row_codec`] and
+//! [`crate::codec::key_codec`]).
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
@@ -100,8 +101,8 @@ impl Value {
     }
 }
 
-/// The text that MySQL shows for the value, without quotes: `1.50`, `2024-02-29`, `-838:59:59`. Fractions of a second are
-/// shown only where they are not zero. An ENUM shows its number, because its labels are with the column.
+/// The text that MySQL shows for the value, without quotes: `1.50`, `2024-02-29`, `-838:59:59`. Fractions of a second
+/// are shown only where they are not zero. An ENUM shows its number, because its labels are with the column.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -6,8 +6,8 @@
 //!   pruned                         [175, 260)  [260, 300)       from where the backup's own log ends
 //! ```
 //!
-//! Nothing else grows without a limit, and nothing but whoever keeps the backups knows the limit of this: so it is asked
-//! for, with the oldest backup that shall be of use.
+//! Nothing else grows without a limit, and nothing but whoever keeps the backups knows the limit of this: so it is
+//! asked for, with the oldest backup that shall be of use.
 
 use super::LogArchive;
 use crate::copy::restore::BackupInfo;
@@ -21,8 +21,8 @@ pub struct Pruned {
     pub log_bytes: u64,
 }
 
-/// Removes the objects that neither `oldest` nor a younger backup of its history needs. The newest object stays, because
-/// it says where the archive goes on. Other histories are left alone.
+/// Removes the objects that neither `oldest` nor a younger backup of its history needs. The newest object stays,
+/// because it says where the archive goes on. Other histories are left alone.
 ///
 /// # Errors
 /// `Archive`. What was removed until then is removed; it may be done again.

@@ -35,7 +35,8 @@ pub(crate) struct WantedChange<'k> {
     pub(crate) tree: TreeId,
     pub(crate) key: &'k [u8],
     pub(crate) is_insert: bool,
-    /// The transaction has changed the tree before. Who waits to lock a range may be waiting for that, and lets it pass.
+    /// The transaction has changed the tree before. Who waits to lock a range may be waiting for that, and lets it
+    /// pass.
     pub(crate) has_changed_tree: bool,
 }
 
@@ -147,8 +148,8 @@ impl RangeTable {
         }
     }
 
-    /// Whose ranges keep the transaction from a change. `lets_pass`: of those who wait before they read a range, who lets
-    /// the transaction pass.
+    /// Whose ranges keep the transaction from a change. `lets_pass`: of those who wait before they read a range, who
+    /// lets the transaction pass.
     pub(super) fn owners_against_change<'t>(
         &'t self,
         transaction: TransactionId,

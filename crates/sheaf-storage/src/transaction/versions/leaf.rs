@@ -445,9 +445,9 @@ impl LeafVersions {
         }
     }
 
-    /// The table was spilled as these parts, from new to old, together with those of the leaf's parts that it was `joined`
-    /// with; a purge may have dropped some of them meanwhile. `has_forgotten`: what nobody needs was left out, and with it all
-    /// that there was of a key.
+    /// The table was spilled as these parts, from new to old, together with those of the leaf's parts that it was
+    /// `joined` with; a purge may have dropped some of them meanwhile. `has_forgotten`: what nobody needs was left out,
+    /// and with it all that there was of a key.
     pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: &[Part], has_forgotten: bool) {
         self.table = None;
         let is_joined = |part: &Part| joined.iter().any(|joined| joined.is_same(part));

@@ -34,15 +34,16 @@
 //!           asks the table             read it raw
 //! ```
 //!
-//! The first such reader of a page whose bit is clear goes through its writers. If it sees them all, it moves the horizon
-//! up to the last of their commits, and then sets the bit: who sees the bit sees a horizon that holds for it. (A horizon
-//! that moves on makes readers ask tables that they need not ask, never the other way round.) It does so under the
-//! shard's lock, and who adds a writer clears the bit: a version is added under the page's exclusive latch, whose release
-//! writes a word without the bit, so a bit that was set meanwhile is gone as well, and the writer ends later. A reader
-//! took the word before it copied from the page, and validates the page's version last: either no latch was taken
-//! between, and all that it copied is the work of those who had ended by the horizon, which it sees; or it begins again.
-//! What a purge has dropped, no snapshot in use would have used; what is rolled back is off the page before its writer
-//! counts as ended. A leaf that gets versions in a split or a merge loses the bit until its next reader.
+//! The first such reader of a page whose bit is clear goes through its writers. If it sees them all, it moves the
+//! horizon up to the last of their commits, and then sets the bit: who sees the bit sees a horizon that holds for it.
+//! (A horizon that moves on makes readers ask tables that they need not ask, never the other way round.) It does so
+//! under the shard's lock, and who adds a writer clears the bit: a version is added under the page's exclusive latch,
+//! whose release writes a word without the bit, so a bit that was set meanwhile is gone as well, and the writer ends
+//! later. A reader took the word before it copied from the page, and validates the page's version last: either no latch
+//! was taken between, and all that it copied is the work of those who had ended by the horizon, which it sees; or it
+//! begins again. What a purge has dropped, no snapshot in use would have used; what is rolled back is off the page
+//! before its writer counts as ended. A leaf that gets versions in a split or a merge loses the bit until its next
+//! reader.
 //!
 //! Where the bit does not help (somebody has not ended, or the reader's snapshot is older than the horizon), a reader
 //! asks the table, and the table knows of its first writers when the last of them committed.
@@ -65,8 +66,9 @@
 //!
 //! **Limits.** All tables together may take [`VersionStore::budget_bytes`] of memory. Beyond, tables that nobody has
 //! used lately are spilled to a file ([`spiller`]), which has a limit of its own; a reader or writer that needs one
-//! reads it back. A change that finds both used up, even after a purge, fails with [`StorageError::VersionStoreFull`](crate::StorageError::VersionStoreFull).
-//! What is left in memory of a spilled table is about 250 bytes.
+//! reads it back. A change that finds both used up, even after a purge, fails with
+//! [`StorageError::VersionStoreFull`](crate::StorageError::VersionStoreFull). What is left in memory of a spilled table
+//! is about 250 bytes.
 //!
 //! Locks: one per shard of the map, and the spiller's hand before them. A shard is locked after page latches, and only
 //! the space of the spill file after it.
@@ -209,8 +211,8 @@ impl VersionStore {
         Lsn(self.settled_horizon.load(Ordering::Acquire))
     }
 
-    /// Whether the snapshot sees all of what anybody wrote who has left versions of the page. If so, the horizon is moved
-    /// there, and `mark` called to set the page's bit while nobody adds a version.
+    /// Whether the snapshot sees all of what anybody wrote who has left versions of the page. If so, the horizon is
+    /// moved there, and `mark` called to set the page's bit while nobody adds a version.
     #[cold]
     pub(crate) fn settle(&self, page: PageId, snapshot: Lsn, mark: impl FnOnce()) -> bool {
         let shard = self.shard(page);
@@ -232,8 +234,8 @@ impl VersionStore {
         }
     }
 
-    /// What `read` finds in the page's table; none if the leaf has no past. What was spilled is in the table that `read`
-    /// gets if a transaction that `matters` picks has perhaps written there (under `key`, if there is one).
+    /// What `read` finds in the page's table; none if the leaf has no past. What was spilled is in the table that
+    /// `read` gets if a transaction that `matters` picks has perhaps written there (under `key`, if there is one).
     ///
     /// # Errors
     /// What was spilled could not be read.
@@ -331,8 +333,8 @@ impl VersionStore {
         }
     }
 
-    /// Whether the view shows what the newest change made of an entry; false also where only what was spilled would tell.
-    /// Reads nothing from disk.
+    /// Whether the view shows what the newest change made of an entry; false also where only what was spilled would
+    /// tell. Reads nothing from disk.
     pub(crate) fn shows_newest(&self, page: PageId, key: &[u8], view: &ReadView) -> bool {
         let shard = self.shard(page).read();
         let Some(leaf) = shard.leaves.get(&page) else {
@@ -399,8 +401,8 @@ impl VersionStore {
         self.change_known_leaf(page, |leaf| leaf.note_ghost(key));
     }
 
-    /// The leaf of `key` has to stay apart from this one, its neighbour, and is to be visited when some of this one's past has
-    /// gone.
+    /// The leaf of `key` has to stay apart from this one, its neighbour, and is to be visited when some of this one's
+    /// past has gone.
     pub(crate) fn note_unmerged(&self, page: PageId, key: &[u8]) {
         self.change_known_leaf(page, |leaf| leaf.note_unmerged(key));
     }

@@ -3,8 +3,8 @@
 //! What a version holds was current from the commit of the next older version's writer until the commit of its own
 //! writer; when no snapshot lies in between, it goes.
 //!
-//! **Keys that came and went.** Somebody holds a snapshot, and another inserts an entry that a third one deletes, as the
-//! entries of an index on a column that is updated:
+//! **Keys that came and went.** Somebody holds a snapshot, and another inserts an entry that a third one deletes, as
+//! the entries of an index on a column that is updated:
 //!
 //! ```text
 //!   log    --S-----------T1-----------T2-----        page:  nothing under k
@@ -250,7 +250,8 @@ mod tests {
         }
     }
 
-    /// The one deletes what it has inserted; that is spilled; it takes the deletion back, and changes the entry instead.
+    /// The one deletes what it has inserted; that is spilled; it takes the deletion back, and changes the entry
+    /// instead.
     #[test]
     fn a_deletion_that_was_spilled_may_be_taken_back() {
         let (registry, old) = held_snapshot();

@@ -19,8 +19,8 @@
 //! a table is being spilled, and when the write fails, nothing has happened.
 //!
 //! A leaf that is spilled again and again has its newest spilled tables joined with the next one, as far as they fit in
-//! one piece together, and what nobody needs any more is left out. So each version is written again a few times at most,
-//! and a leaf's tables are few and small, or large. A table that is larger than a piece is spilled in several.
+//! one piece together, and what nobody needs any more is left out. So each version is written again a few times at
+//! most, and a leaf's tables are few and small, or large. A table that is larger than a piece is spilled in several.
 
 use std::borrow::Cow;
 use std::ops::Bound;

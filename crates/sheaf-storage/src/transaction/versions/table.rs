@@ -442,8 +442,8 @@ impl VersionTable {
         upper
     }
 
-    /// The table in tables that take at most `bytes` when they are encoded. They are in the order of the keys, and where the
-    /// versions of one key are divided, the newer ones come first.
+    /// The table in tables that take at most `bytes` when they are encoded. They are in the order of the keys, and
+    /// where the versions of one key are divided, the newer ones come first.
     pub(super) fn divided(&self, bytes: usize) -> Vec<VersionTable> {
         let mut tables: Vec<VersionTable> = Vec::new();
         for (at, version) in self.versions.iter().enumerate() {
