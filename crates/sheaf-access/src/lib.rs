@@ -5,8 +5,8 @@
 //! | clustered scan | `method/clustered_scan.rs` | much of the table is read, or the primary key bounds it |
 //! | index range scan | `method/index_range_scan.rs` | few entries match, or the index holds all columns |
 //! | index condition | `batch/index_condition.rs` | a condition on the entry saves row lookups |
-//! | jumps | `walk/jump_walk.rs`, `walk/key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
-//! | loose index scan | `walk/jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
+//! | jumps | `method/jump_walk.rs`, `keys/key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
+//! | loose index scan | `method/jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
 //! | multi-range read | `method/multi_range_read.rs` | looked-up rows are not in memory |
 //! | index merge | `method/index_merge.rs` | conditions on several indexes together leave few rows |
 //! | keyed join | `method/keyed_join.rs` | few outer rows meet a large inner table |
@@ -23,9 +23,10 @@ pub mod cancel;
 mod condition;
 mod counters;
 mod error;
+mod keys;
 mod method;
+mod spec;
 mod tally;
-mod walk;
 
 pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
@@ -36,11 +37,11 @@ pub use cancel::CancelFlag;
 pub use condition::{BatchCondition, ColumnsCondition, CompareOp, Condition, EncodedCondition};
 pub use counters::{Counter, ScanMetrics, SessionCounters};
 pub use error::{AccessError, Result};
+pub use keys::key_filter::{KeyFilter, PartInterval};
 pub use method::keyed_join::KeyedLookup;
 pub use method::scan::Scan;
-pub use method::spec::{
+pub use method::split::split_ranges;
+pub use spec::{
     DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, FirstOf, IndexRef, KeyedLookupSpec,
     MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys,
 };
-pub use method::split::split_ranges;
-pub use walk::key_filter::{KeyFilter, PartInterval};

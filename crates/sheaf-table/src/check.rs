@@ -21,10 +21,10 @@ use sheaf_storage::{Direction, KeyRange, LeafCursor, ReadAhead, TreeId};
 use crate::build::external_sort::SortedEntries;
 use crate::build::index_build::{IndexSorts, LongValue};
 use crate::catalog::Catalog;
-use crate::change::table::Table;
 use crate::codec::row_codec::ValueRef;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
+use crate::table::Table;
 use crate::values::value::Value;
 
 /// Findings that are kept, at most; more are only counted.

@@ -14,10 +14,12 @@ pub mod fuzzing;
 mod lock;
 pub mod progress;
 pub mod statistics;
+pub mod table;
 mod values;
 
 pub use build::alter_table;
 pub use build::alter_table::{AlterOptions, Alteration, Altered};
+pub use build::altered_definition::{AlterWork, ColumnPlace};
 pub use build::bulk_load;
 pub use build::bulk_load::{BulkLoad, BulkLoadOptions};
 pub use catalog::account;
@@ -32,21 +34,18 @@ pub use catalog::statistics::AutoAnalyze;
 pub use catalog::{
     BorrowedReadGuard, Catalog, QualifiedName, ReadGuard, RowWriteGuard, WriteGuard,
 };
-pub use change::auto_increment::AutoIncrementSeries;
 pub use change::change_set;
 pub use change::change_set::{ChangeGuard, ChangeSet};
 pub use change::search_lock;
 pub use change::search_lock::Search;
-pub use change::table;
-pub use change::table::{InsertOutcome, RowToChange, Table};
 pub use codec::key_codec;
 pub use codec::key_codec::{KeyLayout, KeyPart, PartKind};
 pub use codec::key_range;
 pub use codec::key_range::{EncodedRange, PartBounds};
 pub use codec::row_codec;
 pub use codec::row_codec::{RowLayout, RowView, ValueRef};
-pub use definition::altered::{AlterWork, ColumnPlace};
 pub use definition::check_constraint::{CheckConstraint, CheckSpec, RowTest};
+pub use definition::convert;
 pub use definition::foreign_key;
 pub use definition::foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use definition::schema;
@@ -63,9 +62,10 @@ pub use lock::table_lock::{
 };
 pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
+pub use table::auto_increment::AutoIncrementSeries;
+pub use table::{InsertOutcome, RowToChange, Table};
 pub use values::collation;
 pub use values::collation::Collation;
-pub use values::convert;
 pub use values::float_text;
 pub use values::number_text;
 pub use values::temporal;

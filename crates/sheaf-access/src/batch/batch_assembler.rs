@@ -16,14 +16,14 @@ use crate::arrow_types::projected_schema;
 use crate::batch::materialize::{ColumnBuilder, MAX_BATCH_STRING_BYTES};
 use crate::batch::row_block::RowBlock;
 use crate::condition::columns::{ColumnSource, Source};
+use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::condition::key_condition::KeyCondition;
 use crate::condition::row_condition::RowCondition;
 use crate::condition::{ColumnsCondition, Condition};
 use crate::error::Result;
+use crate::keys::byte_strings::ByteStrings;
+use crate::keys::seen_table::SeenTable;
 use crate::tally::Tally;
-use crate::walk::byte_strings::ByteStrings;
-use crate::walk::index_entries::{EntryBlock, PrimaryKeySource};
-use crate::walk::seen_table::SeenTable;
 
 /// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early
 /// should not have read a whole batch.

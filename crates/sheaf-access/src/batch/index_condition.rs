@@ -14,10 +14,10 @@ use crate::batch::batch_assembler::Rest;
 use crate::batch::materialize::ColumnBuilder;
 use crate::condition::Condition;
 use crate::condition::columns::{ColumnSource, Source};
+use crate::condition::index_entries::EntryBlock;
 use crate::condition::key_condition::KeyCondition;
 use crate::counters::ScanMetrics;
 use crate::error::Result;
-use crate::walk::index_entries::EntryBlock;
 
 /// Entries that are collected before the part of the condition that works on batches is evaluated.
 const BATCH_ENTRIES: usize = 4096;

@@ -18,12 +18,12 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use sheaf_table::{ColumnType, KeyLayout, RowView, TableError};
 
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
+use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::condition::words::{
     load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide,
 };
 use crate::error::{AccessError, Result};
-use crate::walk::index_entries::{EntryBlock, PrimaryKeySource};
-use crate::walk::seen_table::SeenTable;
+use crate::keys::seen_table::SeenTable;
 
 /// Bytes of strings after which a batch is delivered although more rows would fit: bounds the memory of a batch of
 /// long values to this and one run of rows.

@@ -2,7 +2,7 @@
 
 use sheaf_storage::LeafEntries;
 
-use crate::walk::byte_strings::ByteStrings;
+use crate::keys::byte_strings::ByteStrings;
 
 /// Rows as bytes, each with the tag of the key that asked for it: the outer row of a join, 0 in a scan.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use sheaf_table::{ColumnType, KeyLayout, PartKind, Table};
 
 use crate::arrow_types::CLUSTERED_KEY_TYPE;
+use crate::condition::index_entries::value_width;
 use crate::error::{AccessError, Result};
-use crate::walk::index_entries::value_width;
 
 /// What bytes an access method reads its columns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

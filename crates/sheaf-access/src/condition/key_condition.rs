@@ -9,11 +9,11 @@ use crate::condition::columns::{ColumnSource, NumberKind, Place, Source};
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
+use crate::condition::index_entries::EntryBlock;
 use crate::condition::row_condition::{mismatch, non_null, number};
 use crate::condition::words::load_big;
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::error::{AccessError, Result};
-use crate::walk::index_entries::EntryBlock;
 
 /// A condition on the entries of one secondary index.
 pub(crate) struct KeyCondition {

@@ -17,9 +17,11 @@
 //! | [`row_condition`] | tests on the bytes of rows |
 //! | [`verdict_memo`] | how a string condition judged the last few strings |
 //! | [`words`] | fixed-width fields as words |
+//! | [`index_entries`] | entries laid out for work column by column |
 
 pub(crate) mod columns;
 pub(crate) mod encoded;
+pub(crate) mod index_entries;
 pub(crate) mod key_condition;
 pub(crate) mod row_condition;
 pub(crate) mod verdict_memo;

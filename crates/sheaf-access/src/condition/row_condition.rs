@@ -10,7 +10,7 @@ use crate::condition::verdict_memo::VerdictMemo;
 use crate::condition::words::{load_little, load_little_wide, ordered_float};
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::error::{AccessError, Result};
-use crate::walk::seen_table::SeenTable;
+use crate::keys::seen_table::SeenTable;
 
 /// A condition on rows.
 pub(crate) struct RowCondition {

@@ -17,12 +17,12 @@ use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
 use crate::condition::columns::Source;
 use crate::error::Result;
-use crate::method::spec::ScanSpec;
+use crate::keys::byte_strings::ByteStrings;
+use crate::keys::seen_table::SeenTable;
+use crate::method::jump_walk::JumpWalk;
+use crate::method::range_cursor::{RangeCursor, is_point};
+use crate::spec::ScanSpec;
 use crate::tally::Tally;
-use crate::walk::byte_strings::ByteStrings;
-use crate::walk::jump_walk::JumpWalk;
-use crate::walk::range_cursor::{RangeCursor, is_point};
-use crate::walk::seen_table::SeenTable;
 
 /// A running clustered scan.
 pub(crate) struct ClusteredScan {

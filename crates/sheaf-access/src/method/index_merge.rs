@@ -27,21 +27,21 @@ use sheaf_storage::{Direction, Tree};
 use sheaf_table::Table;
 
 use crate::batch::batch_assembler::{BatchAssembler, TaggedBatch, select_all};
-use crate::batch::entry_rows::EntrySource;
 use crate::batch::index_condition::IndexCondition;
 use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
 use crate::condition::columns::Source;
+use crate::condition::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
 use crate::error::Result;
+use crate::keys::byte_strings::ByteStrings;
+use crate::keys::key_buffer::KeyBuffer;
+use crate::keys::seen_table::SeenTable;
+use crate::method::entry_rows::EntrySource;
+use crate::method::jump_walk::JumpWalk;
 use crate::method::multi_range_read::MultiRangeRead;
-use crate::method::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
+use crate::method::range_cursor::RangeCursor;
+use crate::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
 use crate::tally::Tally;
-use crate::walk::byte_strings::ByteStrings;
-use crate::walk::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
-use crate::walk::jump_walk::JumpWalk;
-use crate::walk::key_buffer::KeyBuffer;
-use crate::walk::range_cursor::RangeCursor;
-use crate::walk::seen_table::SeenTable;
 
 /// The buffer of a merge holds at least so many bytes of keys, whatever is asked for: each pass then gets on.
 const MIN_BUFFER_BYTES: usize = 64 << 10;

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use sheaf_storage::KeyRange;
 
 use crate::batch::batch_assembler::TaggedBatch;
-use crate::batch::entry_rows::{EntryRows, EntrySource};
 use crate::cancel::CancelFlag;
+use crate::condition::index_entries::EntryBlock;
 use crate::error::Result;
-use crate::method::spec::ScanSpec;
+use crate::method::entry_rows::{EntryRows, EntrySource};
+use crate::method::jump_walk::JumpWalk;
+use crate::method::range_cursor::RangeCursor;
+use crate::spec::ScanSpec;
 use crate::tally::Tally;
-use crate::walk::index_entries::EntryBlock;
-use crate::walk::jump_walk::JumpWalk;
-use crate::walk::range_cursor::RangeCursor;
 
 /// A running scan of a secondary index.
 pub(crate) struct IndexRangeScan {

@@ -26,19 +26,19 @@ use arrow::datatypes::SchemaRef;
 use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, PointReader, ReadAhead, Tree};
 
 use crate::batch::batch_assembler::{BatchAssembler, TaggedBatch};
-use crate::batch::entry_rows::{EntryRows, EntrySource};
 use crate::batch::row_block::RowBlock;
 use crate::budget::{Budget, Meter, Prices};
 use crate::cancel::CancelFlag;
 use crate::condition::columns::Source;
+use crate::condition::index_entries::{EntryBlock, fixed_key_bytes};
 use crate::counters::{ScanMetrics, SessionCounters};
 use crate::error::Result;
-use crate::method::spec::{IndexRef, KeyedLookupSpec};
+use crate::keys::key_buffer::KeyBuffer;
+use crate::keys::key_windows::{KeyWindows, sample_is_resident};
+use crate::keys::seen_table::SeenTable;
+use crate::method::entry_rows::{EntryRows, EntrySource};
+use crate::spec::{IndexRef, KeyedLookupSpec};
 use crate::tally::Tally;
-use crate::walk::index_entries::{EntryBlock, fixed_key_bytes};
-use crate::walk::key_buffer::KeyBuffer;
-use crate::walk::key_windows::{KeyWindows, sample_is_resident};
-use crate::walk::seen_table::SeenTable;
 
 /// Entries after which a block of them is worked off.
 const BLOCK_ENTRIES: usize = 1024;

@@ -23,10 +23,10 @@ use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
 use crate::counters::ScanMetrics;
 use crate::error::Result;
-use crate::method::spec::SortKeys;
-use crate::walk::key_buffer::KeyBuffer;
-use crate::walk::key_windows::{KeyWindows, sample_is_resident};
-use crate::walk::seen_table::SeenTable;
+use crate::keys::key_buffer::KeyBuffer;
+use crate::keys::key_windows::{KeyWindows, sample_is_resident};
+use crate::keys::seen_table::SeenTable;
+use crate::spec::SortKeys;
 
 /// Leaves of the tree per key of the buffer up to which sorting pays for keys whose rows are in memory.
 const DENSE_LEAVES_PER_KEY: u64 = 4;

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::method::clustered_scan::ClusteredScan;
 use crate::method::index_merge::IndexMerge;
 use crate::method::index_range_scan::IndexRangeScan;
-use crate::method::spec::{IndexRef, ScanSpec};
+use crate::spec::{IndexRef, ScanSpec};
 use crate::tally::Tally;
 
 /// A running scan. Holds no latch between calls, so it may be dropped or left waiting at any time.

@@ -10,7 +10,7 @@ use sheaf_storage::{KeyRange, Tree};
 use sheaf_table::Table;
 
 use crate::error::Result;
-use crate::method::spec::IndexRef;
+use crate::spec::IndexRef;
 
 /// With more ranges than this the dives cost more than an even share is worth: ranges then weigh the same.
 const MAX_DIVES: usize = 1024;

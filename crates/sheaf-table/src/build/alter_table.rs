@@ -14,7 +14,7 @@
 //!
 //! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in
 //! whatever order the statement has them: so an index may be replaced by another one of its name, and a foreign key may
-//! use an index that comes with it. `definition/altered.rs` works that out; `build/table_copy.rs` copies rows.
+//! use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies rows.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
@@ -24,16 +24,15 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 
-use crate::build::index_build::build_indexes;
-use crate::catalog::foreign_keys::{check_rows, parents_of};
-use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
-use crate::change::auto_increment::AutoIncrementSeries;
-use crate::change::table::{Table, TableState};
-use crate::definition::altered::{
+use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
 };
-use crate::definition::check::NO_TREE;
+use crate::build::index_build::build_indexes;
+use crate::catalog::definition_check::NO_TREE;
+use crate::catalog::foreign_keys::{check_rows, parents_of};
+use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::definition::check_constraint::{CheckSpec, RowTest, rename_checks_with_table};
+use crate::definition::convert::Mode;
 use crate::definition::foreign_key::{
     ForeignKey, ForeignKeySpec, leading_index, referenced_positions, rename_with_table,
 };
@@ -43,8 +42,9 @@ use crate::definition::schema::{
 use crate::error::{ColumnIssue, Result, TableError};
 use crate::lock::table_lock::{LockRequest, WriterLock};
 use crate::progress::Progress;
+use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::{Table, TableState};
 use crate::values::collation::Collation;
-use crate::values::convert::Mode;
 
 /// Leaves that the test of all rows reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;

@@ -12,11 +12,11 @@ use std::time::Duration;
 use crate::build::tree_load::TreeLoad;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
-use crate::change::auto_increment::AutoIncrementSeries;
-use crate::change::table::{InsertOutcome, Table};
 use crate::definition::schema::{CreateTable, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
+use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::{InsertOutcome, Table};
 use crate::values::value::Value;
 
 /// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents:

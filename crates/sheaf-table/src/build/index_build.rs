@@ -9,12 +9,12 @@ use std::sync::Arc;
 use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TempSpace, TreeId};
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
-use crate::change::table::Table;
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{RowView, ValueRef};
 use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
+use crate::table::Table;
 use crate::values::value::column_text;
 
 /// Leaves that the scan of the rows reads ahead.

@@ -8,8 +8,10 @@
 //! | [`index_build`] | builds secondary indexes from rows |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
+//! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
 
 pub mod alter_table;
+pub(crate) mod altered_definition;
 pub mod bulk_load;
 pub(crate) mod external_sort;
 pub(crate) mod index_build;

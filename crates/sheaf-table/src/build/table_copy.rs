@@ -16,15 +16,15 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 
 use crate::build::alter_table::{AlterOptions, Altered};
+use crate::build::altered_definition::AlteredDefinition;
 use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::tree_load::TreeLoad;
 use crate::catalog::Catalog;
-use crate::change::table::{Table, TableState};
-use crate::definition::altered::AlteredDefinition;
+use crate::definition::convert::{Mode, default_of, to_column, zero_value};
 use crate::definition::schema::Column;
 use crate::error::{ColumnIssue, ColumnProblem, Result, TableError};
 use crate::progress::Progress;
-use crate::values::convert::{Mode, default_of, to_column, zero_value};
+use crate::table::{Table, TableState};
 use crate::values::types::ColumnType;
 use crate::values::value::{Value, column_text};
 

@@ -30,14 +30,14 @@ use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::external_sort::{ExternalSort, SortedEntries};
 use crate::build::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
 use crate::catalog::free_trees;
-use crate::change::auto_increment::AutoIncrementSeries;
-use crate::change::table::{InsertOutcome, Table};
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::overflow::{OverflowReference, chunks};
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, ValueRef};
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
+use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::{InsertOutcome, Table};
 use crate::values::value::Value;
 
 /// Batches that are full and not yet taken by the second thread.

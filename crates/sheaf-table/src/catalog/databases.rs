@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::catalog::definition_check::check_name;
 use crate::catalog::records::{database_key, header, kind, put};
 use crate::catalog::{Catalog, Definitions};
-use crate::change::table::Table;
-use crate::definition::check::check_name;
 use crate::definition::codec::{Reader, Writer};
 use crate::error::{Result, TableError};
+use crate::table::Table;
 use crate::values::collation::Collation;
 
 /// The newest format of a database's entry that this program writes and reads.

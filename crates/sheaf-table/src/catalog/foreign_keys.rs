@@ -9,14 +9,14 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead};
 
 use crate::catalog::{Catalog, QualifiedName};
-use crate::change::change_set::Lookup;
-use crate::change::table::Table;
 use crate::definition::check_constraint::CheckConstraint;
 use crate::definition::foreign_key::{ForeignKey, check_parent, referenced_positions};
 use crate::definition::schema::{TableDefinition, same_name};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::WriterLock;
 use crate::progress::Progress;
+use crate::table::Table;
+use crate::table::reference_lookup::Lookup;
 use crate::values::value::Value;
 
 /// Pages that the check of a new foreign key reads ahead.

@@ -27,11 +27,15 @@
 //! | [`resource_groups`] | resource groups in the catalog |
 //! | [`resource_group`] | the CPUs and the priority of a session's threads |
 //! | [`cpu_set`] | sets of CPUs, as Linux numbers them |
+//! | [`definition_check`] | names, types, defaults and keys of a definition, checked and resolved |
+//! | [`analyze`] | the analysis |
 
 pub mod account;
 pub(crate) mod accounts;
+pub(crate) mod analyze;
 pub mod cpu_set;
 pub(crate) mod databases;
+pub(crate) mod definition_check;
 pub(crate) mod foreign_keys;
 pub mod privilege;
 pub(crate) mod records;
@@ -49,6 +53,7 @@ use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, Storage, Transaction, T
 
 use crate::catalog::accounts::{AccountReader, AccountState};
 use crate::catalog::databases::{Database, decode_database};
+use crate::catalog::definition_check::{check_name, needs_overflow, resolve_table};
 use crate::catalog::foreign_keys::check_own_names;
 use crate::catalog::records::{
     database_key, delete_definition, delete_statistics, header, key_of_table, kind, put,
@@ -56,8 +61,6 @@ use crate::catalog::records::{
 };
 use crate::catalog::resource_group::ResourceGroups;
 use crate::catalog::resource_groups::{ResourceGroupState, read_resource_group};
-use crate::change::table::{Table, TableState};
-use crate::definition::check::{check_name, needs_overflow, resolve_table};
 use crate::definition::check_constraint::rename_checks_with_table;
 use crate::definition::codec::decode_definition;
 use crate::definition::foreign_key::rename_with_table;
@@ -70,6 +73,7 @@ use crate::lock::table_lock::{
 };
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
+use crate::table::{Table, TableState};
 
 /// Database and table.
 pub type QualifiedName = (String, String);

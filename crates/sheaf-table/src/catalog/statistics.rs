@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalog::Catalog;
-use crate::change::table::Table;
+use crate::catalog::analyze::{analyze, analyze_columns};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::LockRequest;
-use crate::statistics::{
-    AnalyzeOptions, ColumnStatistics, MAX_BUCKETS, TableStatistics, analyze, analyze_columns,
-};
+use crate::statistics::{AnalyzeOptions, ColumnStatistics, MAX_BUCKETS, TableStatistics};
+use crate::table::Table;
 
 /// When [`Catalog::analyze_step`] analyzes a table.
 #[derive(Debug, Clone, Copy, PartialEq)]

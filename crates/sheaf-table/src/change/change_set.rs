@@ -33,31 +33,25 @@
 //! acts as RESTRICT, and cascades end after [`MAX_CASCADE_DEPTH`] tables, both as in InnoDB.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use sheaf_storage::{
-    Direction, KeyRange, LockMode, ReadAhead, ReadView, Settled, Transaction, Tree,
-};
+use sheaf_storage::{LockMode, ReadView, Transaction};
 
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
-use crate::change::auto_increment::AutoIncrementSeries;
-use crate::change::table::{InsertOutcome, Table};
-use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::RowView;
+use crate::definition::convert::{Mode, to_column};
 use crate::definition::foreign_key::{
     ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
 };
 use crate::error::{ColumnIssue, Result, TableError};
 use crate::lock::table_lock::SessionLockMode;
-use crate::values::convert::{Mode, to_column};
+use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::reference_lookup::{Children, Lookup};
+use crate::table::{InsertOutcome, Table};
 use crate::values::value::Value;
 
 /// The most tables that one change goes through.
 pub const MAX_CASCADE_DEPTH: usize = 15;
-
-/// Children that are collected before the first of them is changed.
-const CHILDREN_AT_ONCE: usize = 1000;
 
 /// How often the children of a row are gone through, because others were changing some of them.
 const MAX_CASCADE_PASSES: usize = 1000;
@@ -580,11 +574,7 @@ impl ChangeSet {
                     false => break,
                 }
             }
-            let mut children = Children {
-                lookup: &lookup,
-                after: None,
-                ended: false,
-            };
+            let mut children = Children::new(&lookup);
             while let Some(keys) = children.next()? {
                 for key in keys {
                     let is_new = child.lock_to_change(transaction, &key)?;
@@ -673,88 +663,6 @@ fn find_parent(tables: &[ChangeGuard], child: usize, foreign_key: usize) -> Opti
     (comparable && leading_index(parent, &columns).is_some()).then_some(Parent { table, columns })
 }
 
-/// Rows of a table with given values in the first columns of an index.
-pub(crate) struct Lookup<'a> {
-    tree: &'a Arc<Tree>,
-    layout: &'a KeyLayout,
-    /// The index is not the clustered one.
-    is_secondary: bool,
-    prefix: Vec<u8>,
-}
-
-impl<'a> Lookup<'a> {
-    /// `None` if no index begins with these columns.
-    pub(crate) fn new<'v>(
-        table: &'a Table,
-        columns: &[usize],
-        values: impl Iterator<Item = &'v Value>,
-    ) -> Option<Lookup<'a>> {
-        let index = leading_index(&table.definition, columns)?;
-        let (tree, layout) = match index {
-            None => (&table.clustered, &table.clustered_layout),
-            Some(position) => (
-                &table.secondary[position],
-                &table.secondary_layouts[position],
-            ),
-        };
-        let mut prefix = Vec::new();
-        for (part, value) in values.enumerate() {
-            layout.encode_part(part, value.into(), &mut prefix);
-        }
-        Some(Lookup {
-            tree,
-            layout,
-            is_secondary: index.is_some(),
-            prefix,
-        })
-    }
-
-    pub(crate) fn finds_any(&self) -> Result<bool> {
-        Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
-    }
-
-    /// A key of a row that is there whatever becomes of those who are changing some.
-    fn settled(&self, transaction: &mut Transaction) -> Result<Option<Vec<u8>>> {
-        loop {
-            match self.tree.settled_prefix(transaction, &self.prefix)? {
-                Settled::Found(key) => return Ok(Some(key)),
-                Settled::Absent => return Ok(None),
-                Settled::Unknown(unsettled) => transaction.wait_until_settled(&unsettled)?,
-            }
-        }
-    }
-
-    /// [`Transaction::keep_absent`], for a child whose lock of the reference goes while it waits.
-    fn keep_absent(&self, transaction: &mut Transaction) -> Result<bool> {
-        transaction.unlock_reference(self.tree, &self.prefix);
-        let is_kept = transaction.keep_absent(self.tree, &self.prefix)?;
-        transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
-        Ok(is_kept)
-    }
-
-    /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
-    /// want it next.
-    fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
-        loop {
-            match self.tree.settled_prefix(transaction, &self.prefix)? {
-                Settled::Found(_) => return Ok(true),
-                Settled::Absent => return Ok(false),
-                Settled::Unknown(unsettled) => {
-                    transaction.unlock_reference(self.tree, &self.prefix);
-                    transaction.wait_until_settled(&unsettled)?;
-                    transaction.lock_reference(self.tree, &self.prefix, LockMode::Shared)?;
-                }
-            }
-        }
-    }
-
-    /// Whether the row has the values that are looked up in these columns.
-    fn is_of(&self, table: &Table, columns: &[usize], row: &[Value]) -> bool {
-        let values = columns.iter().map(|column| &row[*column]);
-        Lookup::new(table, columns, values).is_some_and(|lookup| lookup.prefix == self.prefix)
-    }
-}
-
 /// A parent that a row must have; without a lookup it cannot be there.
 struct Needed<'a> {
     link: &'a Link,
@@ -788,52 +696,5 @@ fn lock_references<'l, 'a: 'l>(
 fn unlock_references(transaction: &mut Transaction, locked: Vec<&Lookup<'_>>) {
     for lookup in locked {
         transaction.unlock_reference(lookup.tree, &lookup.prefix);
-    }
-}
-
-/// Primary keys of the rows that a lookup finds, some at a time: they may be changed before the next are asked for.
-struct Children<'l, 'a> {
-    lookup: &'l Lookup<'a>,
-    /// The last entry that was given.
-    after: Option<Vec<u8>>,
-    ended: bool,
-}
-
-impl Children<'_, '_> {
-    fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
-        if self.ended {
-            return Ok(None);
-        }
-        let Lookup {
-            tree,
-            layout,
-            is_secondary,
-            prefix,
-        } = self.lookup;
-        let mut range = KeyRange::prefix(prefix);
-        if let Some(after) = self.after.take() {
-            range.lower = Bound::Excluded(after);
-        }
-        let mut cursor = tree.scan(range, Direction::Forward, ReadAhead::Off);
-        let mut keys = Vec::new();
-        let mut entry = Vec::new();
-        self.ended = true;
-        'leaves: while let Some(leaf) = cursor.next_leaf()? {
-            for at in 0..leaf.len() {
-                if keys.len() == CHILDREN_AT_ONCE {
-                    self.ended = false;
-                    break 'leaves;
-                }
-                leaf.key_into(at, &mut entry);
-                let mut key = Vec::new();
-                match is_secondary {
-                    true => layout.primary_key_into(&entry, &mut key)?,
-                    false => key.extend_from_slice(&entry),
-                }
-                keys.push(key);
-            }
-        }
-        self.after = Some(entry);
-        Ok((!keys.is_empty()).then_some(keys))
     }
 }

@@ -28,8 +28,8 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, RangeLock, ReadAhead, ReadView, Transaction, Tree,
 };
 
-use crate::change::table::Table;
 use crate::error::Result;
+use crate::table::Table;
 
 /// Most ranges that are locked for the keys of a join: half of what a transaction may lock of a tree before it locks
 /// all of it.

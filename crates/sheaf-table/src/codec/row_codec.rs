@@ -596,7 +596,7 @@ impl<'a> RowView<'a> {
             .unwrap_or(&[])
     }
 
-    /// True if the row holds a reference that [`Table::read_overflow`](crate::change::table::Table::read_overflow)
+    /// True if the row holds a reference that [`Table::read_overflow`](crate::table::Table::read_overflow)
     /// resolves.
     #[inline]
     pub fn is_overflow(&self, column: usize) -> bool {

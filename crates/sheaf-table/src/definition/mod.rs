@@ -5,15 +5,13 @@
 //! | [`schema`] | columns, indexes, and the trees that hold them |
 //! | [`check_constraint`] | CHECK constraints |
 //! | [`foreign_key`] | foreign keys |
-//! | [`check`] | names, types, defaults and keys of a definition, checked and resolved |
-//! | [`altered`] | what a definition becomes by the changes of an ALTER TABLE |
 //! | [`codec`] | definitions as bytes, as docs/catalog-format.md specifies them |
 //! | [`show_create`] | SHOW CREATE TABLE |
+//! | [`convert`] | assignment: a value on its way into a column |
 
-pub(crate) mod altered;
-pub(crate) mod check;
 pub(crate) mod check_constraint;
 pub(crate) mod codec;
+pub mod convert;
 pub mod foreign_key;
 pub mod schema;
 pub mod show_create;

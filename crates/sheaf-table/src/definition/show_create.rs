@@ -155,7 +155,7 @@ pub fn text_literal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::check::resolve_table;
+    use crate::catalog::definition_check::resolve_table;
     use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
 
     #[test]

@@ -300,7 +300,7 @@ mod tests {
     fn damaged_statistics_are_refused_or_can_be_worked_with() {
         let column = Column::new("c", ColumnType::parse("int").unwrap(), true);
         let request = CreateTable::new("d", "t", vec![column]);
-        let definition = crate::definition::check::resolve_table(1, request).unwrap();
+        let definition = crate::catalog::definition_check::resolve_table(1, request).unwrap();
         let key = ColumnKey::new(&definition, 0);
         let bytes = encode_statistics(&statistics());
         let mut refused = 0;

@@ -330,7 +330,7 @@ mod tests {
         let column = Column::new("c", ColumnType::parse(ty).unwrap(), true);
         let request = CreateTable::new("d", "t", vec![column]);
         ColumnKey::new(
-            &crate::definition::check::resolve_table(1, request).unwrap(),
+            &crate::catalog::definition_check::resolve_table(1, request).unwrap(),
             0,
         )
     }

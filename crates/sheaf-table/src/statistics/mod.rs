@@ -8,7 +8,6 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`collect`] | the analysis |
 //! | [`distinct`], [`hyper_log_log`] | the number of distinct values of a column, from a sample or of all rows |
 //! | [`index_prefixes`] | that of the prefixes of an index, from the order of its entries |
 //! | [`histogram`], [`column_key`] | the distribution of a column's values, by their index keys |
@@ -18,22 +17,21 @@
 //!
 //! Statistics do not change by themselves: they are what the last analysis found, also after a restart, so plans change
 //! when somebody asked for it. An analysis reads a bounded number of leaves, the same ones for the same seed, so it
-//! takes seconds for a table of any size; a table of at most that many leaves is read as a whole, and what is found is
-//! exact. [`Table::changed_rows`](crate::change::table::Table::changed_rows) tells how far the data has moved on since.
+//! takes seconds for a table of any size (`catalog/analyze.rs`); a table of at most that many leaves is read as a
+//! whole, and what is found is exact. [`Table::changed_rows`](crate::table::Table::changed_rows) tells how far the data
+//! has moved on since.
 
 pub(crate) mod codec;
-mod collect;
 pub mod column_key;
-mod correlation;
+pub(crate) mod correlation;
 pub mod distinct;
 pub mod histogram;
 pub mod hyper_log_log;
-mod index_prefixes;
+pub(crate) mod index_prefixes;
 mod selectivity;
 
 use std::collections::BTreeMap;
 
-pub(crate) use collect::{analyze, analyze_columns};
 pub use column_key::ColumnKey;
 pub use distinct::DistinctEstimate;
 pub use histogram::{DEFAULT_BUCKETS, Histogram, MAX_BUCKETS};

@@ -15,7 +15,7 @@ use crate::statistics::histogram::SampledValue;
 use crate::statistics::{ColumnStatistics, TableStatistics};
 use crate::values::value::Value;
 
-/// Estimates conditions on one column. Values are of the column's type (see [`crate::values::convert`]).
+/// Estimates conditions on one column. Values are of the column's type (see [`crate::definition::convert`]).
 pub struct ColumnEstimator {
     statistics: Arc<TableStatistics>,
     column: usize,

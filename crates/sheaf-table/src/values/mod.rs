@@ -4,7 +4,6 @@
 //! |---|---|
 //! | [`value`] | one value of a column, or a literal on its way to one |
 //! | [`types`] | column types: what a column may hold, and how MySQL spells it |
-//! | [`convert`] | assignment: a value on its way into a column |
 //! | [`collation`] | which strings are equal, and in which order they come |
 //! | [`unicode_weights`] | sort keys of the Unicode collations |
 //! | [`number_text`] | numbers from text |
@@ -13,7 +12,6 @@
 //! | [`temporal_text`] | dates and times from text and from numbers |
 
 pub mod collation;
-pub mod convert;
 pub mod float_text;
 pub mod number_text;
 pub mod temporal;

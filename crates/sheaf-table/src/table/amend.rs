@@ -7,10 +7,10 @@
 
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
 
-use crate::change::table::Table;
 use crate::codec::row_codec::RowView;
 use crate::definition::schema::Index;
 use crate::error::Result;
+use crate::table::Table;
 use crate::values::value::Value;
 
 impl Table {

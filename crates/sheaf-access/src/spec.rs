@@ -7,7 +7,7 @@ use sheaf_storage::{Direction, KeyRange, ReadView, Tree};
 use sheaf_table::{Index, Table};
 
 use crate::condition::Condition;
-use crate::walk::key_filter::KeyFilter;
+use crate::keys::key_filter::KeyFilter;
 
 /// Rows in one output batch unless the planner says otherwise. An access method finishes the leaf it is in, so a
 /// batch may hold one leaf's entries more.

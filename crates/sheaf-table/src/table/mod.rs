@@ -6,6 +6,16 @@
 //! A row is an entry of the clustered tree (primary key, whole row), one of each secondary index, and the chunks of
 //! its long values. All changes go through a [`Transaction`]: a failed row is taken back to the savepoint before it,
 //! a failed statement as a whole.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`amend`] | changes of columns that no index has, in one visit of the row |
+//! | [`auto_increment`] | what AUTO_INCREMENT gives out |
+//! | [`reference_lookup`] | the rows that a foreign key refers to, or those that refer to a row |
+
+pub(crate) mod amend;
+pub(crate) mod auto_increment;
+pub(crate) mod reference_lookup;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +27,15 @@ use sheaf_storage::{
     StorageError, Transaction, Tree,
 };
 
-use crate::change::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
 use crate::codec::key_codec::{KeyLayout, PartKind};
 use crate::codec::overflow;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
+use crate::definition::convert::zero_value;
 use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
-use crate::values::convert::zero_value;
+use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
 use crate::values::types::ColumnType;
 use crate::values::value::{Value, column_text};
 
@@ -285,7 +295,7 @@ impl Table {
         Ok(cursor.next_leaf()?.is_none())
     }
 
-    /// Inserts a row: one value per column, each of the column's type (see [`crate::values::convert`]). NULL in the
+    /// Inserts a row: one value per column, each of the column's type (see [`crate::definition::convert`]). NULL in the
     /// AUTO_INCREMENT column asks for the next value. The caller holds the table's writer lock. On an error nothing of
     /// the row remains.
     ///

@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use crate::walk::byte_strings::ByteStrings;
+use crate::keys::byte_strings::ByteStrings;
 
 /// Most bytes of keys that one buffer may hold, whatever is asked for: positions in the arena are 32 bits.
 pub(crate) const MAX_BUFFER_BYTES: usize = 1 << 30;

@@ -10,7 +10,7 @@
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
 use crate::build::alter_table::Alteration;
-use crate::definition::check::{
+use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
 };
@@ -585,7 +585,7 @@ fn keeps_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::check::resolve_table;
+    use crate::catalog::definition_check::resolve_table;
     use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
 
     fn column(name: &str, ty: &str) -> Column {

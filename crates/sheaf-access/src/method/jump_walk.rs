@@ -1,7 +1,7 @@
 //! [`JumpWalk`]: the entries of a leaf that a key filter lets in, without looking at all of them; or of these only the
 //! first of each group (a loose index scan).
 //!
-//! The walk asks the [filter](crate::walk::key_filter) about one entry. If it matches, so do all up to a bound; if not,
+//! The walk asks the [filter](crate::keys::key_filter) about one entry. If it matches, so do all up to a bound; if not,
 //! none does before a bound. Either way the next entry that is looked at is the first one from the bound on:
 //!
 //! ```text
@@ -28,9 +28,9 @@ use sheaf_storage::{Direction, LeafEntries, prefix_successor};
 use sheaf_table::{KeyLayout, Table};
 
 use crate::error::Result;
-use crate::method::spec::{FirstOf, IndexRef, ScanSpec};
+use crate::keys::key_filter::{KeyFilter, KeyProbe, Verdict};
+use crate::spec::{FirstOf, IndexRef, ScanSpec};
 use crate::tally::Tally;
-use crate::walk::key_filter::{KeyFilter, KeyProbe, Verdict};
 
 /// Where a walk goes on after a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

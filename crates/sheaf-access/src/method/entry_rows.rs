@@ -14,14 +14,14 @@ use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
 use crate::condition::Condition;
 use crate::condition::columns::Source;
+use crate::condition::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
 use crate::error::{AccessError, Result};
+use crate::keys::byte_strings::ByteStrings;
+use crate::keys::key_buffer::KeyBuffer;
+use crate::keys::seen_table::SeenTable;
 use crate::method::multi_range_read::MultiRangeRead;
-use crate::method::spec::{Fetch, KeyedLookupSpec, ScanSpec};
+use crate::spec::{Fetch, KeyedLookupSpec, ScanSpec};
 use crate::tally::Tally;
-use crate::walk::byte_strings::ByteStrings;
-use crate::walk::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_bytes};
-use crate::walk::key_buffer::KeyBuffer;
-use crate::walk::seen_table::SeenTable;
 
 /// Gives index entries.
 pub(crate) trait EntrySource {

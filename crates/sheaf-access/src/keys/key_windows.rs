@@ -16,8 +16,8 @@ use sheaf_storage::{LOOK_AHEAD_KEYS, Tree};
 use crate::cancel::CancelFlag;
 use crate::counters::ScanMetrics;
 use crate::error::Result;
-use crate::walk::byte_strings::ByteStrings;
-use crate::walk::key_buffer::KeyBuffer;
+use crate::keys::byte_strings::ByteStrings;
+use crate::keys::key_buffer::KeyBuffer;
 
 /// Keys whose leaves are looked up in the page table to learn whether a buffer's pages are resident.
 const RESIDENCY_SAMPLE: usize = 128;

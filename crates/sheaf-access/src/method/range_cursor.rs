@@ -7,8 +7,8 @@ use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, Rea
 
 use crate::cancel::CancelFlag;
 use crate::error::Result;
+use crate::method::jump_walk::{After, JumpWalk};
 use crate::tally::Tally;
-use crate::walk::jump_walk::{After, JumpWalk};
 
 /// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays
 /// for the leaf before; it counts how each range was positioned.

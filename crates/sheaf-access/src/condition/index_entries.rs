@@ -10,7 +10,7 @@ use sheaf_storage::LeafEntries;
 use sheaf_table::{KeyLayout, PartKind, TableError};
 
 use crate::error::Result;
-use crate::walk::byte_strings::ByteStrings;
+use crate::keys::byte_strings::ByteStrings;
 
 /// Entries of a leaf or of several, with the tag of the key that asked for them (0 in a scan).
 #[derive(Default)]

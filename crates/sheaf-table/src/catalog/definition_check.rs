@@ -6,13 +6,13 @@ use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
 use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
+use crate::definition::convert::{Mode, to_column};
 use crate::definition::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
 use crate::definition::schema::{
     Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, MAX_COLUMNS,
     MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-use crate::values::convert::{Mode, to_column};
 use crate::values::types::{
     ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
 };

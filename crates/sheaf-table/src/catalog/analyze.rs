@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use sheaf_storage::{Random, Tree};
 
-use crate::change::table::Table;
 use crate::codec::row_codec::RowView;
 use crate::error::Result;
 use crate::statistics::column_key::ColumnKey;
@@ -23,6 +22,7 @@ use crate::statistics::index_prefixes::sample_index;
 use crate::statistics::{
     AnalyzeOptions, ColumnStatistics, DEFAULT_BUCKETS, Histogram, IndexStatistics, TableStatistics,
 };
+use crate::table::Table;
 
 /// Rows that histograms are made from: 300 for each of 100 buckets (see [`crate::statistics::histogram`]).
 const HISTOGRAM_ROWS: usize = 30_000;
