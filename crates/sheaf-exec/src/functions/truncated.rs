@@ -232,12 +232,12 @@ impl TruncatedTexts {
     }
 
     /// What is divided by, which is looked at for zeros.
-    pub fn divisor(&self, operand: Expr) -> Expr {
+    pub fn divisor(&self, operand: Expr, dividend: Expr) -> Expr {
         let function = ScalarUDF::from(Divisor {
             texts: self.clone(),
-            signature: Signature::any(1, Volatility::Volatile),
+            signature: Signature::any(2, Volatility::Volatile),
         });
-        function.call(vec![operand])
+        function.call(vec![operand, dividend])
     }
 
     /// A text that is cut in so many rows.
@@ -342,7 +342,7 @@ impl ScalarUDFImpl for NumberOfText {
     }
 }
 
-/// Hands its operand on, and notes the zeros in it.
+/// Hands its operand on, and notes the zeros in it, where there is something to divide: NULL is not.
 #[derive(Debug)]
 struct Divisor {
     texts: TruncatedTexts,
@@ -381,20 +381,26 @@ impl ScalarUDFImpl for Divisor {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.args.len() != 1 {
-            return exec_err!("{} without its argument", self.name());
+        if args.args.len() != 2 {
+            return exec_err!("{} without its arguments", self.name());
         }
         let operand = args.args.swap_remove(0);
+        let dividend = args.args.swap_remove(0);
         if !operand.data_type().is_numeric() {
             return Ok(operand);
         }
-        let (array, rows_of_each) = match &operand {
-            ColumnarValue::Array(array) => (Arc::clone(array), 1),
-            ColumnarValue::Scalar(number) => (number.to_array_of_size(1)?, args.number_rows),
+        let (rows, rows_of_each) = match (&operand, &dividend) {
+            (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)) => (1, args.number_rows),
+            _ => (args.number_rows, 1),
         };
-        let numbers = arrow::compute::cast(&array, &DataType::Float64)?;
+        let numbers = arrow::compute::cast(&operand.to_array(rows)?, &DataType::Float64)?;
         let numbers = numbers.as_primitive::<Float64Type>();
-        let zeros = numbers.iter().filter(|number| *number == Some(0.0)).count();
+        let nothing = dividend.to_array(rows)?.logical_nulls();
+        let is_nothing = |row| nothing.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        let mut zeros = 0;
+        for (row, number) in numbers.iter().enumerate() {
+            zeros += usize::from(number == Some(0.0) && !is_nothing(row));
+        }
         self.texts
             .note_error(EvaluationError::division_by_zero, zeros * rows_of_each)?;
         Ok(operand)

@@ -293,9 +293,10 @@ fn note_constants(
 /// Notes a constant divisor that is zero, where the session wants to hear of it.
 fn note_constant_divisor(operands: &[Expr], texts: &Texts) -> Result<()> {
     match operands {
-        [_, divisor]
+        [dividend, divisor]
             if texts.truncated.watches_constant_divisors()
-                && literal(divisor).is_some_and(is_zero) =>
+                && literal(divisor).is_some_and(is_zero)
+                && !literal(dividend).is_some_and(ScalarValue::is_null) =>
         {
             texts
                 .truncated
@@ -313,12 +314,12 @@ fn is_zero(value: &ScalarValue) -> bool {
 /// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
 /// number other than zero.
 fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
-    if let [_, divisor] = operands.as_mut_slice()
+    if let [dividend, divisor] = operands.as_mut_slice()
         && texts.truncated.watches_divisions()
         && literal(divisor).is_none_or(is_zero)
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
-        *divisor = texts.truncated.divisor(operand);
+        *divisor = texts.truncated.divisor(operand, dividend.clone());
     }
     operands
 }

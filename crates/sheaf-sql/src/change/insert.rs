@@ -10,7 +10,7 @@ use crate::change::on_duplicate::{last_part, source_column, take_source_columns}
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::change::update::is_default;
-use crate::change::values::{divisors, hybrid_number, shown_in};
+use crate::change::values::{hybrid_number, shown_in};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
@@ -77,6 +77,7 @@ impl Session {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
+        self.watch_divisions();
         let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
         if !insert.assignments.is_empty() {
             let mut row = Vec::with_capacity(insert.assignments.len());
@@ -104,7 +105,6 @@ impl Session {
                     let (database, table) = (&destination.database, &destination.table);
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
-                    self.watch_divisions();
                     let source = take_source_columns(
                         &target,
                         destination.alias.as_ref(),
@@ -275,7 +275,7 @@ impl Session {
         }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.next_transaction;
-        let values = self.values_of((&rows, &types), options.ignore, text)?;
+        let values = self.values_of((&rows, &types), text)?;
         self.next_transaction = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
@@ -363,7 +363,6 @@ impl Session {
     fn values_of(
         &mut self,
         (rows, types): (&[Vec<ast::Expr>], &[&ColumnType]),
-        ignore: bool,
         text: &str,
     ) -> Result<Vec<Vec<Source>>> {
         let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
@@ -372,7 +371,6 @@ impl Session {
             .filter(|(expression, _)| !is_default(expression))
             .unzip();
         let values = self.evaluate_all(&expressions, &types, text)?;
-        self.check_divisions(&expressions, &values, ignore, text)?;
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
         Ok(rows
@@ -388,37 +386,6 @@ impl Session {
                 row.iter().map(source).collect()
             })
             .collect())
-    }
-
-    /// A division by 0 is NULL; where rows are written, ERROR_FOR_DIVISION_BY_ZERO makes it a warning, and together
-    /// with a strict mode error 1365.
-    fn check_divisions(
-        &mut self,
-        expressions: &[ast::Expr],
-        values: &[Value],
-        ignore: bool,
-        text: &str,
-    ) -> Result<()> {
-        let mode = self.variables.sql_mode();
-        if !mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
-            return Ok(());
-        }
-        let mut found = Vec::new();
-        for (expression, value) in expressions.iter().zip(values) {
-            if value.is_null() {
-                divisors(expression, &mut found);
-            }
-        }
-        for divisor in found {
-            if self.evaluate(divisor, text)?.is_zero() {
-                let error = SqlError::division_by_zero();
-                if mode.is_strict() && !ignore {
-                    return Err(error);
-                }
-                self.warnings.warn(error.code, error.message);
-            }
-        }
-        Ok(())
     }
 
     fn write_values(

@@ -24,10 +24,11 @@ use sheaf_table::{
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::division::divides_by_zero;
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
-use crate::change::values::{divisors, hybrid_number, shown_in};
+use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
@@ -77,8 +78,8 @@ struct Target {
 struct Rules {
     mode: Mode,
     ignore: bool,
-    /// Division by 0 is an error, or a warning: ERROR_FOR_DIVISION_BY_ZERO.
-    report_division: bool,
+    /// The query tells where a value divides by zero, and rows that are changed are looked at: see `division.rs`.
+    flags_division: bool,
     now_micros: i64,
 }
 
@@ -142,6 +143,9 @@ impl Session {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
+        if !rules.flags_division {
+            self.watch_divisions();
+        }
         self.check_safe_update((&query, text), references, changed)?;
         let mut statement = self.begin_changes()?;
         let outcome = self.update_until_stable(
@@ -169,7 +173,8 @@ impl Session {
         let rules = Rules {
             mode: self.insert_mode(update.ignore),
             ignore: update.ignore,
-            report_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
+            flags_division: update.limit.is_some()
+                && sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             now_micros: self.local_now_micros(),
         };
         let (mut targets, projection) = plan_targets(references, assignments, rules)?;
@@ -342,8 +347,7 @@ impl Target {
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
                 Source::Query(value, by_zero) => {
                     let (value, decimals) = (&found[*value], decimals[*value]);
-                    if value.is_null() && by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag]))
-                    {
+                    if by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag])) {
                         let error = SqlError::division_by_zero();
                         if rules.mode.strict {
                             return Err(error);
@@ -366,7 +370,7 @@ impl Target {
     }
 }
 
-pub(crate) fn is_zero_or_null(value: &Value) -> bool {
+fn is_zero_or_null(value: &Value) -> bool {
     value.is_null() || value.is_zero()
 }
 
@@ -585,7 +589,7 @@ fn plan_targets(
         let source = match assignment.value {
             NewValue::Default => Source::Default,
             NewValue::Expression(expression) => {
-                let by_zero = match rules.report_division {
+                let by_zero = match rules.flags_division {
                     true => divides_by_zero(&expression),
                     false => None,
                 };
@@ -603,25 +607,6 @@ fn plan_targets(
         }
     }
     Ok((targets.into_values().collect(), projection))
-}
-
-/// A condition that is true where an operand divides by 0; `None` if nothing is divided.
-pub(crate) fn divides_by_zero(expression: &ast::Expr) -> Option<ast::Expr> {
-    let mut found = Vec::new();
-    divisors(expression, &mut found);
-    let zero = ast::Expr::value(ast::Value::Number("0".to_string(), false));
-    found
-        .into_iter()
-        .map(|divisor| ast::Expr::BinaryOp {
-            left: Box::new(ast::Expr::Nested(Box::new(divisor.clone()))),
-            op: ast::BinaryOperator::Eq,
-            right: Box::new(zero.clone()),
-        })
-        .reduce(|left, right| ast::Expr::BinaryOp {
-            left: Box::new(left),
-            op: ast::BinaryOperator::Or,
-            right: Box::new(right),
-        })
 }
 
 /// Keys of rows that were changed already, where a join can find a row twice.

@@ -422,22 +422,6 @@ impl Session {
     }
 }
 
-/// What an expression divides by, where that is an operand and not inside of a function.
-pub(crate) fn divisors<'a>(expression: &'a ast::Expr, found: &mut Vec<&'a ast::Expr>) {
-    match expression {
-        ast::Expr::BinaryOp { left, op, right } => {
-            use ast::BinaryOperator::{Divide, Modulo, MyIntegerDivide};
-            if matches!(op, Divide | Modulo | MyIntegerDivide) {
-                found.push(right);
-            }
-            divisors(left, found);
-            divisors(right, found);
-        }
-        ast::Expr::UnaryOp { expr, .. } | ast::Expr::Nested(expr) => divisors(expr, found),
-        _ => {}
-    }
-}
-
 /// The text that the queries of [`select_of`] stand in, as far as one of their items is concerned.
 pub(crate) const ONE_ITEM: &str = "SELECT 1";
 

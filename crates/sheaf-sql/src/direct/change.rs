@@ -28,7 +28,7 @@ use super::order::{OrderItem, descends};
 use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
 use crate::change::change_query::position_of;
-use crate::change::update::{assign, divides_by_zero, is_default, is_zero_or_null};
+use crate::change::update::{assign, is_default};
 use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::DirectSearch;
@@ -78,8 +78,8 @@ enum NewValue {
     Default,
     /// By its number among those of the statement.
     Given(usize),
-    /// An expression, and one that is true where it divides by 0, if that is to be told.
-    Computed(usize, Option<usize>),
+    /// An expression, by its number.
+    Computed(usize),
 }
 
 /// `DELETE FROM table WHERE key = ...`
@@ -168,10 +168,8 @@ impl Update {
         let found = (tables.as_slice(), selection.as_ref());
         let (rows, table) = Rows::of(session, found, order_by, limit.as_ref())?;
         let names = Names::of(session, tables)?;
-        let sql_mode = session.variables.sql_mode();
         let mut compiler = Compiler {
             names: &names,
-            reports_division: sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             collector: Collector::of_table(&names).for_values(),
             given: Vec::new(),
             compiled: Vec::with_capacity(assignments.len()),
@@ -271,18 +269,8 @@ impl Update {
                     values.push((*column, default.ok_or_else(missing)?));
                     continue;
                 }
-                (NewValue::Computed(item, by_zero), Some((evaluator, row))) => {
+                (NewValue::Computed(item), Some((evaluator, row))) => {
                     let value = evaluator.value(*item, row)?;
-                    if let Some(by_zero) = by_zero
-                        && value.is_null()
-                        && !is_zero_or_null(&evaluator.value(*by_zero, row)?)
-                    {
-                        let error = SqlError::division_by_zero();
-                        if inputs.mode.strict {
-                            return Err(error);
-                        }
-                        warnings.warn(error.code, error.message);
-                    }
                     let shown = shown_in(&value, evaluator.decimals(*item), &definition.ty);
                     Cow::Owned(shown.into_owned())
                 }
@@ -307,8 +295,6 @@ impl Update {
 /// Takes assignments from left to right.
 struct Compiler<'a> {
     names: &'a Names<'a>,
-    /// Division by 0 is told.
-    reports_division: bool,
     collector: Collector<'a>,
     given: Vec<Given>,
     compiled: Vec<Assignment>,
@@ -357,15 +343,7 @@ impl Compiler<'_> {
         if columns.any(|(_, column)| self.is_assigned(*column)) {
             return None;
         }
-        let by_zero = match self.reports_division {
-            true => divides_by_zero(expr),
-            false => None,
-        };
-        let by_zero = match by_zero {
-            Some(by_zero) => Some(self.collector.add(&by_zero)?.item),
-            None => None,
-        };
-        Some(NewValue::Computed(computed.item, by_zero))
+        Some(NewValue::Computed(computed.item))
     }
 }
 

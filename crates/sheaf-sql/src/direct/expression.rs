@@ -73,6 +73,8 @@ pub(super) struct Expressions {
     inputs: Inputs,
     /// A client is told of their types.
     are_shown: bool,
+    /// They are values of rows that a statement writes.
+    are_stored: bool,
 }
 
 impl Expressions {
@@ -463,8 +465,7 @@ impl Session {
     }
 
     fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
-        // Statements that change rows have a way of their own to tell of divisions by zero.
-        if expressions.are_shown {
+        if expressions.are_shown || expressions.are_stored {
             self.watch_divisions();
         }
         let noted_before = self.truncated_texts.messages();

@@ -21,7 +21,7 @@ use crate::change::insert::Destination;
 use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
 use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::change::update::is_default;
-use crate::change::values::{divisors as divisors_of, hybrid_number, literal, shown_in};
+use crate::change::values::{hybrid_number, literal, shown_in};
 use crate::error::{Result, SqlError};
 use crate::query::result::ResultSink;
 use crate::session::Session;
@@ -36,8 +36,6 @@ pub(super) struct Insert {
     /// For each of them its value, row by row.
     rows: Vec<Vec<Place>>,
     expressions: Option<Expressions>,
-    /// What they divide by.
-    divisors: Vec<Operand>,
     /// ON DUPLICATE KEY UPDATE.
     duplicates: Option<Duplicates>,
     /// What the session needs to be allowed to.
@@ -160,12 +158,7 @@ enum Place {
 }
 
 impl Place {
-    /// `divisors` gets what an expression divides by.
-    fn of(
-        expr: &ast::Expr,
-        collector: &mut Collector<'_>,
-        divisors: &mut Vec<Operand>,
-    ) -> Option<Place> {
+    fn of(expr: &ast::Expr, collector: &mut Collector<'_>) -> Option<Place> {
         if is_default(expr) {
             return Some(Place::Default);
         }
@@ -175,11 +168,6 @@ impl Place {
         }
         if let Some(given) = Given::of(expr) {
             return Some(Place::Given(given));
-        }
-        let mut divided_by = Vec::new();
-        divisors_of(expr, &mut divided_by);
-        for divisor in divided_by {
-            divisors.push(Operand::of(divisor)?);
         }
         Some(Place::Computed(collector.add(expr)?.item))
     }
@@ -203,7 +191,7 @@ impl Insert {
             Place::Given(given) => !matches!(given, Given::Parameter(_)),
             Place::Computed(_) => false,
         };
-        self.rows.len() == 1 && self.rows[0].iter().all(is_literal) && self.divisors.is_empty()
+        self.rows.len() == 1 && self.rows[0].iter().all(is_literal)
     }
 
     /// The type of the column that takes an expression.
@@ -225,10 +213,10 @@ impl Insert {
         }
         let (columns, values) = given_rows(insert)?;
         let mut collector = Collector::of_constants().for_values();
-        let (mut rows, mut divisors) = (Vec::with_capacity(values.len()), Vec::new());
+        let mut rows = Vec::with_capacity(values.len());
         for row in &values {
             let places = row.iter();
-            let places = places.map(|expr| Place::of(expr, &mut collector, &mut divisors));
+            let places = places.map(|expr| Place::of(expr, &mut collector));
             rows.push(places.collect::<Option<Vec<Place>>>()?);
         }
         let destination = Destination {
@@ -267,7 +255,6 @@ impl Insert {
             targets,
             rows,
             expressions: collector.finish(),
-            divisors,
             duplicates,
             needs: insert_needs(insert),
         })
@@ -283,14 +270,6 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
         let options = insert.destination.options;
-        // Division by 0 is told of each divisor, and of a text what it is cut to.
-        let is_plain = |divisor: &Operand| match divisor.value(parameters) {
-            value @ (Value::Int(_) | Value::UInt(_) | Value::Decimal { .. }) => !value.is_zero(),
-            _ => false,
-        };
-        if !insert.divisors.iter().all(is_plain) {
-            return Ok(false);
-        }
         let Some(values) = self.values_of_insert(insert, parameters)? else {
             return Ok(false);
         };

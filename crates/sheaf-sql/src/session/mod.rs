@@ -576,7 +576,7 @@ impl Session {
         }
     }
 
-    /// As [`watch_divisions`](Self::watch_divisions), for a statement that looks itself at the values that it assigns.
+    /// As [`watch_divisions`](Self::watch_divisions), of constants in conditions alone.
     pub(crate) fn watch_divisions_of_conditions(&self) {
         let mode = self.variables.sql_mode();
         if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {

@@ -208,6 +208,7 @@ impl<'a> Collector<'a> {
             condition: self.condition,
             inputs: Inputs::new(self.inputs),
             are_shown: false,
+            are_stored: self.are_stored,
         })
     }
 
