@@ -762,18 +762,24 @@ impl<'p> Builder<'_, '_, 'p> {
                 (Arc::new(nested), ExtraNote::JoinBufferNestedLoop)
             }
             _ => {
+                // DataFusion moves sorts below joins. Where it looks up the columns of a projection in such a join, it
+                // forgets the mark.
+                let (inside, above) = match join_type {
+                    JoinType::RightMark => (None, projection),
+                    _ => (projection, None),
+                };
                 let hash = HashJoinExec::try_new(
                     without_order(left_plan)?,
                     right_plan,
                     on,
                     filter,
                     &join_type,
-                    projection,
+                    inside,
                     PartitionMode::CollectLeft,
                     null_equality,
                     null_aware,
                 )?;
-                (Arc::new(hash), ExtraNote::JoinBufferHash)
+                (project(Arc::new(hash), above)?, ExtraNote::JoinBufferHash)
             }
         };
         // In the order in which the tables are read: what is kept in memory first.
