@@ -7,6 +7,7 @@
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
+//! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
@@ -32,6 +33,7 @@ pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
+pub mod restartable_exec;
 pub mod scan_exec;
 pub mod shared_exec;
 pub mod values_exec;

@@ -16,6 +16,7 @@ use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
+use sheaf_exec::operator::restartable_exec::RestartableExec;
 
 use crate::explain::ExplainRow;
 use crate::join::connection::Equality;
@@ -203,10 +204,12 @@ fn pair<'o>(
     }
 }
 
-/// The operator below projections, and below what only says less of a join's order.
+/// The operator below projections, and below what only says less of a join's order or runs it again.
 fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let mut operator = plan;
-    while (operator.is::<ProjectionExec>() || operator.is::<LessOrderExec>())
+    while (operator.is::<ProjectionExec>()
+        || operator.is::<LessOrderExec>()
+        || operator.is::<RestartableExec>())
         && let [input] = operator.children().as_slice()
     {
         operator = input;

@@ -46,6 +46,7 @@ use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
+use sheaf_exec::operator::restartable_exec::RestartableExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -404,6 +405,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<InterruptibleExec>()
         || plan.is::<DetachedExec>()
         || plan.is::<LessOrderExec>()
+        || plan.is::<RestartableExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()

@@ -27,6 +27,7 @@ use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join::exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::operator::less_order_exec::{in_streamed_order, without_constants, without_order};
+use sheaf_exec::operator::restartable_exec::{RestartableExec, SecondRun};
 
 use crate::access::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::access::table_reference::TableReference;
@@ -756,9 +757,10 @@ impl<'p> Builder<'_, '_, 'p> {
                 )
             }
             Method::NestedLoop { .. } => {
-                let nested = NestedLoopJoinExec::try_new(
-                    left_plan, right_plan, filter, &join_type, projection,
-                )?;
+                let sides = self.nested_loop_sides(left_plan, right_plan, join_type);
+                let [left, right] = sides;
+                let nested =
+                    NestedLoopJoinExec::try_new(left, right, filter, &join_type, projection)?;
                 (Arc::new(nested), ExtraNote::JoinBufferNestedLoop)
             }
             _ => {
@@ -801,6 +803,34 @@ impl<'p> Builder<'_, '_, 'p> {
             most_rows: before.most_rows,
             explain,
         })
+    }
+
+    /// Both sides of a join of all pairs, ready for [what it does](sheaf_exec::operator::restartable_exec) when the left
+    /// one does not fit in memory.
+    fn nested_loop_sides(
+        &self,
+        left: Arc<dyn ExecutionPlan>,
+        right: Arc<dyn ExecutionPlan>,
+        join_type: JoinType,
+    ) -> [Arc<dyn ExecutionPlan>; 2] {
+        let delivers_unmatched_left = matches!(
+            join_type,
+            JoinType::Left
+                | JoinType::LeftSemi
+                | JoinType::LeftAnti
+                | JoinType::LeftMark
+                | JoinType::Full
+        );
+        let settings = &self.planner.context.settings;
+        let (second_run, right): (_, Arc<dyn ExecutionPlan>) = if !delivers_unmatched_left {
+            (SecondRun::Copy, right)
+        } else if settings.target_partitions == 1 || settings.is_thrifty() {
+            let right = RestartableExec::new(right, SecondRun::Copy);
+            (SecondRun::Copy, Arc::new(right))
+        } else {
+            (SecondRun::Refused, right)
+        };
+        [Arc::new(RestartableExec::new(left, second_run)), right]
     }
 
     /// A sort-merge join. Its inputs are sorted here already and divided between its workers, as the physical rules

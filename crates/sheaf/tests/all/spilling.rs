@@ -115,6 +115,40 @@ fn rows_are_the_same() {
     ]);
 }
 
+/// A join of all pairs whose kept side does not fit runs it again, and goes through the other side several times. With
+/// two streams of these rows, each left row without a partner came twice.
+#[test]
+fn rows_of_joins_without_an_equality_are_the_same() {
+    let left = "(SELECT id, k, REPEAT(s, 60) AS s FROM a WHERE id < 1500) a";
+    let right = "(SELECT id, k, REPEAT(s, 90) AS s FROM b WHERE id < 1500 \
+        UNION ALL SELECT id + 90000, k, REPEAT(s, 90) FROM b WHERE id < 1500) b";
+    let pairs = "COUNT(*), COUNT(b.id), SUM(a.id), SUM(b.id), SUM(CRC32(a.s)), SUM(CRC32(b.s))";
+    let rows = "COUNT(*), SUM(a.id), SUM(CRC32(a.s))";
+    let condition = "a.k > b.k + 38000 AND LENGTH(a.s) <> LENGTH(b.s) + 1";
+    check(&[
+        &format!("SELECT {pairs} FROM {left} JOIN {right} ON {condition}"),
+        &format!("SELECT {pairs} FROM {left} LEFT JOIN {right} ON {condition}"),
+        &format!("SELECT {pairs} FROM {left} RIGHT JOIN {right} ON {condition}"),
+        &format!(
+            "SELECT {rows} FROM {left} WHERE EXISTS (SELECT 1 FROM {right} WHERE {condition})"
+        ),
+        &format!(
+            "SELECT {rows} FROM {left} WHERE NOT EXISTS (SELECT 1 FROM {right} WHERE {condition})"
+        ),
+    ]);
+}
+
+/// What is kept by a join of all pairs may come from operators that run once, such as an exchange between workers.
+#[test]
+fn what_a_join_of_all_pairs_keeps_runs_again() {
+    let kept = "SELECT /*+ NO_HASH_JOIN() */ x.id, REPEAT(x.s, 60) AS s FROM a x JOIN a y ON x.k = y.k \
+        WHERE x.id < 1500";
+    check(&[&format!(
+        "SELECT COUNT(*), SUM(j.id), SUM(b.id), SUM(CRC32(j.s)) FROM ({kept}) j \
+         JOIN b ON b.id < 900 AND LENGTH(j.s) + j.id < b.id + 4000"
+    )]);
+}
+
 /// Error 1021 where files may take 256 KiB.
 #[test]
 fn a_full_disk_and_a_kill_leave_nothing() {
