@@ -11,7 +11,7 @@ use mysql::prelude::{Protocol, Queryable};
 use mysql::{Column, Conn, OptsBuilder, Params, QueryResult, Value};
 
 use crate::FuzzError;
-use crate::query::ORDER_MARK;
+use crate::query::{ORDER_MARK, picks_among_equal};
 
 /// Longest time that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -294,18 +294,7 @@ pub fn difference(sql: &str, one: &Answer, other: &Answer) -> Option<Difference>
 }
 
 fn of_rows(sql: &str, one: &[Vec<String>], other: &[Vec<String>]) -> Option<Difference> {
-    let folds = [
-        "group by",
-        "distinct",
-        " union ",
-        "intersect",
-        "except",
-        "min(",
-        "max(",
-        "limit",
-    ]
-    .iter()
-    .any(|word| sql.contains(word));
+    let folds = picks_among_equal(sql);
     let seen = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
         rows.iter()
             .map(|row| row.iter().map(|cell| as_compared(cell, folds)).collect())

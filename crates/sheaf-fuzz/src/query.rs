@@ -14,6 +14,22 @@ use crate::tree::{Tree, text};
 /// Stands before the ORDER BY of the whole statement.
 pub const ORDER_MARK: &str = "/*order*/";
 
+/// Whether a query may take its pick among strings that a collation takes for equal.
+pub fn picks_among_equal(sql: &str) -> bool {
+    [
+        "group by",
+        "distinct",
+        " union ",
+        "intersect",
+        "except",
+        "min(",
+        "max(",
+        "limit",
+    ]
+    .iter()
+    .any(|word| sql.contains(word))
+}
+
 /// Subqueries nest so deep.
 const NESTING: usize = 3;
 /// Tables that a statement names, in all.
@@ -26,14 +42,45 @@ pub struct Generator<'a> {
     /// Columns that may be named: of the query that is being written last, of those around it before.
     pub scopes: Vec<Vec<Visible>>,
     aliases: u32,
-    /// The kinds of the columns of the common table expression `c`, if there is one.
-    with: Option<Vec<Kind>>,
+    /// The common table expression `c`, if there is one.
+    with: Option<Derived>,
 }
 
 /// A query, and the kinds of its columns.
 struct Body {
     tree: Tree,
     kinds: Vec<Kind>,
+}
+
+/// The columns of a derived table or of a common table expression.
+#[derive(Clone)]
+struct Derived {
+    kinds: Vec<Kind>,
+    /// Which of the strings that a collation takes for equal come is not said.
+    picks: bool,
+}
+
+impl Derived {
+    fn of(body: &Body) -> Derived {
+        Derived {
+            kinds: body.kinds.clone(),
+            picks: picks_among_equal(&body.tree.sql()),
+        }
+    }
+
+    /// The columns under the name `alias`. A string that was picked among equal ones is named as what they have in
+    /// common: another collation may tell it from the one that another server picks.
+    fn columns(self, alias: &str) -> Vec<Visible> {
+        let columns = self.kinds.into_iter().enumerate().map(|(number, kind)| {
+            let name = format!("{alias}.c{number}");
+            let sql = match kind == Kind::Text && self.picks {
+                true => format!("lower(rtrim({name}))"),
+                false => name,
+            };
+            Visible { sql, kind }
+        });
+        columns.collect()
+    }
 }
 
 impl<'a> Generator<'a> {
@@ -58,7 +105,7 @@ impl<'a> Generator<'a> {
             true => Some(self.body(false)),
             false => None,
         };
-        self.with = with.as_ref().map(|with| with.kinds.clone());
+        self.with = with.as_ref().map(Derived::of);
         let body = match one_in(self.random, 6) {
             true => self.set_operation(),
             false => self.body(true),
@@ -388,18 +435,15 @@ impl<'a> Generator<'a> {
         let alias = format!("x{}", self.aliases);
         let made = if one_in(self.random, 8) && self.may_nest() {
             let body = self.derived();
-            Some((sequence!["(", body.tree, ") ", alias.clone()], body.kinds))
+            let derived = Derived::of(&body);
+            Some((sequence!["(", body.tree, ") ", alias.clone()], derived))
         } else {
             let with = self.with.clone();
             let with = with.filter(|_| one_in(self.random, 3));
-            with.map(|kinds| (text(format!("c {alias}")), kinds))
+            with.map(|derived| (text(format!("c {alias}")), derived))
         };
-        if let Some((tree, kinds)) = made {
-            let columns = kinds.into_iter().enumerate().map(|(number, kind)| Visible {
-                sql: format!("{alias}.c{number}"),
-                kind,
-            });
-            return (tree, columns.collect());
+        if let Some((tree, derived)) = made {
+            return (tree, derived.columns(&alias));
         }
         let table: &Table = pick(self.random, &self.schema.tables);
         let columns = table
@@ -501,6 +545,7 @@ fn common_names(left: &[Visible], right: &[Visible]) -> Vec<String> {
     };
     left.iter()
         .map(name)
+        .filter(|wanted| !wanted.contains(')'))
         .filter(|wanted| count(left, wanted) == 1 && count(right, wanted) == 1)
         .collect()
 }

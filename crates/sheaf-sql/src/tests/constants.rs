@@ -160,3 +160,41 @@ fn no_row_is_changed_by_a_text_of_a_row_that_is_no_number() {
     bench.ok("DELETE FROM t WHERE v = 0");
     assert_eq!(bench.rows("SELECT id FROM t ORDER BY id"), ["1", "2"]);
 }
+
+/// With an index MySQL and MariaDB find these rows too. Without one they compare some of them as doubles, or an
+/// unsigned number as a signed one.
+#[test]
+fn large_numbers_are_told_apart_with_an_index_and_without() {
+    let mut bench = Bench::new();
+    for (table, keys) in [("plain", ""), ("keyed", ", KEY (e), KEY (u)")] {
+        bench.ok(&format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, e DECIMAL(25,4), u BIGINT UNSIGNED{keys})"
+        ));
+        bench.ok(&format!(
+            "INSERT INTO {table} VALUES (1, 97716021308405775.0001, 18446744073709551615), \
+             (2, 97716021308405775.0002, 18446744073709551614), (3, 0, 0), (4, 1, 1)"
+        ));
+    }
+    for (condition, expected) in [
+        ("e IN ('97716021308405775.0001', '3')", "1"),
+        ("e IN ('97716021308405775.0001', NULL)", "1"),
+        ("e NOT IN ('97716021308405775.0001', '3')", "2,3,4"),
+        ("e BETWEEN '2' AND '97716021308405775.0001'", "1"),
+        ("e NOT BETWEEN NULL AND 97716021308405775.0001", "2"),
+        ("CASE e WHEN '97716021308405775.0002' THEN 1 END", "2"),
+        ("u NOT BETWEEN '18446744073709551614' AND NULL", "3,4"),
+        (
+            "(u BETWEEN NULL AND '18446744073709551615') IS NULL",
+            "1,2,3,4",
+        ),
+        ("u <= ALL (SELECT u FROM keyed)", "3"),
+        ("u < ALL (SELECT DISTINCT u FROM plain)", ""),
+        ("u >= ALL (SELECT u FROM keyed)", "1"),
+        ("u > ALL (SELECT u FROM plain)", ""),
+    ] {
+        for table in ["plain", "keyed"] {
+            let sql = format!("SELECT id FROM {table} WHERE {condition} ORDER BY id");
+            assert_eq!(bench.rows(&sql).join(","), expected, "{sql}");
+        }
+    }
+}
