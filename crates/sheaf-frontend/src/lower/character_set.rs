@@ -34,9 +34,7 @@ pub fn convert_using(value: Expr, name: &str) -> Result<Expr> {
 pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
     let name = known(name.strip_prefix('_').unwrap_or(name))?;
     let bytes = match literal {
-        Literal::HexStringLiteral(digits) => bytes_of(digits, 16),
-        Literal::SingleQuotedByteStringLiteral(bits)
-        | Literal::DoubleQuotedByteStringLiteral(bits) => bytes_of(bits, 2),
+        Literal::HexStringLiteral(digits) => bytes_of(digits),
         Literal::SingleQuotedString(string) | Literal::DoubleQuotedString(string) => {
             Some(string.clone().into_bytes())
         }
@@ -69,16 +67,15 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
     }
 }
 
-/// The bytes that digits of this radix spell, the first of them filled up with zeros.
-fn bytes_of(digits: &str, radix: u32) -> Option<Vec<u8>> {
-    let width = if radix == 16 { 2 } else { 8 };
+/// The bytes that hexadecimal digits spell, the first of them filled up with a zero.
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
-    let (first, others) = digits.split_at(digits.len() % width);
+    let (first, others) = digits.split_at(digits.len() % 2);
     let first = (!first.is_empty()).then_some(first);
     first
         .into_iter()
-        .chain(others.chunks(width))
-        .map(|byte| u8::from_str_radix(std::str::from_utf8(byte).ok()?, radix).ok())
+        .chain(others.chunks(2))
+        .map(|byte| u8::from_str_radix(std::str::from_utf8(byte).ok()?, 16).ok())
         .collect()
 }
 
@@ -88,10 +85,9 @@ mod tests {
 
     #[test]
     fn digits_spell_bytes() {
-        assert_eq!(bytes_of("D0B1", 16), Some(vec![0xD0, 0xB1]));
-        assert_eq!(bytes_of("ABC", 16), Some(vec![0x0A, 0xBC]));
-        assert_eq!(bytes_of("101000001", 2), Some(vec![1, 0x41]));
-        assert_eq!(bytes_of("", 16), Some(Vec::new()));
+        assert_eq!(bytes_of("D0B1"), Some(vec![0xD0, 0xB1]));
+        assert_eq!(bytes_of("ABC"), Some(vec![0x0A, 0xBC]));
+        assert_eq!(bytes_of(""), Some(Vec::new()));
     }
 
     #[test]

@@ -428,11 +428,11 @@ impl Lowering<'_> {
             Literal::DoubleQuotedString(string)
             | Literal::SingleQuotedString(string)
             | Literal::NationalStringLiteral(string) => text(string),
+            // Bits are bytes by now: these have other digits.
             Literal::SingleQuotedByteStringLiteral(bits)
-            | Literal::DoubleQuotedByteStringLiteral(bits) => match u64::from_str_radix(&bits, 2) {
-                Ok(bits) => number(bits),
-                Err(_) => return Err(SqlError::parse_error(&format!("b'{bits}'"), 1)),
-            },
+            | Literal::DoubleQuotedByteStringLiteral(bits) => {
+                return Err(SqlError::parse_error(&format!("b'{bits}'"), 1));
+            }
             Literal::HexStringLiteral(_) => call("$hybrid", vec![literal(value.value)]),
             other => literal(other),
         }))

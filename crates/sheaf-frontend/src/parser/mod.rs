@@ -9,6 +9,7 @@
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
 pub mod account;
+mod bit_literals;
 pub mod change;
 pub mod check_text;
 mod definition;
@@ -115,7 +116,7 @@ fn tokens_of(
             }
         }
     }
-    Ok(tokens)
+    Ok(bit_literals::as_hexadecimal(tokens))
 }
 
 /// An expression alone, such as a generated default.

@@ -316,11 +316,14 @@ impl Session {
         let number = hybrid_number(default, &column.ty);
         let Some(value) = literal(number.as_ref().unwrap_or(default)) else {
             // MySQL 8 takes any expression in parentheses; constants are what can be kept.
-            if let ast::Expr::Nested(inner) = default {
-                let value = self.evaluate(inner, text)?;
-                return constant_default(column, &value, mode);
-            }
-            return Err(SqlError::invalid_default(&column.name));
+            let constant = match default {
+                ast::Expr::Nested(inner) => inner,
+                // A literal behind an introducer, `_utf8mb4 X'41'`, and N'a'.
+                ast::Expr::Prefixed { .. } | ast::Expr::Value(_) => default,
+                _ => return Err(SqlError::invalid_default(&column.name)),
+            };
+            let value = self.evaluate(constant, text)?;
+            return constant_default(column, &value, mode);
         };
         constant_default(column, &value, mode)
     }

@@ -1,0 +1,78 @@
+//! Bit literals, `b'1010'` and `0b1010`, become the hexadecimal literals of the same bytes, X'0A'.
+//!
+//! To MySQL both are bytes, which are a number where one is wanted. So nothing behind the tokens has to know the bits.
+//! What has other digits stays as it is: the parser has an error for it, or another meaning.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+pub(super) fn as_hexadecimal(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    for token in &mut tokens {
+        let bits = match &token.token {
+            Token::SingleQuotedByteStringLiteral(bits) => Some(bits.as_str()),
+            // An identifier may begin with a digit, but this one is a literal.
+            Token::Word(Word {
+                value,
+                quote_style: None,
+                ..
+            }) => value.strip_prefix("0b").filter(|bits| !bits.is_empty()),
+            _ => None,
+        };
+        if let Some(digits) = bits.and_then(hexadecimal_digits) {
+            token.token = Token::HexStringLiteral(digits);
+        }
+    }
+    tokens
+}
+
+/// Of the bytes that have these bits, the first one filled up with zeros; `None` for what is no bits.
+fn hexadecimal_digits(bits: &str) -> Option<String> {
+    if !bits.bytes().all(|bit| matches!(bit, b'0' | b'1')) {
+        return None;
+    }
+    let filled = format!("{bits:0>width$}", width = bits.len().next_multiple_of(8));
+    let bytes = filled.as_bytes().chunks(8).map(|byte| {
+        let byte = byte
+            .iter()
+            .fold(0u8, |byte, bit| byte << 1 | u8::from(*bit == b'1'));
+        format!("{byte:02X}")
+    });
+    Some(bytes.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::dialect::SheafDialect;
+
+    fn read(text: &str) -> Vec<Token> {
+        let dialect = SheafDialect::default();
+        let mut tokenizer = Tokenizer::new(&dialect, text);
+        let tokens = tokenizer.tokenize_with_location().expect("tokens");
+        let read = as_hexadecimal(tokens);
+        read.into_iter().map(|token| token.token).collect()
+    }
+
+    #[test]
+    fn bits_are_bytes() {
+        for (text, digits) in [
+            ("b'1010'", "0A"),
+            ("B'101000001'", "0141"),
+            ("b''", ""),
+            ("0b1010", "0A"),
+            ("0b0000000000000001", "0001"),
+        ] {
+            let hexadecimal = Token::HexStringLiteral(digits.to_owned());
+            assert_eq!(read(text), [hexadecimal], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_other_digits_stays() {
+        for text in ["b'12'", "0b12", "0b", "0B10", "10b1", "0 b1", "`0b1`"] {
+            let is_bytes = |token: &Token| matches!(token, Token::HexStringLiteral(_));
+            assert!(!read(text).iter().any(is_bytes), "{text}");
+        }
+    }
+}
