@@ -105,6 +105,8 @@ impl Session {
                     let (database, table) = (&destination.database, &destination.table);
                     let target = self.engine.catalog().table(database, table)?;
                     let targets = Self::target_columns(&target, &destination.columns)?;
+                    let type_of = |column: &usize| &target.definition.columns[*column].ty;
+                    numbers_in_select_list(&mut query, targets.iter().map(type_of));
                     let source = take_source_columns(
                         &target,
                         destination.alias.as_ref(),
@@ -564,6 +566,25 @@ enum RowsToInsert {
     /// With the digits after the point that each column shows.
     Collected(SpooledRows, Vec<u8>),
     Planned(PlannedQuery),
+}
+
+/// Hexadecimal literals that a select list gives to columns of numbers are numbers, as they are in VALUES. In a union
+/// they are bytes.
+fn numbers_in_select_list<'t>(query: &mut ast::Query, types: impl Iterator<Item = &'t ColumnType>) {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    for (item, ty) in select.projection.iter_mut().zip(types) {
+        let expr = match item {
+            ast::SelectItem::UnnamedExpr(expr) => expr,
+            ast::SelectItem::ExprWithAlias { expr, .. } => expr,
+            // It stands for any number of columns.
+            _ => return,
+        };
+        if let Some(number) = hybrid_number(expr, ty) {
+            *expr = number;
+        }
+    }
 }
 
 /// Error 1136 for a row that has not as many values as there are columns.
