@@ -22,7 +22,7 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
-use sqlparser::keywords::Keyword;
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -90,6 +90,12 @@ impl Dialect for SheafDialect {
 
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         MYSQL.identifier_quote_style(identifier)
+    }
+
+    fn is_column_alias(&self, kw: &Keyword, _: &mut Parser) -> bool {
+        // What a clause behind a select list without FROM begins with is reserved.
+        let begins_clause = [Keyword::ON, Keyword::FOR, Keyword::LOCK, Keyword::WINDOW];
+        !RESERVED_FOR_COLUMN_ALIAS.contains(kw) && !begins_clause.contains(kw)
     }
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {

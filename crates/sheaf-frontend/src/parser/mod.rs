@@ -190,6 +190,17 @@ impl StatementParser<'_> {
             .all(|(n, word)| Self::is_word(&self.tokens.peek_nth_token_ref(n).token, word))
     }
 
+    /// To the last place before this one where these words stand, or to the start.
+    fn go_back_to(&mut self, words: &str) {
+        loop {
+            let before = self.tokens.index();
+            self.tokens.prev_token();
+            if self.peek(words) || self.tokens.index() == before || self.tokens.index() == 0 {
+                return;
+            }
+        }
+    }
+
     /// Reads these words if they come next.
     fn accept(&mut self, words: &str) -> bool {
         let found = self.peek(words);
@@ -498,8 +509,23 @@ impl StatementParser<'_> {
 
     fn insert(&mut self) -> Parsed<Statement> {
         let replace = self.peek("REPLACE");
+        for modifier in ["REPLACE IGNORE", "REPLACE HIGH_PRIORITY"] {
+            if self.peek(modifier) {
+                self.tokens.advance_token();
+                return self.unexpected("INTO");
+            }
+        }
         match self.tokens.parse_statement()? {
             ast::Statement::Insert(mut insert) => {
+                if replace && insert.on.is_some() {
+                    self.go_back_to("ON DUPLICATE");
+                }
+                if replace && insert.insert_alias.is_some() {
+                    self.go_back_to("AS");
+                }
+                if replace && (insert.on.is_some() || insert.insert_alias.is_some()) {
+                    return self.unexpected("the end of REPLACE");
+                }
                 insert.replace_into |= replace;
                 hand_hints_to_query(&mut insert);
                 Ok(Statement::Insert(Box::new(insert)))
