@@ -115,6 +115,22 @@ fn rows_are_the_same() {
     ]);
 }
 
+/// The rows of a join in files are not in the order that its plan has of them, where the statement asks for none.
+#[test]
+fn rows_come_in_any_order_where_none_is_asked_for() {
+    let small = small(1 << 30);
+    let mut connection = small.connect();
+    connection.query_drop("USE d").expect("the database");
+    let counted = "SELECT COUNT(*) FROM a JOIN b ON a.k = b.k";
+    let rows = query_text(
+        &mut connection,
+        "SELECT a.id, a.s, b.id, b.s FROM a JOIN b ON a.k = b.k",
+    );
+    let count = query_text(&mut connection, counted);
+    assert_eq!(count, [rows.len().to_string()]);
+    nothing_is_left(&small, counted);
+}
+
 /// A join of all pairs whose kept side does not fit runs it again, and goes through the other side several times. With
 /// two streams of these rows, each left row without a partner came twice.
 #[test]

@@ -139,6 +139,14 @@ impl GraceJoinExec {
         &self.join
     }
 
+    /// Whether both sides are in files, and the joined rows come in another order than the plan says, which nobody
+    /// relies on.
+    pub fn has_lost_order(&self) -> bool {
+        let begun = lock(&self.begun);
+        let way = begun.as_ref().and_then(Shared::peek);
+        !self.in_order && way.is_some_and(|way| matches!(way.as_deref(), Ok(Way::Files(_))))
+    }
+
     fn begun(&self, context: &Arc<TaskContext>) -> Begun {
         let begin = || {
             let way = begin(Arc::clone(&self.join), self.in_order, Arc::clone(context));
