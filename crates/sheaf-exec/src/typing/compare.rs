@@ -453,7 +453,7 @@ fn with_literal(
                 }
             }
         }
-        SqlType::Time { .. } => place_of_time(value, &left.expr, texts)?,
+        SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, texts)?,
         SqlType::Double if value_type.is_exact_number() => {
             value.cast_to(&DataType::Float64).ok().map(Place::At)
         }
@@ -490,17 +490,21 @@ fn place_of_moment(micros: i64, is_date: bool) -> Place {
 }
 
 /// What is no time is compared as a text: it is equal to none, and all are on one side of it.
-fn place_of_time(value: &ScalarValue, left: &Expr, texts: &Texts) -> Result<Option<Place>> {
+fn place_of_time(
+    (value, value_type): (&ScalarValue, &SqlType),
+    left: &Expr,
+    texts: &Texts,
+) -> Result<Option<Place>> {
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
-    let Some(text) = value.try_as_str().flatten() else {
+    let Some(text) = text_of(value, value_type) else {
         let time = integer_value(value).and_then(calendar::time_from_number);
         return Ok(time.map(at));
     };
-    if let Some((micros, _)) = calendar::parse_time(text) {
+    if let Some((micros, _)) = calendar::parse_time(&text) {
         return Ok(Some(at(micros)));
     }
-    note_temporal_text("TIME", text, left, texts)?;
-    if let Some((micros, _)) = calendar::parse_time(temporal_prefix(text)) {
+    note_temporal_text("TIME", &text, left, texts)?;
+    if let Some((micros, _)) = calendar::parse_time(temporal_prefix(&text)) {
         return Ok(Some(at(micros)));
     }
     Ok(Some(match text.chars().next() {
@@ -620,15 +624,17 @@ enum Moment<'a> {
 }
 
 fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
-    let moment = match value {
-        ScalarValue::Date32(Some(days)) => Some(i64::from(*days) * MICROS_PER_DAY),
-        ScalarValue::TimestampMicrosecond(Some(micros), _) => Some(*micros),
-        _ if ty.is_text() => match value.try_as_str().flatten() {
-            Some(text) => match calendar::parse_datetime(text) {
-                Some(parsed) => Some(parsed.micros),
-                None => return Moment::None(text),
-            },
-            None => None,
+    let text = match value {
+        ScalarValue::Binary(Some(bytes)) => str::from_utf8(bytes).ok(),
+        _ if ty.is_text() => value.try_as_str().flatten(),
+        _ => None,
+    };
+    let moment = match (value, text) {
+        (ScalarValue::Date32(Some(days)), _) => Some(i64::from(*days) * MICROS_PER_DAY),
+        (ScalarValue::TimestampMicrosecond(Some(micros), _), _) => Some(*micros),
+        (_, Some(text)) => match calendar::parse_datetime(text) {
+            Some(parsed) => Some(parsed.micros),
+            None => return Moment::None(text),
         },
         _ => integer_value(value)
             .and_then(calendar::datetime_from_number)

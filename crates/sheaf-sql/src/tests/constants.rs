@@ -198,3 +198,27 @@ fn large_numbers_are_told_apart_with_an_index_and_without() {
         }
     }
 }
+
+/// As MySQL has it. MariaDB compares some of them as numbers.
+#[test]
+fn bytes_are_compared_with_dates_and_times_as_texts() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (id INT PRIMARY KEY, i TIME, d DATETIME, KEY (i))");
+    bench.ok(
+        "INSERT INTO t VALUES (1, NULL, NULL), (2, '00:00:00', '2020-01-01'), (3, '10:00:00', NULL)",
+    );
+    for (condition, expected) in [
+        ("i <=> X'0A'", ""),
+        ("i <=> b'1010'", ""),
+        ("i = X'31303A30303A3030'", "3"),
+        ("i = _binary '10:00:00'", "3"),
+        ("i < X'41'", "2,3"),
+        ("i > X'41'", ""),
+        ("i = 0x0186A0", ""),
+        ("d = X'323032302d30312d3031'", "2"),
+    ] {
+        let sql = format!("SELECT id FROM t WHERE {condition} ORDER BY id");
+        assert_eq!(bench.rows(&sql).join(","), expected, "{sql}");
+    }
+    assert_eq!(bench.error("SELECT id FROM t WHERE d <=> X'0A'"), 1525);
+}
