@@ -40,7 +40,7 @@ pub struct Options {
     /// Seconds of updates behind a snapshot that is held.
     #[arg(long, default_value_t = 600)]
     hold_seconds: u64,
-    #[arg(long, default_value = "1G", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "1G", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Folder for the data; emptied first.
     #[arg(long)]

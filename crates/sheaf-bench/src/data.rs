@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sheaf::tpch::{TABLES, TableReader, expected_rows};
+use sheaf_cli::tpch::{TABLES, TableReader, expected_rows};
 
 use crate::error::BenchError;
 

@@ -72,10 +72,10 @@ enum Command {
         #[arg(long, default_value_t = 0.01)]
         scale: f64,
         /// Folder with the queries, one `.sql` file each.
-        #[arg(long, default_value = "crates/sheaf/tests/tpch/queries")]
+        #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/queries")]
         queries: PathBuf,
         /// Folder that receives one `.tsv` file per query.
-        #[arg(long, default_value = "crates/sheaf/tests/tpch/answers")]
+        #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/answers")]
         out: PathBuf,
     },
     /// Random work on a simulated machine that crashes at any disk operation, and a look at what is left.
@@ -88,7 +88,7 @@ enum Command {
     Checkpoints(sheaf_torture::checkpoint_latency::Options),
     /// Serves a Sheaf database: how the benchmarks start Sheaf as a process of its own.
     #[command(hide = true)]
-    Serve(sheaf::serve::ServeArguments),
+    Serve(sheaf_cli::serve::ServeArguments),
 }
 
 fn main() -> ExitCode {
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
         Command::Checkpoints(options) => {
             return sheaf_torture::checkpoint_latency::run(&options);
         }
-        Command::Serve(options) => sheaf::serve::run(options)
+        Command::Serve(options) => sheaf_cli::serve::run(options)
             .map(|_| ())
             .map_err(BenchError::from_display),
     };

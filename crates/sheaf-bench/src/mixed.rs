@@ -48,7 +48,7 @@ pub struct Options {
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
-    #[arg(long, default_value = "2G", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "2G", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Folder for data and servers.
     #[arg(long)]

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
-use sheaf::size::format_size;
+use sheaf_cli::size::format_size;
 
 use crate::error::BenchError;
 use crate::machine;
@@ -51,7 +51,7 @@ pub struct Options {
     #[arg(long, default_value_t = 100_000)]
     rows: u64,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
-    #[arg(long, default_value = "2G", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "2G", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Folder for data and servers; kept.
     #[arg(long)]

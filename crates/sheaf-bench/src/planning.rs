@@ -36,7 +36,7 @@ pub struct Options {
     #[arg(long, default_value_t = 100)]
     rounds: usize,
     /// Folder with the queries, one `.sql` file each.
-    #[arg(long, default_value = "crates/sheaf/tests/tpch/queries")]
+    #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/queries")]
     queries: PathBuf,
     /// Folder for data and database; kept, so that a second run loads nothing.
     #[arg(long)]
@@ -122,10 +122,10 @@ fn load(
     run(&format!("drop database if exists {DATABASE}"))?;
     run(&format!("create database {DATABASE}"))?;
     run(&format!("use {DATABASE}"))?;
-    for statement in sheaf::tpch::schema_statements() {
+    for statement in sheaf_cli::tpch::schema_statements() {
         run(statement)?;
     }
-    for table in sheaf::tpch::TABLES {
+    for table in sheaf_cli::tpch::TABLES {
         eprintln!("{NAME}: filling {table}");
         let file = folder.join(format!("{table}.tbl"));
         run(&format!(
@@ -133,7 +133,10 @@ fn load(
             file.display()
         ))?;
     }
-    run(&format!("analyze table {}", sheaf::tpch::TABLES.join(", ")))
+    run(&format!(
+        "analyze table {}",
+        sheaf_cli::tpch::TABLES.join(", ")
+    ))
 }
 
 fn explain(session: &mut Connection, sql: &str) -> Result<(), BenchError> {

@@ -1,4 +1,4 @@
-//! The reference comparison: every case of [`sheaf::tpch::REFERENCE_CASES`], cold and warm, on each server in
+//! The reference comparison: every case of [`sheaf_cli::tpch::REFERENCE_CASES`], cold and warm, on each server in
 //! turn.
 //!
 //! For a cold figure the server is restarted, so that its cache is empty (peers that read through the operating
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use sheaf::tpch::{REFERENCE_CASES, ReferenceCase, Variant};
+use sheaf_cli::tpch::{REFERENCE_CASES, ReferenceCase, Variant};
 
 use crate::data;
 use crate::error::BenchError;
@@ -27,7 +27,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
-    #[arg(long, default_value = "256M", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "256M", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Peers to compare with, of `mariadb` and `postgres`.
     #[arg(long, value_delimiter = ',')]

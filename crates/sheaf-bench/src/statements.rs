@@ -42,7 +42,7 @@ pub struct Options {
     #[arg(long, default_value_t = 20)]
     repeats: usize,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
-    #[arg(long, default_value = "256M", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "256M", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Folder for data and servers.
     #[arg(long)]

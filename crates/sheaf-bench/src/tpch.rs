@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Buffer pool of each server; Sheaf's whole process may use twice that.
-    #[arg(long, default_value = "4G", value_parser = sheaf::size::parse_size)]
+    #[arg(long, default_value = "4G", value_parser = sheaf_cli::size::parse_size)]
     memory: usize,
     /// Peers to compare with, of `mariadb` and `postgres`.
     #[arg(long, value_delimiter = ',')]
@@ -38,7 +38,7 @@ pub struct Options {
     #[arg(long, default_value_t = 60)]
     limit: u64,
     /// Folder with the queries, one `.sql` file each.
-    #[arg(long, default_value = "crates/sheaf/tests/tpch/queries")]
+    #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/queries")]
     queries: PathBuf,
     /// Folder for data and servers; kept, so that a second run loads nothing.
     #[arg(long)]

@@ -29,10 +29,7 @@
 //! # use arrow::{array::AsArray, datatypes::Int32Type};
 //! ```
 
-pub mod serve;
-pub mod size;
 mod statement;
-pub mod tpch;
 mod typed;
 
 use std::fs::File;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler, OptsBuilder, Value};
-use sheaf::tpch::{TABLES, schema_statements};
+use sheaf_cli::tpch::{TABLES, schema_statements};
 
 use super::{TextRows, Timed};
 use crate::error::BenchError;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use sheaf::tpch::{TABLES, schema_statements};
+use sheaf_cli::tpch::{TABLES, schema_statements};
 
 use super::{
     Budget, Endpoint, Server, Timed, drop_operating_system_cache, end_process, free_port,

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use mysql::Conn;
 use mysql::prelude::Queryable;
-use sheaf::tpch::REFERENCE_CASES;
+use sheaf_cli::tpch::REFERENCE_CASES;
 
 use crate::data;
 use crate::error::BenchError;
@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Buffer pools; each is measured by itself.
-    #[arg(long, value_delimiter = ',', default_value = "256M,4G", value_parser = sheaf::size::parse_size)]
+    #[arg(long, value_delimiter = ',', default_value = "256M,4G", value_parser = sheaf_cli::size::parse_size)]
     memory: Vec<usize>,
     /// Queries that are drawn.
     #[arg(long, default_value_t = 200)]
@@ -66,7 +66,7 @@ pub struct Options {
     #[arg(long)]
     warm_only: bool,
     /// Folder with TPC-H's queries, one `.sql` file each.
-    #[arg(long, default_value = "crates/sheaf/tests/tpch/queries")]
+    #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/queries")]
     queries: PathBuf,
     /// Folder for data and servers; kept, so that a second run loads nothing.
     #[arg(long)]

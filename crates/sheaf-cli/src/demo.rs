@@ -23,9 +23,9 @@ use sheaf_sql::{
     SqlError,
 };
 
-use sheaf::serve::serve_until_signal;
-use sheaf::size::{format_size, parse_size};
-use sheaf::tpch::{
+use sheaf_cli::serve::serve_until_signal;
+use sheaf_cli::size::{format_size, parse_size};
+use sheaf_cli::tpch::{
     REFERENCE_CASES, ReferenceCase, TABLES, TableReader, Variant, expected_rows, schema_statements,
 };
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
 use clap::Args;
 use sheaf::existing_archive;
-use sheaf::size::parse_size;
+use sheaf_cli::size::parse_size;
 use sheaf_storage::{Lsn, RestoreUntil, Storage, StorageError, StorageOptions, restore_to};
 
 use crate::backup::{copy_bar, show};

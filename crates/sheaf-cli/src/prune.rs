@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use sheaf::existing_archive;
-use sheaf::size::format_size;
+use sheaf_cli::size::format_size;
 use sheaf_storage::archive::prune;
 use sheaf_storage::backup_info;
 

@@ -23,7 +23,7 @@ use signal_hook::iterator::Signals;
 
 use crate::result_printer::{Layout, ResultPrinter};
 use crate::statement_reader::{Statement, StatementReader};
-use sheaf::size::parse_size;
+use sheaf_cli::size::parse_size;
 
 /// Lines that the history file keeps.
 const HISTORY_LINES: usize = 10_000;

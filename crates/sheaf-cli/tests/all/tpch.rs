@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
-use sheaf::tpch::{TABLES, TableReader, schema_statements};
+use sheaf_cli::tpch::{TABLES, TableReader, schema_statements};
 
 use crate::harness::{TestServer, tests_folder, text_rows};
 

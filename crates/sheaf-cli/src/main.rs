@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use sheaf::serve;
+use sheaf_cli::serve;
 use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use sheaf::size::{format_size, parse_size};
+use sheaf_cli::size::{format_size, parse_size};
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::check::check;
 use sheaf_table::{Catalog, Progress};

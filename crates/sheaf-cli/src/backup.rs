@@ -14,7 +14,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Row};
-use sheaf::size::{format_size, parse_size};
+use sheaf_cli::size::{format_size, parse_size};
 use sheaf_storage::{CopyProgress, Storage, StorageOptions};
 
 /// How often the server is asked how far it is.
