@@ -500,12 +500,36 @@ fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<
                     None => Transformed::no(expr),
                 })
             })?;
-            Ok(Transformed::yes(name.restore(with_values.data)))
+            let plain = with_values.data.transform_up(literal_on_the_right)?;
+            Ok(Transformed::yes(name.restore(plain.data)))
         })?;
         // What is made of columns that are not NULL now is not, either.
         Ok(Transformed::yes(node.data.recompute_schema()?))
     })?;
     Ok(with_values.data)
+}
+
+/// A comparison with a literal as all others are written. DataFusion takes `b = 1 AND 1 = b` for a contradiction, and so
+/// it does two equal literals of which one has a description of its type.
+fn literal_on_the_right(expr: Expr) -> Result<Transformed<Expr>> {
+    let Expr::BinaryExpr(mut comparison) = expr else {
+        return Ok(Transformed::no(expr));
+    };
+    if !comparison.op.supports_propagation() {
+        return Ok(Transformed::no(Expr::BinaryExpr(comparison)));
+    }
+    let is_left = comparison.left.as_literal().is_some();
+    if is_left
+        && comparison.right.as_literal().is_none()
+        && let Some(swapped) = comparison.op.swap()
+    {
+        comparison.op = swapped;
+        std::mem::swap(&mut comparison.left, &mut comparison.right);
+    }
+    if let Expr::Literal(_, described) = comparison.right.as_mut() {
+        *described = None;
+    }
+    Ok(Transformed::yes(Expr::BinaryExpr(comparison)))
 }
 
 fn inside_of_subqueries(

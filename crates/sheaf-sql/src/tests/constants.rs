@@ -222,3 +222,36 @@ fn bytes_are_compared_with_dates_and_times_as_texts() {
     }
     assert_eq!(bench.error("SELECT id FROM t WHERE d <=> X'0A'"), 1525);
 }
+
+/// What a subquery compares with twice: a constant, and a column of the row around it.
+#[test]
+fn a_constant_and_an_equal_value_of_the_row_do_not_contradict() {
+    let mut bench = Bench::new();
+    bench.ok("CREATE TABLE t (k INT PRIMARY KEY, b INT NOT NULL, e DECIMAL(8,2))");
+    bench.ok("INSERT INTO t VALUES (1, 1, 1), (2, 1, 2), (3, 2, 1), (4, 0, NULL)");
+    for (condition, expected) in [
+        (
+            "(x.b, x.k) IN (SELECT y.b, x.k FROM t y WHERE y.b = 1)",
+            "1,2",
+        ),
+        (
+            "(x.b, x.k) NOT IN (SELECT y.b, x.k FROM t y WHERE y.b = 1)",
+            "3,4",
+        ),
+        (
+            "(x.e, x.k) IN (SELECT y.e, x.k FROM t y WHERE y.e = 1)",
+            "1,3",
+        ),
+        (
+            "(x.b, x.k) IN (SELECT y.b, x.k FROM t y WHERE y.b >= 1 AND y.b > x.b - 1)",
+            "1,2,3",
+        ),
+        (
+            "(SELECT COUNT(*) FROM t y WHERE y.b >= 1 AND x.b < y.b AND x.k + 0 = x.k) > 0",
+            "1,2,4",
+        ),
+    ] {
+        let sql = format!("SELECT k FROM t x WHERE {condition} ORDER BY k");
+        assert_eq!(bench.rows(&sql).join(","), expected, "{sql}");
+    }
+}
