@@ -10,15 +10,23 @@
 //! ```
 //!
 //! DataFusion's rule does this for one column, but not under an alias, which an aggregate of strings has: they are
-//! counted by their collation's keys. Nor does it know COUNT beside it. Neither of them knows several columns of
-//! distinct values.
+//! counted by their collation's keys. Nor does it know COUNT beside it.
+//!
+//! With several columns of distinct values there is a grouping set for each of them, in which the others are NULL:
+//!
+//! ```text
+//!   SELECT g, COUNT(DISTINCT d), COUNT(DISTINCT e), COUNT(*) FROM t GROUP BY g
+//!
+//!   inner:  g, d, e, COUNT(*) AS n             GROUP BY GROUPING SETS ((g, d), (g, e))
+//!   outer:  g, COUNT(d), COUNT(e), SUM(n)      GROUP BY g     the sum over the first set alone
+//! ```
 
 use std::sync::Arc;
 
 use datafusion_common::tree_node::Transformed;
-use datafusion_common::{Column, DFSchema, Result};
-use datafusion_expr::expr::AggregateFunction;
-use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast, lit};
+use datafusion_common::{Column, DFSchema, Result, ScalarValue};
+use datafusion_expr::expr::{AggregateFunction, GroupingSet};
+use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast, lit, when};
 use datafusion_functions::core::coalesce;
 use datafusion_functions_aggregate::sum::sum_udaf;
 use datafusion_optimizer::optimizer::ApplyOrder;
@@ -29,6 +37,12 @@ const GROUP: &str = "$group";
 const DISTINCT: &str = "$distinct";
 const PART: &str = "$part";
 const WHOLE: &str = "$whole";
+
+/// Columns of distinct values that become grouping sets, at most. Each set groups every row by all of these columns, so
+/// that the work grows with their square.
+const MAX_SETS: usize = 8;
+/// DataFusion numbers grouping sets by bits of their keys.
+const MAX_KEYS: usize = 64;
 
 /// See the module's comment.
 #[derive(Debug)]
@@ -111,7 +125,7 @@ fn in_two_steps(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let Some(functions) = functions.filter(|_| !has_sets) else {
         return Ok(None);
     };
-    let mut value: Option<&Expr> = None;
+    let mut values: Vec<&Expr> = Vec::new();
     for function in &functions {
         if !function.params.distinct {
             if !is_mergeable(function, aggregate.input.schema())? {
@@ -119,25 +133,37 @@ fn in_two_steps(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
             }
             continue;
         }
-        let known = value.get_or_insert(&function.params.args[0]);
-        if !is_distinct_count_or_sum(function) || **known != function.params.args[0] {
+        if !is_distinct_count_or_sum(function) {
             return Ok(None);
         }
+        if !values.contains(&&function.params.args[0]) {
+            values.push(&function.params.args[0]);
+        }
     }
-    let Some(value) = value else {
+    let keys = aggregate.group_expr.len() + values.len();
+    if values.is_empty() || values.len() > MAX_SETS || keys > MAX_KEYS {
         return Ok(None);
-    };
+    }
     let groups = aggregate.group_expr.len();
-    let input = inner_groups(aggregate, value, &functions)?;
+    let input = inner_groups(aggregate, &values, &functions)?;
+    let in_first_set = in_first_set(&input, groups, values.len())?;
     let mut outer = Vec::with_capacity(functions.len());
     for (position, function) in functions.iter().enumerate() {
+        let part = || match &in_first_set {
+            Some(condition) => when(condition.clone(), named(PART, position)).end(),
+            None => Ok(named(PART, position)),
+        };
+        let func = || Arc::clone(&function.func);
         let (func, arg) = match function.func.name() {
-            _ if function.params.distinct => (
-                Arc::clone(&function.func),
-                Expr::Column(Column::from_name(DISTINCT)),
-            ),
-            "count" => (sum_udaf(), named(PART, position)),
-            _ => (Arc::clone(&function.func), named(PART, position)),
+            _ if function.params.distinct => {
+                let value = &function.params.args[0];
+                let at = values.iter().position(|known| *known == value);
+                (func(), named(DISTINCT, at.unwrap_or(0)))
+            }
+            "count" => (sum_udaf(), part()?),
+            "$sum" | "bit_xor" => (func(), part()?),
+            // The same over all sets.
+            _ => (func(), named(PART, position)),
         };
         let merged = AggregateFunction::new_udf(func, vec![arg], false, None, vec![], None);
         outer.push(Expr::AggregateFunction(merged).alias(name(WHOLE, position)));
@@ -182,18 +208,40 @@ fn named(what: &str, position: usize) -> Expr {
 /// The groups with one distinct value each, and what is computed for each of them.
 fn inner_groups(
     aggregate: &Aggregate,
-    value: &Expr,
+    values: &[&Expr],
     functions: &[&AggregateFunction],
 ) -> Result<LogicalPlan> {
     let groups = aggregate.group_expr.iter().enumerate();
     let groups = groups.map(|(at, group)| group.clone().unalias().alias(name(GROUP, at)));
-    let value = value.clone().alias(DISTINCT);
+    let values = values.iter().enumerate();
+    let sets = values.map(|(at, value)| {
+        let value = (*value).clone().alias(name(DISTINCT, at));
+        groups.clone().chain([value]).collect()
+    });
+    let mut sets: Vec<Vec<Expr>> = sets.collect();
+    let group_expr = match sets.len() {
+        1 => sets.remove(0),
+        _ => vec![Expr::GroupingSet(GroupingSet::GroupingSets(sets))],
+    };
     let parts = functions.iter().enumerate();
     let parts = parts.filter(|(_, function)| !function.params.distinct);
     let parts = parts.map(|(position, function)| {
         Expr::AggregateFunction((*function).clone()).alias(name(PART, position))
     });
     let input = Arc::clone(&aggregate.input);
-    let inner = Aggregate::try_new(input, groups.chain([value]).collect(), parts.collect())?;
+    let inner = Aggregate::try_new(input, group_expr, parts.collect())?;
     Ok(LogicalPlan::Aggregate(inner))
+}
+
+/// Whether an inner group is of the first of several grouping sets. `None`: there is one set.
+fn in_first_set(inner: &LogicalPlan, groups: usize, values: usize) -> Result<Option<Expr>> {
+    if values == 1 {
+        return Ok(None);
+    }
+    // Each expression has a bit, the last one the lowest, which says that it is NULL in the set.
+    let first = ScalarValue::UInt64(Some((1 << (values - 1)) - 1));
+    let id_type = Aggregate::grouping_id_type(groups + values, 0);
+    let id = Expr::Column(Column::from_name(Aggregate::INTERNAL_GROUPING_ID));
+    debug_assert_eq!(id.get_type(inner.schema())?, id_type);
+    Ok(Some(id.eq(lit(first.cast_to(&id_type)?))))
 }

@@ -1,7 +1,8 @@
 //! GROUP BY, DISTINCT (which is one), ROLLUP and grouping sets.
 //!
 //! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
-//! the groups are exchanged by hash and merged.
+//! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at once
+//! loses the number of the set when it spills.
 //!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
 //! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
@@ -80,10 +81,10 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     let constants = &planner.context.settings.costs;
     let own_us = grouping_us(constants, input.rows, grouped, functions.len(), partitions);
     let cost_us = input.cost_us + own_us;
-    let first_mode = if partitions > 1 {
-        AggregateMode::Partial
-    } else {
-        AggregateMode::Single
+    let in_one_step = partitions == 1 && !groups.has_grouping_set();
+    let first_mode = match in_one_step {
+        true => AggregateMode::Single,
+        false => AggregateMode::Partial,
     };
     let aggregated_by = |groups: PhysicalGroupBy| {
         AggregateExec::try_new(
@@ -117,7 +118,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         true => rows,
         false => input.rows,
     });
-    if partitions == 1 {
+    if in_one_step {
         return Ok(Planned {
             plan: with_keys(Arc::new(first), &keys)?,
             rows,
@@ -126,10 +127,9 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
             explain: input.explain,
         });
     }
-    let last_mode = if grouped {
-        AggregateMode::FinalPartitioned
-    } else {
-        AggregateMode::Final
+    let last_mode = match grouped && partitions > 1 {
+        true => AggregateMode::FinalPartitioned,
+        false => AggregateMode::Final,
     };
     let first = Arc::new(first);
     let last = AggregateExec::try_new(
