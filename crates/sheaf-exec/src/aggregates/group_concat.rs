@@ -2,7 +2,8 @@
 //!
 //! The pass over the syntax tree writes it as `$group_concat(text, separator, maximum length, distinct key, order
 //! key)`: both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
-//! needs to sort nothing, and the function remembers (order key, text) until the group is complete.
+//! needs to sort nothing, and the function remembers (order key, text) until the group is complete. It forgets what comes
+//! after the maximum length, so that it keeps little, however many rows there are. Only keys of DISTINCT stay.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -102,7 +103,14 @@ struct Collected {
     distinct: HashSet<Vec<u8>>,
     separator: String,
     max_bytes: usize,
+    /// Of the entries and the distinct keys.
     bytes: usize,
+    /// Of the texts and the separators between them.
+    joined_bytes: usize,
+    /// When that exceeds it, texts that are not needed are forgotten.
+    forget_at_bytes: usize,
+    /// No text is needed any more: without ORDER BY the first ones are the result.
+    is_full: bool,
 }
 
 /// Writes bytes with their length before them.
@@ -121,16 +129,56 @@ fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 impl Collected {
     fn add(&mut self, distinct_key: Option<&[u8]>, order_key: &[u8], text: &str) {
-        if distinct_key.is_some_and(|key| !self.distinct.insert(key.to_vec())) {
+        if self.is_full || distinct_key.is_some_and(|key| !self.distinct.insert(key.to_vec())) {
             return;
         }
-        // A distinct key is kept twice.
-        self.bytes += order_key.len() + text.len() + 2 * distinct_key.map_or(0, <[u8]>::len);
-        self.texts.push(Entry {
+        self.bytes += distinct_key.map_or(0, <[u8]>::len);
+        let entry = Entry {
             order_key: order_key.to_vec(),
             distinct_key: distinct_key.map(<[u8]>::to_vec),
             text: text.to_string(),
+        };
+        self.bytes += entry.bytes();
+        self.joined_bytes += text.len() + self.separator.len();
+        self.texts.push(entry);
+        if self.joined_bytes > self.forget_at_bytes.max(self.max_bytes.saturating_mul(2)) {
+            self.forget_rest();
+        }
+    }
+
+    /// Forgets the texts behind the maximum length.
+    fn forget_rest(&mut self) {
+        let is_ordered = self.texts.iter().any(|entry| !entry.order_key.is_empty());
+        self.sort();
+        let mut joined = 0;
+        let needed = self.texts.iter().position(|entry| {
+            joined += entry.text.len();
+            let is_enough = joined > self.max_bytes;
+            joined += self.separator.len();
+            is_enough
         });
+        let Some(last) = needed else {
+            return;
+        };
+        for forgotten in self.texts.drain(last + 1..) {
+            self.bytes -= forgotten.bytes();
+        }
+        self.texts.shrink_to(2 * self.texts.len());
+        self.joined_bytes = joined;
+        self.forget_at_bytes = joined.saturating_mul(2);
+        self.is_full = !is_ordered;
+    }
+
+    /// Stable: equal keys keep the order of arrival.
+    fn sort(&mut self) {
+        self.texts.sort_by(|a, b| a.order_key.cmp(&b.order_key));
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        let distinct = self.distinct_key.as_ref().map_or(0, Vec::len);
+        self.order_key.len() + distinct + self.text.len()
     }
 }
 
@@ -165,8 +213,7 @@ impl Accumulator for Collected {
         if self.texts.is_empty() {
             return Ok(ScalarValue::Utf8View(None));
         }
-        // Stable: equal keys keep the order of arrival.
-        self.texts.sort_by(|a, b| a.order_key.cmp(&b.order_key));
+        self.sort();
         let mut joined = String::new();
         for (at, Entry { text, .. }) in self.texts.iter().enumerate() {
             if at > 0 {
@@ -232,5 +279,75 @@ impl Accumulator for Collected {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected(max_bytes: usize) -> Collected {
+        Collected {
+            separator: ",".to_string(),
+            max_bytes,
+            ..Collected::default()
+        }
+    }
+
+    fn result(mut collected: Collected) -> String {
+        let result = collected.evaluate().expect("a text");
+        let ScalarValue::Utf8View(Some(text)) = result else {
+            panic!("{result:?}");
+        };
+        text
+    }
+
+    #[test]
+    fn what_does_not_fit_is_forgotten_and_changes_nothing() {
+        let mut random = 1_u64;
+        for (is_ordered, is_distinct) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let (mut short, mut long) = (collected(100), collected(usize::MAX));
+            for _ in 0..20_000 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let text = format!("{}", (random >> 33) % 5_000);
+                let order_key = match is_ordered {
+                    true => text.as_bytes(),
+                    false => &[],
+                };
+                let distinct_key = is_distinct.then_some(text.as_bytes());
+                short.add(distinct_key, order_key, &text);
+                long.add(distinct_key, order_key, &text);
+            }
+            assert!(short.texts.capacity() < 200);
+            assert_eq!(short.bytes < 2_000, !(is_ordered && is_distinct));
+            assert_eq!(result(short), result(long)[..100]);
+        }
+    }
+
+    #[test]
+    fn parts_that_have_forgotten_what_does_not_fit_are_put_together() {
+        let (mut first, mut second) = (collected(10), collected(10));
+        for number in 0..1_000 {
+            let part = if number % 2 == 0 {
+                &mut first
+            } else {
+                &mut second
+            };
+            let text = format!("{number:03}");
+            part.add(None, text.as_bytes(), &text);
+        }
+        let states = [&mut second, &mut first].map(|part| part.state().expect("a state"));
+        let states = states.map(|state| match &state[0] {
+            ScalarValue::Binary(Some(bytes)) => bytes.clone(),
+            other => panic!("{other:?}"),
+        });
+        let states: ArrayRef = Arc::new(BinaryArray::from_iter_values(states));
+        let mut whole = Collected::default();
+        whole.merge_batch(&[states]).expect("whole states");
+        assert_eq!(result(whole), "000,001,00");
     }
 }
