@@ -5,9 +5,9 @@
 //!   s3://bucket/prefix ...         object storage, a bucket        ObjectArchive, here
 //! ```
 //!
-//! The clouds are features of this crate (`s3`, `azure`, `gcs`), because each brings a client for HTTP and TLS. What they
-//! need to know, such as keys and a region, they take from the environment, under the names that their own tools use
-//! (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT` ...).
+//! The clouds are features of this crate (`s3`, `azure`, `gcs`), because each brings a client for HTTP and TLS. What
+//! they need to know, such as keys and a region, they take from the environment, under the names that their own tools
+//! use (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT` ...).
 
 mod object_archive;
 

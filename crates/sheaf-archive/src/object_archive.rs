@@ -5,10 +5,10 @@
 //!                      history     start            end
 //! ```
 //!
-//! The names are those of an archive in a folder, so one may be copied to the other. An object is created only if there is
-//! none of its name: two servers that archive the same history by mistake do not overwrite each other's log. Not every store
-//! knows such a condition. On those that do not, the archive looks before it writes, which is no help against two servers at
-//! the same moment, and says so when it meets one.
+//! The names are those of an archive in a folder, so one may be copied to the other. An object is created only if there
+//! is none of its name: two servers that archive the same history by mistake do not overwrite each other's log. Not
+//! every store knows such a condition. On those that do not, the archive looks before it writes, which is no help
+//! against two servers at the same moment, and says so when it meets one.
 //!
 //! The storage engine is synchronous and knows no futures. A thread here drives them; whoever asks waits, at most
 //! [`OPERATION_TIMEOUT`].

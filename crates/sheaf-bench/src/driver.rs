@@ -4,9 +4,9 @@
 //! servers warm up is not counted. There are two ways to drive them:
 //!
 //! - [`drive`]: each client is a thread. Right for work of many steps, by as many clients as may meet.
-//! - [`drive_many`]: a few threads, each of which serves whichever of its connections has an answer. Right for a thousand
-//!   connections: as threads they would measure how this machine switches between a thousand clients, which in earnest
-//!   are elsewhere.
+//! - [`drive_many`]: a few threads, each of which serves whichever of its connections has an answer. Right for a
+//!   thousand connections: as threads they would measure how this machine switches between a thousand clients, which in
+//!   earnest are elsewhere.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,7 +1,7 @@
 //! The 22 queries of TPC-H on each server, warm.
 //!
-//! Servers take turns query by query, so that a slow minute of the machine hits all of them. A query that a server does not
-//! finish within the limit counts with the limit, and is run once. The report is written after every query.
+//! Servers take turns query by query, so that a slow minute of the machine hits all of them. A query that a server does
+//! not finish within the limit counts with the limit, and is run once. The report is written after every query.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -49,8 +49,8 @@ pub struct ServeArguments {
     /// Clients that may be connected at the same time.
     #[arg(long, default_value_t = 151)]
     max_connections: usize,
-    /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that the
-    /// server can read. Without this option there is none.
+    /// The only directory of the server from which LOAD DATA INFILE (without LOCAL) may read; '' allows every file that
+    /// the server can read. Without this option there is none.
     #[arg(long, value_name = "DIR", value_parser = parse_secure_file_priv)]
     secure_file_priv: Option<PathBuf>,
     #[command(flatten)]
@@ -116,8 +116,8 @@ struct StorageArguments {
     /// What old row versions and the undo of long transactions may take on disk, beside their memory.
     #[arg(long, value_parser = parse_size, default_value = "64G")]
     max_spill: usize,
-    /// What temporary files of all statements together may take on disk: sorts, hash tables, cursors, rows to change, index
-    /// builds.
+    /// What temporary files of all statements together may take on disk: sorts, hash tables, cursors, rows to change,
+    /// index builds.
     #[arg(long, value_parser = parse_size, default_value = "1T")]
     max_temp: usize,
     /// Explicit row locks of all transactions together.

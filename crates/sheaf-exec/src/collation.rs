@@ -170,8 +170,8 @@ pub struct LikePrefix<'a> {
     pub prefix: String,
 }
 
-/// Recognises `column LIKE 'prefix...'`. The range of the prefix ([`prefix_range`]) holds every match and perhaps more, so
-/// the condition itself must still be tested.
+/// Recognises `column LIKE 'prefix...'`. The range of the prefix ([`prefix_range`]) holds every match and perhaps more,
+/// so the condition itself must still be tested.
 ///
 /// `collation` is the column's: the one that LIKE uses unless the statement says otherwise, which it cannot here.
 pub fn as_like_prefix<'a>(

@@ -1,11 +1,12 @@
 //! Whether what schemas say of keys can be relied on.
 //!
-//! DataFusion keeps for each schema which columns determine others. Of groups it says too much: where one of several group
-//! columns is the key of one table of a join, it is said to determine the whole group, although the columns of the other
-//! tables differ among rows that have it in common.
+//! DataFusion keeps for each schema which columns determine others. Of groups it says too much: where one of several
+//! group columns is the key of one table of a join, it is said to determine the whole group, although the columns of
+//! the other tables differ among rows that have it in common.
 //!
 //! ```text
-//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines a's columns
+//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines a's
+//!   columns
 //! ```
 
 use datafusion_expr::LogicalPlan;

@@ -196,8 +196,8 @@ pub struct BlockHints {
     pub number: u32,
     pub join_orders: Vec<JoinOrderHint>,
     pub subquery: SubqueryHint,
-    /// If the block stands in a derived table that somebody spoke of: the table's alias, and whether it becomes part of the
-    /// query around it.
+    /// If the block stands in a derived table that somebody spoke of: the table's alias, and whether it becomes part of
+    /// the query around it.
     pub derived: Option<(String, bool)>,
 }
 

@@ -6,12 +6,12 @@
 //!   128 MiB, 26 of them for hash tables, 12 sorts and aggregates   ->   8.5 MiB for each
 //! ```
 //!
-//! That may be less than one batch of wide rows takes, and an operator that has nothing to spill yet can only fail. So one
-//! that has little may have more than its share, as long as there is any: up to an [eighth](LEAST_SHARE) of all.
+//! That may be less than one batch of wide rows takes, and an operator that has nothing to spill yet can only fail. So
+//! one that has little may have more than its share, as long as there is any: up to an [eighth](LEAST_SHARE) of all.
 //!
-//! A sort spills by merging what it has in memory, and a merge holds each batch and a copy of the keys. For that a sort has
-//! set aside twice the bytes of its batches, which is nearly enough, but not where keys are wide: so sorts that took all memory
-//! could not even spill. Therefore they leave [a part](MERGE_SHARE) of it.
+//! A sort spills by merging what it has in memory, and a merge holds each batch and a copy of the keys. For that a sort
+//! has set aside twice the bytes of its batches, which is nearly enough, but not where keys are wide: so sorts that
+//! took all memory could not even spill. Therefore they leave [a part](MERGE_SHARE) of it.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! EXCEPT and INTERSECT, with ALL and without.
 //!
-//! DataFusion makes an antijoin or a semijoin of them, which keeps or drops all rows of a kind. So with ALL equal rows are
-//! numbered, on both sides, and compared with their numbers:
+//! DataFusion makes an antijoin or a semijoin of them, which keeps or drops all rows of a kind. So with ALL equal rows
+//! are numbered, on both sides, and compared with their numbers:
 //!
 //! ```text
 //!   (1, 1, 2) EXCEPT ALL (1)    -->    (1 #1, 1 #2, 2 #1) without (1 #1)    =    1, 2
@@ -20,8 +20,8 @@ use sheaf_exec::typing::is_set_operation;
 
 use crate::context::window_function;
 
-/// Tells the operations with ALL from the others, which lose their equal rows last, when they have the types of the whole.
-/// For plans as they come from SqlToRel.
+/// Tells the operations with ALL from the others, which lose their equal rows last, when they have the types of the
+/// whole. For plans as they come from SqlToRel.
 pub fn mark_multisets(plan: LogicalPlan) -> Result<LogicalPlan> {
     let marked = plan.transform_up_with_subqueries(|plan| match plan {
         LogicalPlan::Join(mut join) if is_set_operation(&join) => {

@@ -1,8 +1,8 @@
 //! SLEEP(seconds): waits once for each row, and is 0.
 //!
-//! A sleeping statement holds no worker thread, so that others go on, and it looks at the session's cancel flag: KILL, a
-//! time limit and a client that has gone end it with the statement's error. (MySQL's SLEEP gives 1 where a KILL ends a
-//! statement that does nothing but sleep; here that is an error, too.)
+//! A sleeping statement holds no worker thread, so that others go on, and it looks at the session's cancel flag: KILL,
+//! a time limit and a client that has gone end it with the statement's error. (MySQL's SLEEP gives 1 where a KILL ends
+//! a statement that does nothing but sleep; here that is an error, too.)
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

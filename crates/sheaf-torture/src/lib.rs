@@ -14,15 +14,16 @@
 //! ```
 //!
 //! A run is a function of its seed ([`torture`]): a seed that fails fails again. It has several *lives*, each of which
-//! ends with a crash or, on a failing disk, with a restart of the process. After each, all that was acknowledged must be
-//! there and nothing else, except that the one commit or DDL that was under way may be there as a whole.
+//! ends with a crash or, on a failing disk, with a restart of the process. After each, all that was acknowledged must
+//! be there and nothing else, except that the one commit or DDL that was under way may be there as a whole.
 //!
 //! [`recovery_time`] and [`checkpoint_latency`] are another matter: how long recovery takes on a real disk, and what a
 //! checkpoint costs those who commit meanwhile.
 //!
 //! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
-//! row changes several trees. [`moments`] adds backups and an archive to the second, and restores moments of the past. The connections take turns on one thread, so that the order of everything follows from the
-//! seed; threads that really meet are the business of the simulations of sheaf-storage.
+//! row changes several trees. [`moments`] adds backups and an archive to the second, and restores moments of the past.
+//! The connections take turns on one thread, so that the order of everything follows from the seed; threads that really
+//! meet are the business of the simulations of sheaf-storage.
 
 pub mod checkpoint_latency;
 pub mod command;

@@ -3,8 +3,8 @@
 //! Trees are made, built and dropped outside of transactions; they are durable with the next commit. One that a crash
 //! has met in between is nobody's, as it is for the catalog, which drops what it does not know.
 //!
-//! Commits may wait, several at a time, while later transactions go on with what they have left. A crash keeps the first
-//! so many of them, in the order of the log, and all that a reader was told of.
+//! Commits may wait, several at a time, while later transactions go on with what they have left. A crash keeps the
+//! first so many of them, in the order of the log, and all that a reader was told of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

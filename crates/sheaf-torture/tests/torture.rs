@@ -22,7 +22,8 @@ fn what_was_acknowledged_survives_every_crash_and_nothing_else_does() {
 }
 
 /// 90586: what could not be written of a tree's counts was taken for written, and a clean shutdown left it out.
-/// 91589: a crash during a load, right after a checkpoint, left an empty log, so that nobody looked for the load's pages.
+/// 91589: a crash during a load, right after a checkpoint, left an empty log, so that nobody looked for the load's
+/// pages.
 #[test]
 fn seeds_that_once_found_something_find_it_no_more() {
     assert!(torture(90586).crashes > 0);

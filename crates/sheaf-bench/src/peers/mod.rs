@@ -110,8 +110,8 @@ pub fn servers(
     Ok(servers)
 }
 
-/// Loads TPC-H at `scale` into a running server of [`servers`] whose data is named after the scale, unless that was done
-/// before. Returns whether it was done now.
+/// Loads TPC-H at `scale` into a running server of [`servers`] whose data is named after the scale, unless that was
+/// done before. Returns whether it was done now.
 pub fn load_tpch_once(
     work: &Path,
     scale: f64,

@@ -28,8 +28,8 @@ pub struct MySqlServer {
 }
 
 impl MySqlServer {
-    /// Prepares a server whose data and log live in `folder`. `limit` is the variable that limits a query's time, and its
-    /// unit.
+    /// Prepares a server whose data and log live in `folder`. `limit` is the variable that limits a query's time, and
+    /// its unit.
     pub fn new(
         name: &'static str,
         folder: PathBuf,

@@ -1,4 +1,5 @@
-//! A client of the MySQL protocol that does as little as it can: while servers are measured, it has half of the machine.
+//! A client of the MySQL protocol that does as little as it can: while servers are measured, it has half of the
+//! machine.
 //!
 //! ```text
 //!   prepare      COM_STMT_PREPARE         once for each text
@@ -6,11 +7,12 @@
 //!   receive      answer, or rows          mostly one read
 //! ```
 //!
-//! Sending and receiving are apart, so that one thread can drive many connections. (The client of the crate `mysql` is for
-//! everything else. It replaces what it knows of a statement's columns with each answer that describes them, and that
-//! takes longer the more threads there are: with 128 of them, a third of the client's time.)
+//! Sending and receiving are apart, so that one thread can drive many connections. (The client of the crate `mysql` is
+//! for everything else. It replaces what it knows of a statement's columns with each answer that describes them, and
+//! that takes longer the more threads there are: with 128 of them, a third of the client's time.)
 //!
-//! Nothing is configurable: the user is root, without a password, on the loopback interface, and packets have one frame.
+//! Nothing is configurable: the user is root, without a password, on the loopback interface, and packets have one
+//! frame.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -236,8 +238,8 @@ impl WireClient {
         Ok(self.socket.write_all(&self.request)?)
     }
 
-    /// The next packet's payload, as a range of `received`, which holds until the next one is asked for. It is not empty,
-    /// and no error of the server.
+    /// The next packet's payload, as a range of `received`, which holds until the next one is asked for. It is not
+    /// empty, and no error of the server.
     fn answer(&mut self) -> Result<Range<usize>, WireError> {
         let payload = self.packet()?;
         match self.received[payload.clone()] {

@@ -1,15 +1,16 @@
-//! How good the optimizer's choices are: each query under every plan that it can be forced into, and under the free choice.
+//! How good the optimizer's choices are: each query under every plan that it can be forced into, and under the free
+//! choice.
 //!
-//! Plans are forced by `optimizer_switch`, by index hints and by hints in comments, which are made from what EXPLAIN says of
-//! the free choice: each table first, each index of each table, each method off. What EXPLAIN shows as the same plan is
-//! timed once. Cold means a server that was just started; warm, the fastest of some runs after that. Where a forced plan
-//! seems to be better, both are timed again, by turns, and these times count.
+//! Plans are forced by `optimizer_switch`, by index hints and by hints in comments, which are made from what EXPLAIN
+//! says of the free choice: each table first, each index of each table, each method off. What EXPLAIN shows as the same
+//! plan is timed once. Cold means a server that was just started; warm, the fastest of some runs after that. Where a
+//! forced plan seems to be better, both are timed again, by turns, and these times count.
 //!
-//! Three groups: the reference queries, the 22 queries of TPC-H, and queries drawn from a seed over tables whose columns are
-//! skewed, correlated with each other, and correlated with the primary key.
+//! Three groups: the reference queries, the 22 queries of TPC-H, and queries drawn from a seed over tables whose
+//! columns are skewed, correlated with each other, and correlated with the primary key.
 //!
-//! A run takes hours. It writes its report after every query, and every timed plan as a line of a file beside the data; a
-//! query that fails or takes too long is left out with a line that says so.
+//! A run takes hours. It writes its report after every query, and every timed plan as a line of a file beside the data;
+//! a query that fails or takes too long is left out with a line that says so.
 
 mod forces;
 mod report;
@@ -338,8 +339,8 @@ impl<'a> Bench<'a> {
         Ok(outcome)
     }
 
-    /// As long as a plan seems to be better than the free choice, times both again, by turns. These times count alone: of
-    /// many plans the one that had luck comes first, and seldom twice.
+    /// As long as a plan seems to be better than the free choice, times both again, by turns. These times count alone:
+    /// of many plans the one that had luck comes first, and seldom twice.
     fn confirm(
         &mut self,
         query: &Query,

@@ -1,5 +1,5 @@
-//! Clients that stop in the middle: they hurt themselves and nobody else, whether connections have threads of their own or
-//! share them.
+//! Clients that stop in the middle: they hurt themselves and nobody else, whether connections have threads of their own
+//! or share them.
 
 use mysql::Conn;
 use mysql::prelude::Queryable;

@@ -508,8 +508,8 @@ fn a_locking_join_keeps_inserts_out_of_what_it_looked_up() {
     }
 }
 
-/// A plain join of SERIALIZABLE keeps the rows that it has found as they are, and the gaps that it has looked into; what is far
-/// from them in the same index is free.
+/// A plain join of SERIALIZABLE keeps the rows that it has found as they are, and the gaps that it has looked into;
+/// what is far from them in the same index is free.
 #[test]
 fn a_join_of_serializable_keeps_what_it_looked_up() {
     const HINTS: &str = "/*+ JOIN_ORDER(parent, child) BKA(child) */";
@@ -732,8 +732,8 @@ fn a_locking_join_that_ends_at_a_limit_locks_what_it_has_looked_up() {
     }
 }
 
-/// Far more rows of the first table match than expected, because all of its columns say the same: most items are not looked up
-/// but found in memory. What is locked is what a join that looks all of them up locks.
+/// Far more rows of the first table match than expected, because all of its columns say the same: most items are not
+/// looked up but found in memory. What is locked is what a join that looks all of them up locks.
 #[test]
 fn a_locking_join_that_gives_its_lookups_up_locks_the_same() {
     let scene = Scene::new();

@@ -1,8 +1,8 @@
 //! A server process is killed in the middle of its work, again and again, and nothing that it acknowledged is lost.
 //!
 //! Clients write and keep a ledger: which statements were acknowledged, and the one that was under way. After each kill
-//! the database is checked, opened again, and compared with the ledgers: an acknowledged statement is there in full, one
-//! that was under way in full or not at all. The same with so many connections that they share threads.
+//! the database is checked, opened again, and compared with the ledgers: an acknowledged statement is there in full,
+//! one that was under way in full or not at all. The same with so many connections that they share threads.
 
 use std::collections::BTreeMap;
 use std::process::Child;

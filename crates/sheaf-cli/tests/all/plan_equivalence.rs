@@ -14,8 +14,8 @@ use crate::harness::{TestServer, query_text};
 
 /// Queries of a seed.
 const QUERIES: usize = 30;
-/// Seeds that found something: a string constant in the key of a join was taken by its sort key; of `s = 'x6' AND s LIKE
-/// 'x%'` only the second condition was tested.
+/// Seeds that found something: a string constant in the key of a join was taken by its sort key; of `s = 'x6' AND s
+/// LIKE 'x%'` only the second condition was tested.
 const FOUND: [u64; 2] = [100, 154];
 /// Combinations of hints for each query.
 const COMBINATIONS: usize = 10;

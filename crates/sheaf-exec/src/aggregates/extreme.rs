@@ -1,5 +1,5 @@
-//! MIN and MAX. Of strings by their collation, which shows the string as it was stored; of everything else as DataFusion
-//! does.
+//! MIN and MAX. Of strings by their collation, which shows the string as it was stored; of everything else as
+//! DataFusion does.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! Several values as one byte string: `$sort_key` orders as the values do, one after the other, `$tuple_key` is equal where
-//! they are. Strings enter by their sort key.
+//! Several values as one byte string: `$sort_key` orders as the values do, one after the other, `$tuple_key` is equal
+//! where they are. Strings enter by their sort key.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! LIKE: `%` is any text, `_` any character, the escape character takes the next one as it is.
 //!
-//! A pattern is compiled once: to the literal pieces between the `%`. Characters are equal as the collation says, one by
-//! one (trailing spaces count, whatever the collation says of `=`). Under a case-insensitive collation an ASCII
+//! A pattern is compiled once: to the literal pieces between the `%`. Characters are equal as the collation says, one
+//! by one (trailing spaces count, whatever the collation says of `=`). Under a case-insensitive collation an ASCII
 //! piece against an ASCII text is compared in lower case; characters beyond ASCII are compared by sort key.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Numeric functions. ROUND, TRUNCATE, CEIL, FLOOR and ABS are exact on exact numbers; the transcendental ones are doubles
-//! and NULL outside of their domain.
+//! Numeric functions. ROUND, TRUNCATE, CEIL, FLOOR and ABS are exact on exact numbers; the transcendental ones are
+//! doubles and NULL outside of their domain.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -302,7 +302,8 @@ fn whole(
     })
 }
 
-/// ROUND, half away from zero on exact numbers and half to even on doubles as MySQL's libraries do; TRUNCATE, towards zero.
+/// ROUND, half away from zero on exact numbers and half to even on doubles as MySQL's libraries do; TRUNCATE, towards
+/// zero.
 fn round(call: &Call<'_>, to_nearest: bool) -> Result<ArrayRef> {
     let places = if call.len() == 2 {
         Some(call.int(1)?)

@@ -545,8 +545,8 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
     })
 }
 
-/// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed as
-/// doubles.
+/// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed
+/// as doubles.
 fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
     let types: Vec<SqlType> = (0..call.len())
         .map(|argument| call.sql_type(argument))

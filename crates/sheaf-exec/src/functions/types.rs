@@ -2,14 +2,14 @@
 //!
 //! Arrow knows fewer types than MySQL. What it lacks travels in the field's metadata:
 //!
-//! - `sheaf.type` ([`TYPE_KEY`]): the SQL type text with its collation, as [`ColumnType::descriptor`] prints it. Columns
-//!   have it from the table; functions set it where the Arrow type says too little (a DATETIME's fraction digits, an
-//!   ENUM, a collation).
+//! - `sheaf.type` ([`TYPE_KEY`]): the SQL type text with its collation, as [`ColumnType::descriptor`] prints it.
+//!   Columns have it from the table; functions set it where the Arrow type says too little (a DATETIME's fraction
+//!   digits, an ENUM, a collation).
 //! - `sheaf.decimals` ([`DECIMALS_KEY`]): the digits after the point that MySQL *shows* of a DECIMAL whose Arrow scale
 //!   has more. MySQL computes quotients with guard digits (`1/3*3` is 1.0000, not 0.9999) and rounds when a
 //!   value leaves the expression; so do we.
-//! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column; `coercible`
-//!   of literals whose connection has another collation than the default, which yield to any column.
+//! - `sheaf.coercibility` ([`COERCIBILITY_KEY`]): `explicit` after a COLLATE clause, which wins over any column;
+//!   `coercible` of literals whose connection has another collation than the default, which yield to any column.
 
 use std::collections::HashMap;
 

@@ -86,8 +86,8 @@ impl Lowering<'_> {
         local_now(self.context.session)
     }
 
-    /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that take
-    /// the number of fraction digits.
+    /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that
+    /// take the number of fraction digits.
     pub fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
         let session = self.context.session;
         let digits = fsp.unwrap_or(0).min(6);

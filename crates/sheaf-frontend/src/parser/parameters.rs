@@ -99,7 +99,8 @@ fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
     }
 }
 
-/// The number of rows that a text spells. Many clients bind all their values as texts, and MySQL takes those behind LIMIT.
+/// The number of rows that a text spells. Many clients bind all their values as texts, and MySQL takes those behind
+/// LIMIT.
 fn row_count(value: &Value) -> Option<Token> {
     let Value::Text(text) = value else {
         return None;

@@ -7,8 +7,8 @@
 //!                       first                  last
 //! ```
 //!
-//! Where the matches lie is the question: evenly spread from end to end, if nothing is known; otherwise the walk has to get
-//! through to the first of them. Matches of several kinds (the values of an IN) may each lie somewhere else.
+//! Where the matches lie is the question: evenly spread from end to end, if nothing is known; otherwise the walk has to
+//! get through to the first of them. Matches of several kinds (the values of an IN) may each lie somewhere else.
 
 /// Matches that are evenly spread over a part of a walk.
 #[derive(Debug, Clone, Copy, PartialEq)]

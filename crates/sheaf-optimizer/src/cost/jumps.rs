@@ -53,8 +53,8 @@ impl JumpingWalk {
     ///   workers: processor + missing x pages x random read
     /// ```
     ///
-    /// or, where that is less, the reads of a [scan](RangeScan::reads): where jumps lead to most of the leaves, read-ahead
-    /// finds them in order.
+    /// or, where that is less, the reads of a [scan](RangeScan::reads): where jumps lead to most of the leaves,
+    /// read-ahead finds them in order.
     pub(crate) fn work(&self, constants: &CostConstants) -> Work {
         let missing = 1.0 - self.scan.resident;
         let jumping = Work::of_workers(missing * self.pages() * constants.random_read_us);

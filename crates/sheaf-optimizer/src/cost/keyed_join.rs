@@ -56,8 +56,8 @@ impl KeyedLookups {
     ///   otherwise workers: missing x pages x random read
     /// ```
     ///
-    /// Sorted keys go to each leaf once in a turn, where the others of the leaf are next to it; keys that come in order, once
-    /// in a run. A key with more entries than a leaf holds goes on to the next ones.
+    /// Sorted keys go to each leaf once in a turn, where the others of the leaf are next to it; keys that come in
+    /// order, once in a run. A key with more entries than a leaf holds goes on to the next ones.
     pub(crate) fn work(&self, constants: &CostConstants) -> Work {
         let worker_us =
             self.descents_us(constants) + self.keys * self.entries_per_key * constants.entry_us;
@@ -79,8 +79,8 @@ impl KeyedLookups {
         }
     }
 
-    /// Pages read if none is in memory and the keys come in no order. Workers go through the tree side by side, so a page
-    /// that one of them has read is still there for the others.
+    /// Pages read if none is in memory and the keys come in no order. Workers go through the tree side by side, so a
+    /// page that one of them has read is still there for the others.
     fn pages_as_looked_up(&self) -> f64 {
         match self.sorted_keys_per_turn {
             Some(keys_per_turn) => {

@@ -20,13 +20,13 @@ pub(crate) struct Lookups {
     pub correlation: f64,
     /// Ranges or keys of the index that the lookups come from.
     pub places: f64,
-    /// The entries of each of so many ranges come in the order of the primary key, because all parts of the index before
-    /// it are bound to one value.
+    /// The entries of each of so many ranges come in the order of the primary key, because all parts of the index
+    /// before it are bound to one value.
     pub sorted_runs: Option<f64>,
 }
 
-/// What a key in order pays of the [misses](uncached) of one in no order: its neighbours have brought the inner nodes and
-/// the translations of addresses.
+/// What a key in order pays of the [misses](uncached) of one in no order: its neighbours have brought the inner nodes
+/// and the translations of addresses.
 const MISSES_IN_ORDER: f64 = 0.5;
 
 /// A lookup in a tree of so many leaves, keys in no order:
@@ -47,8 +47,8 @@ pub(crate) fn next_leaf_us(constants: &CostConstants, leaves: f64) -> f64 {
     constants.descent_us + MISSES_IN_ORDER * uncached(leaves) * constants.miss_us
 }
 
-/// What copying a page costs that a descent has just led to, as a share of copying the next one of a scan: part of it is in
-/// the processor's cache.
+/// What copying a page costs that a descent has just led to, as a share of copying the next one of a scan: part of it
+/// is in the processor's cache.
 const COPY_SHARE: f64 = 0.5;
 
 /// Copying a page that a descent has led to, to read entries from it.

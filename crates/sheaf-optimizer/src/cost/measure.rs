@@ -1,9 +1,10 @@
 //! Measuring the constants on this machine.
 //!
-//! **The device**: a file of its own is written, and read at random one page at a time, at random with many pages on the
-//! way, and from end to end. As with the read-ahead of scans, whoever waits for a read has asked for the next ones by then,
-//! and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as descents of trees are, against the time that
-//! it took on the machine of the default constants; all constants of the processor are taken to differ by that factor.
+//! **The device**: a file of its own is written, and read at random one page at a time, at random with many pages on
+//! the way, and from end to end. As with the read-ahead of scans, whoever waits for a read has asked for the next ones
+//! by then, and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as
+//! descents of trees are, against the time that it took on the machine of the default constants; all constants of the
+//! processor are taken to differ by that factor.
 //!
 //! Others may be at work meanwhile, and whatever they do makes things look slower, never faster. So there are several
 //! short rounds with growing pauses between them, about four seconds in all, and of each constant the lowest value

@@ -17,8 +17,8 @@
 //! | [`work`] | what passes at the same time: the device's part and the processor's |
 //! | [`early_stop`] | the part of a walk that a LIMIT needs |
 //!
-//! Each is a function of the constants and of estimates, with its formula in its comment. None knows tables or plans, and
-//! none looks at anything by itself; so what EXPLAIN shows is all that it took.
+//! Each is a function of the constants and of estimates, with its formula in its comment. None knows tables or plans,
+//! and none looks at anything by itself; so what EXPLAIN shows is all that it took.
 
 pub mod constants;
 pub(crate) mod early_stop;

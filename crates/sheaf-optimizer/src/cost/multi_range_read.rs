@@ -11,8 +11,8 @@ use super::work::Work;
 /// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
 pub(crate) const SORT_FROM_MISSING: f64 = 0.02;
 
-/// Leaves for each key in the buffer up to which the operator sorts the keys of a tree that is larger than the processor's
-/// caches, although it is in memory.
+/// Leaves for each key in the buffer up to which the operator sorts the keys of a tree that is larger than the
+/// processor's caches, although it is in memory.
 const SORT_LEAVES_PER_KEY: f64 = 4.0;
 
 /// What collecting a key in the buffer costs, as a share of reading its entry.
@@ -50,8 +50,8 @@ impl MultiRangeRead {
     ///   lookups x (collecting + log2(keys in a turn) x compare / 5) + sorted descents
     /// ```
     ///
-    /// When nothing is missing, and the keys are few for so many leaves or the leaves are in the processor's caches, they are
-    /// not sorted, and the descents are in no order.
+    /// When nothing is missing, and the keys are few for so many leaves or the leaves are in the processor's caches,
+    /// they are not sorted, and the descents are in no order.
     pub(crate) fn processor_us(&self, constants: &CostConstants) -> f64 {
         let Lookups {
             lookups,

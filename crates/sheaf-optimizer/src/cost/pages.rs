@@ -2,16 +2,16 @@
 //!
 //! Three answers to one question, with `n` lookups in a tree of `t` leaves and a pool of `b` pages:
 //!
-//! - *each page once*, because keys come in order or the pool holds everything: t (1 - (1 - 1/t)^n), Cardenas, "Analysis
-//!   and Performance of Inverted Data Base Structures", CACM 1975;
-//! - *some pages again*, because the pool has forgotten them: Mackert and Lohman, "Index Scans Using a Finite LRU Buffer: A
-//!   Validated I/O Model", TODS 1989, the approximation that PostgreSQL uses too;
-//! - *neighbours together*, because rows that are near each other in the index are so in the tree, as the correlation of
-//!   the column with the clustered order tells. They are neighbours within what is looked up at one place: all that a range
-//!   has, but of a join's keys, which lie anywhere, the rows of each key only.
+//! - *each page once*, because keys come in order or the pool holds everything: t (1 - (1 - 1/t)^n), Cardenas,
+//!   "Analysis and Performance of Inverted Data Base Structures", CACM 1975;
+//! - *some pages again*, because the pool has forgotten them: Mackert and Lohman, "Index Scans Using a Finite LRU
+//!   Buffer: A Validated I/O Model", TODS 1989, the approximation that PostgreSQL uses too;
+//! - *neighbours together*, because rows that are near each other in the index are so in the tree, as the correlation
+//!   of the column with the clustered order tells. They are neighbours within what is looked up at one place: all that
+//!   a range has, but of a join's keys, which lie anywhere, the rows of each key only.
 //!
-//! What is read is one thing, how often the processor comes to a page that is in memory another: [`visits_in_turns`]. Whether
-//! it still has it in its cache depends on the size of the tree: [`uncached`].
+//! What is read is one thing, how often the processor comes to a page that is in memory another: [`visits_in_turns`].
+//! Whether it still has it in its cache depends on the size of the tree: [`uncached`].
 
 use super::CostConstants;
 
@@ -55,15 +55,16 @@ pub(crate) fn pages_in_turns(
     turns * distinct_pages(lookups / turns, leaves)
 }
 
-/// What reading `pages` pages of a tree of `leaves` takes that are asked for ahead, in `turns` that go through the tree in its
-/// order, a share p of the leaves in each:
+/// What reading `pages` pages of a tree of `leaves` takes that are asked for ahead, in `turns` that go through the tree
+/// in its order, a share p of the leaves in each:
 ///
 /// ```text
 ///   turns x leaves x sequential read x (1 - (1 - p)^(prefetched read / sequential read))
 /// ```
 ///
-/// The next page is some leaves away, g with chance p (1 - p)^(g - 1). It takes the reading of all of them, or a request of
-/// its own, whatever is less. So few pages take a request each, and all pages what a scan takes. A turn begins with a request.
+/// The next page is some leaves away, g with chance p (1 - p)^(g - 1). It takes the reading of all of them, or a
+/// request of its own, whatever is less. So few pages take a request each, and all pages what a scan takes. A turn
+/// begins with a request.
 pub(crate) fn gapped_reads_us(
     constants: &CostConstants,
     pages: f64,
@@ -83,13 +84,13 @@ pub(crate) fn visits_in_turns(lookups: f64, leaves: f64, keys_per_turn: f64) -> 
     pages_in_turns(lookups, leaves, keys_per_turn, 0.0)
 }
 
-/// Pages of a tree that the caches of processors hold between two visits in no order: 150 MiB. They share the largest one
-/// with everything else.
+/// Pages of a tree that the caches of processors hold between two visits in no order: 150 MiB. They share the largest
+/// one with everything else.
 pub(crate) const CACHED_PAGES: f64 = 9_600.0;
 
 /// Share of the visits to a tree of `leaves` pages, in no order, whose page is in no cache of the processor:
-/// 1 - exp(-leaves / cached). Measured, a lookup in no order took 0.30 us in a tree of 1.6 MiB, 0.6 in 27, 1.5 in 180 and
-/// 2.7 in 805.
+/// 1 - exp(-leaves / cached). Measured, a lookup in no order took 0.30 us in a tree of 1.6 MiB, 0.6 in 27, 1.5 in 180
+/// and 2.7 in 805.
 pub(crate) fn uncached(leaves: f64) -> f64 {
     1.0 - (-leaves / CACHED_PAGES).exp()
 }
@@ -102,8 +103,8 @@ pub(crate) fn pages_at_places(places: f64, lookups: f64, rows: f64, leaves: f64)
     (distinct_pages(places, leaves) + behind_first).min(leaves.max(1.0))
 }
 
-/// Between `scattered` pages and those of `together` neighbours, by the correlation (-1 to 1) of the lookups' order with
-/// the tree's.
+/// Between `scattered` pages and those of `together` neighbours, by the correlation (-1 to 1) of the lookups' order
+/// with the tree's.
 pub(crate) fn with_correlation(scattered: f64, together: f64, correlation: f64) -> f64 {
     let share = correlation * correlation;
     scattered.min(together) * share + scattered * (1.0 - share)

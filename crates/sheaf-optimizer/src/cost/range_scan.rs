@@ -58,7 +58,8 @@ impl RangeScan {
     ///   device:  missing x other pages x sequential read
     /// ```
     ///
-    /// First pages are those in which ranges begin, each page once; the one of a single range is read ahead with the rest.
+    /// First pages are those in which ranges begin, each page once; the one of a single range is read ahead with the
+    /// rest.
     pub(crate) fn work(&self, constants: &CostConstants) -> Work {
         Work::of_workers(self.processor_us(constants)) + self.reads(constants)
     }

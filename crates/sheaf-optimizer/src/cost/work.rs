@@ -2,13 +2,13 @@
 
 use std::ops::{Add, AddAssign};
 
-/// What of the shorter part is not hidden behind the longer one: the first pages are waited for. A scan with 0.54 s for the
-/// device and 0.20 s for each of two workers took 0.59 s.
+/// What of the shorter part is not hidden behind the longer one: the first pages are waited for. A scan with 0.54 s for
+/// the device and 0.20 s for each of two workers took 0.59 s.
 const NOT_HIDDEN: f64 = 0.25;
 
 /// What the workers do for pages that the device reads, as a share of its time: requests, completions, checksums. A
-/// multi-range read of 11,450 pages by one worker took 0.17 s of the device and 0.12 s of the processor, 0.02 of them for its
-/// rows; a scan of the same pages by two workers took 0.14 s.
+/// multi-range read of 11,450 pages by one worker took 0.17 s of the device and 0.12 s of the processor, 0.02 of them
+/// for its rows; a scan of the same pages by two workers took 0.14 s.
 const COMPLETIONS: f64 = 0.5;
 
 /// Work of one phase of a plan, in microseconds.

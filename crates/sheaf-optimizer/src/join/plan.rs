@@ -805,8 +805,8 @@ impl<'p> Builder<'_, '_, 'p> {
         })
     }
 
-    /// Both sides of a join of all pairs, ready for [what it does](sheaf_exec::operator::restartable_exec) when the left
-    /// one does not fit in memory.
+    /// Both sides of a join of all pairs, ready for [what it does](sheaf_exec::operator::restartable_exec) when the
+    /// left one does not fit in memory.
     fn nested_loop_sides(
         &self,
         left: Arc<dyn ExecutionPlan>,

@@ -509,8 +509,8 @@ fn with_values(plan: LogicalPlan, values: &[(&Column, &ScalarValue)]) -> Result<
     Ok(with_values.data)
 }
 
-/// A comparison with a literal as all others are written. DataFusion takes `b = 1 AND 1 = b` for a contradiction, and so
-/// it does two equal literals of which one has a description of its type.
+/// A comparison with a literal as all others are written. DataFusion takes `b = 1 AND 1 = b` for a contradiction, and
+/// so it does two equal literals of which one has a description of its type.
 fn literal_on_the_right(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::BinaryExpr(mut comparison) = expr else {
         return Ok(Transformed::no(expr));

@@ -1,8 +1,8 @@
 //! GROUP BY, DISTINCT (which is one), ROLLUP and grouping sets.
 //!
 //! An input in one partition is aggregated in one go. An input in several partitions is pre-aggregated in each, then
-//! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at once
-//! loses the number of the set when it spills.
+//! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at
+//! once loses the number of the set when it spills.
 //!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
 //! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.

@@ -41,7 +41,8 @@ fn wide() -> Lab {
     lab
 }
 
-/// The notes of EXPLAIN, and the rows, of a query by the plan that is chosen; the rows must be the same without any index.
+/// The notes of EXPLAIN, and the rows, of a query by the plan that is chosen; the rows must be the same without any
+/// index.
 fn checked(lab: &mut Lab, sql: &str) -> (String, String) {
     let chosen = lab.run(sql);
     lab.ignore_all("t");

@@ -100,8 +100,8 @@ fn the_index_whose_entries_can_be_tested_wins() {
     assert_eq!(keys(&lab, sql), ["lineitem ref by_supplier"]);
 }
 
-/// 20,011 wide rows; `kind` is 0 for most, 1 for a tenth, anywhere; 2 for few, anywhere; 3 for the first 400 only. `age`
-/// goes with `id`, and `back` against it.
+/// 20,011 wide rows; `kind` is 0 for most, 1 for a tenth, anywhere; 2 for few, anywhere; 3 for the first 400 only.
+/// `age` goes with `id`, and `back` against it.
 fn log() -> Lab {
     let mut lab = Lab::new();
     let mut random = Random::new(3);
@@ -141,8 +141,8 @@ fn log() -> Lab {
     lab
 }
 
-/// `ORDER BY id DESC LIMIT 20` with a filter: the walk is right where matches are met soon, and a disaster where they all
-/// lie at the far end.
+/// `ORDER BY id DESC LIMIT 20` with a filter: the walk is right where matches are met soon, and a disaster where they
+/// all lie at the far end.
 #[test]
 fn a_limit_walks_in_order_where_the_matches_are_met_soon() {
     let lab = log();
@@ -359,8 +359,8 @@ fn customers_orders_and_lines() -> Lab {
     lab
 }
 
-/// Q10: the rows of a hash join come in the order of what streams through it, and lookups in a tree that is larger than the
-/// pool want that of their keys.
+/// Q10: the rows of a hash join come in the order of what streams through it, and lookups in a tree that is larger than
+/// the pool want that of their keys.
 #[test]
 fn lookups_in_a_tree_larger_than_the_pool_come_in_its_order() {
     let mut lab = customers_orders_and_lines();

@@ -1,8 +1,8 @@
 //! Estimated rows against exact counts, on skewed, correlated and uniform columns, with stated bounds.
 //!
-//! The table is small enough to be analyzed as a whole, so what remains is the error of the histogram: a range is off by
-//! no more than two buckets' height, 2% of the rows, and a common value not at all. Errors from sampling are tested with
-//! the statistics themselves.
+//! The table is small enough to be analyzed as a whole, so what remains is the error of the histogram: a range is off
+//! by no more than two buckets' height, 2% of the rows, and a common value not at all. Errors from sampling are tested
+//! with the statistics themselves.
 
 use sheaf_storage::Random;
 use sheaf_table::Value;
@@ -12,8 +12,8 @@ use super::harness::Lab;
 /// A prime, as [`Lab::table`] inserts rows in steps.
 const ROWS: i64 = 9_973;
 
-/// `skewed` by Zipf's law; `uniform` with a tenth NULL; `city` is decided by `zip`; `day` goes with `id`; `due` is up to
-/// 30 days after `day`.
+/// `skewed` by Zipf's law; `uniform` with a tenth NULL; `city` is decided by `zip`; `day` goes with `id`; `due` is up
+/// to 30 days after `day`.
 fn lab() -> Lab {
     let mut lab = Lab::new();
     let mut random = Random::new(7);
