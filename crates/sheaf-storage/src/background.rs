@@ -1,6 +1,6 @@
 //! Background work: a thread that takes a step of something at intervals.
 //!
-//! The work itself is a step that anybody may take, so that tests and simulations take it when they choose; the thread
+//! The work itself is a step, and any thread may take it: tests and simulations take it when they choose. The thread
 //! here only drives it. It holds the storage only during a step, so the storage's last owner may drop it at any time.
 
 use std::sync::{Arc, Weak};
@@ -40,7 +40,7 @@ pub(crate) struct Step<'w> {
 impl Step<'_> {
     /// Sleeps for so long in the middle of a step; false if the step is to come to its end.
     pub(crate) fn pause(&self, pause: Duration) -> bool {
-        // The storage may have been dropped by all others, who expect it to be closed soon.
+        // All others may have dropped the storage; they expect it to be closed soon.
         self.stop.pause(pause) && Arc::strong_count(self.storage) > 1
     }
 }

@@ -20,7 +20,7 @@ pub struct StorageCheck {
 }
 
 impl Storage {
-    /// Reads all trees. Nobody may be changing anything meanwhile. `on_tree` is told of each tree before it is read.
+    /// Reads all trees. Nothing may be changed meanwhile. `on_tree` is told of each tree before it is read.
     ///
     /// # Errors
     /// The tree directory itself cannot be read; then there is no telling which trees there are.

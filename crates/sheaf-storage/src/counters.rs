@@ -22,9 +22,9 @@ pub struct PoolCounters {
     pub reads: u64,
     /// Pages requested by prefetch.
     pub read_ahead: u64,
-    /// Accesses that found the page still on its way, and waited for a read that somebody else had started.
+    /// Accesses that found the page still on its way, and waited for a read that another thread had started.
     pub read_ahead_waits: u64,
-    /// Prefetched pages that nobody used before eviction came round to them.
+    /// Prefetched pages that were not used before eviction came round to them.
     pub read_ahead_unused: u64,
     /// Read requests issued to the disk.
     pub data_reads: u64,

@@ -93,7 +93,7 @@ pub enum StorageError {
     #[error("the transaction changes more than max_transaction_log_bytes ({limit} bytes)")]
     TransactionTooLarge { limit: usize },
 
-    /// The version store is full of versions that somebody may still need, in memory and in the spill file.
+    /// The version store is full of versions that may still be needed, in memory and in the spill file.
     #[error(
         "old versions of rows take more than max_version_bytes ({limit} bytes) of memory and max_spill_bytes \
          ({spill_limit} bytes) of disk: end long transactions, or raise them"
@@ -120,7 +120,7 @@ pub enum StorageError {
     #[error("the row is locked by another transaction, and the statement does not wait")]
     LockNotAvailable,
 
-    /// Somebody told the transaction to give up waiting (KILL, a client that is gone).
+    /// The transaction was told to stop waiting (KILL, a client that is gone).
     #[error("Query execution was interrupted")]
     LockWaitInterrupted,
 
@@ -161,7 +161,7 @@ pub enum StorageError {
     )]
     BackupIsYounger { completed_at_us: u64, end: u64 },
 
-    /// Whoever wanted the work has ended it.
+    /// The caller that wanted the work has ended it.
     #[error("cancelled")]
     Cancelled,
 

@@ -4,9 +4,9 @@
 //!   Storage, Transaction          open and close, trees by number, changes that stay or go together
 //!   Tree, LeafCursor, BulkBuilder ordered byte keys -> byte values
 //!   ReadView, versions            what a reader may see, and where it finds what pages held before
-//!   row locks                     who waits for whom
+//!   row locks                     which transaction waits for which
 //!   backup, archive, restore      copies of all this, made while it is used, and brought forward to any moment
-//!   mini-transactions, extents    every change of a page, every page that is taken or given back
+//!   mini-transactions, extents    every change of a page, every page that is taken or freed
 //!   BufferPool, page guards       frames, latches, prefetch, write-back
 //!   Disk                          files: io_uring, threads, or a simulation
 //! ```

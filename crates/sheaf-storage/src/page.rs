@@ -1,7 +1,7 @@
 //! Pages: the unit of disk, of the buffer pool and of latching.
 //!
-//! Every page is 16 KiB and opens with the same 64 bytes. The first 32 belong to this module and mean the same on
-//! every page; the next 32 belong to whoever owns the page type (tree nodes, extent maps, the file header).
+//! Every page is 16 KiB and opens with the same 64 bytes. The first 32 belong to this module and mean the same on every
+//! page. The next 32 belong to the owner of the page type (tree nodes, extent maps, the file header).
 //!
 //! ```text
 //!  0        4    5    6      8                16               24               32                       64

@@ -1,8 +1,8 @@
-//! The page store: the data file's pages, its free space, its log, and who is changing it.
+//! The page store: the data file's pages, its free space, its log, and the changes under way.
 //!
 //! The pages in memory are the newest; those on disk may be older, and together with the log they are enough to make
-//! the newest again. Whoever changes pages holds a [`ChangePermit`], which a clean shutdown waits for, and makes sure
-//! of room in the log first. Which transactions are live is known here, because the log is kept from the first change
+//! the newest again. A thread that changes pages holds a [`ChangePermit`], which a clean shutdown waits for, and
+//! ensures room in the log first. The live transactions are known here, because the log is kept from the first change
 //! of the oldest one on.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
 use crate::transaction::system::TransactionSystem;
 
-/// The share of the log's limit after which a change waits for a checkpoint, if nobody has made one: 1 / this.
+/// The share of the log's limit after which a change waits for a checkpoint, if none was made: 1 / this.
 const FOREGROUND_CHECKPOINT_SHARE: u64 = 2;
 
 /// A checkpoint is due when the log has grown by its limit divided by this, if it is not due before.
@@ -43,8 +43,8 @@ const ASSUMED_RECOVERY_SPEED: u64 = 64 << 20;
 /// A recovery of this much log, and more, is a measurement.
 const MEASURED_BYTES: u64 = 64 << 20;
 
-/// The share of the log's limit that the log may grow by during a checkpoint which nobody waits for: 1 / this. Together
-/// with what makes a checkpoint due it stays below the share above.
+/// The share of the log's limit that the log may grow by during a checkpoint which no thread waits for: 1 / this.
+/// Together with what makes a checkpoint due it stays below the share above.
 const SWEEP_SHARE: u64 = 5;
 
 /// Pages, space and log of one data file.
@@ -70,7 +70,7 @@ pub(crate) struct PageStore {
     changes: Mutex<Changes>,
     changes_ended: Condvar,
     pub(crate) lost_pages: LostPages,
-    /// Checkpoints that somebody waits for.
+    /// Checkpoints that a thread waits for.
     awaited_checkpoints: AtomicU64,
     /// Bytes of log that recovery has read, while no checkpoint was made since.
     recovered_bytes: AtomicU64,
@@ -84,13 +84,13 @@ pub(crate) struct PageStore {
     counts_writer: OnceLock<CountsWriter>,
     /// Held while the file grows.
     growth: Mutex<()>,
-    /// Who writes pages that are not in the log.
+    /// Writes of pages that are not in the log, and whether they are forbidden.
     pub(crate) log_bypass: Arc<LogBypass>,
 }
 
 type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// What ends whoever uses a transaction, which is rolled back then. Called by a background thread.
+/// What ends the user of a transaction, which is rolled back then. Called by a background thread.
 pub type EndTransaction = Box<dyn FnOnce() + Send + Sync>;
 
 /// A transaction that has changed something, and has not ended.
@@ -116,7 +116,7 @@ impl Drop for ChangePermit {
     fn drop(&mut self) {
         let mut changes = self.store.changes.lock();
         changes.permits -= 1;
-        // Only a shutdown waits, and waking nobody is a system call all the same.
+        // Only a shutdown waits, and a wake-up is a system call even if no thread waits.
         if changes.permits == 0 && changes.refused.is_some() {
             self.store.changes_ended.notify_all();
         }
@@ -342,9 +342,10 @@ impl PageStore {
         Ok(())
     }
 
-    /// Enters in the extent maps which pages of these extents (ascending) a tree uses, and after that in memory. Pages
-    /// that become free are dropped from the pool in between: after the end of their lives is in the log, or a
-    /// checkpoint could leave out what redo then applies to an old page; before somebody else takes them.
+    /// Enters in the extent maps which pages of these extents (ascending) a tree uses, and after that in memory.
+    /// Between the two, pages that become free are dropped from the pool. This comes after the end of their lives is in
+    /// the log: a checkpoint could otherwise leave out what redo then applies to an old page. And it comes before
+    /// another change takes them.
     pub(crate) fn set_extents(
         &self,
         extents: &[(usize, u64)],
@@ -385,7 +386,7 @@ impl PageStore {
         Ok(())
     }
 
-    /// Frees single pages (ascending) that nobody can reach any more.
+    /// Frees single pages (ascending) that no thread can reach any more.
     pub(crate) fn free_pages(&self, pages: &[PageId]) -> Result<()> {
         let group = |page: &PageId| extent::locate(*page).0 / EXTENTS_PER_GROUP;
         for pages in pages.chunk_by(|a, b| group(a) == group(b)) {
@@ -414,7 +415,7 @@ impl PageStore {
         live.insert(id, LiveTransaction { first, end });
     }
 
-    /// Ends those who use transactions that keep more than so many bytes of the log, each of them once.
+    /// Ends the users of transactions that keep more than so many bytes of the log, each of them once.
     pub(crate) fn end_transactions_that_keep(&self, limit_bytes: u64) {
         let log_end = self.log.end();
         let mut ends = Vec::new();
@@ -483,7 +484,7 @@ impl PageStore {
         })
     }
 
-    /// Nobody knows what will become of a commit because of this error: nothing is made durable any more that depends
+    /// Because of this error it is unknown what will become of a commit: nothing is made durable any more that depends
     /// on it.
     pub(crate) fn stop(&self, error: &StorageError) {
         tracing::error!("{error}; nothing can be changed until the next start");
@@ -501,7 +502,7 @@ impl PageStore {
         self.show_commits_to(self.transactions.newest_commit())
     }
 
-    /// As [`Self::show_commits`], up to a commit that somebody has seen.
+    /// As [`Self::show_commits`], up to a commit that was seen.
     pub(crate) fn show_commits_to(&self, lsn: Lsn) -> Result<()> {
         if lsn > self.transactions.snapshots.newest() {
             self.make_commit_durable(lsn)?;
@@ -651,7 +652,7 @@ impl PageStore {
                 self.refuse_changes(error.clone());
             }
         })?;
-        // Before the checkpoint counts: after a crash in between, nobody would know of them.
+        // Before the checkpoint counts: after a crash in between, the lost pages would be unknown.
         let mark = match self.lost_pages.may_be_in_checkpoint(ended) {
             true => Some(self.leave_something_to_recover()?),
             false => None,

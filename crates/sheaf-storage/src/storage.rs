@@ -71,7 +71,7 @@ pub struct StorageOptions {
     /// How full bulk builds fill leaves, 0.5 to 1.
     pub fill_factor: f32,
     /// Limit of one transaction's before-images, in bytes; beyond it [`StorageError::TransactionTooLarge`]. They lie in
-    /// the log, which keeps room for taking them back, and beyond two megabytes in the spill file, not in memory.
+    /// the log, which keeps room for undoing them, and beyond two megabytes in the spill file, not in memory.
     pub max_transaction_log_bytes: usize,
     /// Memory for the before-images that readers of older snapshots need, in bytes. What does not fit is spilled.
     pub max_version_bytes: usize,
@@ -88,8 +88,9 @@ pub struct StorageOptions {
     pub log_segment_bytes: u64,
     /// The log is kept about this short by checkpoints. It may become longer while a long transaction is live.
     pub log_limit_bytes: u64,
-    /// So much of the log may be kept because of one transaction, whose undo is in it. Beyond, who uses the transaction
-    /// is [ended](crate::Transaction::on_pinned_log): else one that somebody forgot would fill the disk.
+    /// So much of the log may be kept because of one transaction, whose undo is in it. Beyond, the user of the
+    /// transaction is [ended](crate::Transaction::on_pinned_log): otherwise a forgotten transaction would fill the
+    /// disk.
     pub max_pinned_log_bytes: u64,
     /// How long recovery may take: checkpoints are made often enough for it.
     pub recovery_time_goal: Duration,
@@ -155,7 +156,7 @@ impl Files {
         if self.disk.length(self.data)? >= PAGE_SIZE as u64 {
             page.copy_from_slice(&backup::read(&*self.disk, self.data, 0, PAGE_SIZE)?);
         }
-        // Without its log nobody knows what the pages of the file have and what they lack.
+        // Without its log it is unknown what the pages of the file have and what they lack.
         let reason = match FileHeader::read(&page) {
             Err(reason) => reason,
             Ok(_) => format!(
@@ -405,7 +406,7 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Takes back what transactions had done that the crash has ended.
+    /// Rolls back the transactions that the crash has ended.
     fn roll_back_losers(&self, analysis: Analysis) -> Result<()> {
         let mut transactions = Vec::new();
         for (id, loser) in analysis.losers {
@@ -493,7 +494,7 @@ impl Storage {
         self.trees.enter(tree, root, counts)
     }
 
-    /// Removes a tree and frees its pages. Nobody may be using it.
+    /// Removes a tree and frees its pages. It must not be in use.
     pub fn drop_tree(&self, id: TreeId) -> Result<()> {
         if id < FIRST_FREE_TREE {
             return Err(StorageError::NoSuchTree { tree: id });
@@ -540,7 +541,7 @@ impl Storage {
         ReadView::take(&self.store.transactions.snapshots, None)
     }
 
-    /// Somebody has been told to give up what he does: if he waits for a lock, he notices at once.
+    /// A caller has been told to stop its work: if it waits for a lock, it notices at once.
     pub fn rouse_lock_waiters(&self) {
         self.store.transactions.row_locks.rouse_all();
     }
@@ -550,8 +551,8 @@ impl Storage {
         self.store.transactions.snapshots.newest()
     }
 
-    /// Drops versions that no snapshot needs, and ghosts that nobody can make entries again. A background thread does
-    /// this, if there are background threads.
+    /// Drops versions that no snapshot needs, and ghosts that no rollback can make entries again. A background thread
+    /// does this, if there are background threads.
     pub fn collect_versions_step(&self) -> Result<()> {
         let transactions = &self.store.transactions;
         let versions = &transactions.versions;
@@ -726,7 +727,7 @@ impl Storage {
     }
 
     /// When the newest commit since the storage was opened was made, in microseconds since 1970; 0 if there was none.
-    /// Commits carry their times into the log: these are what a restoration goes by.
+    /// Commits carry their times into the log; a restore uses these.
     pub fn newest_commit_time_us(&self) -> u64 {
         self.store.log.newest_commit_us()
     }
@@ -753,7 +754,7 @@ impl Storage {
         self.store.pool.close()
     }
 
-    /// Who still holds an old view of what was spilled gets an error from it.
+    /// A reader that still holds an old view of what was spilled gets an error from it.
     fn empty_spill_file(&self) {
         if let Err(error) = self.store.transactions.spill_file.empty_at_close() {
             tracing::warn!("the spill file stays until the next start: {error}");
@@ -798,7 +799,7 @@ impl Storage {
     }
 
     fn stop_background(&self) {
-        // Not under the lock: whoever is stopped may be the last owner of the storage, who comes here as well.
+        // Not under the lock: the thread that is stopped may be the last owner of the storage, and comes here as well.
         let background = std::mem::take(&mut *self.background.lock());
         drop(background);
     }
@@ -807,8 +808,8 @@ impl Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         self.stop_background();
-        // Does not wait for transactions, which may belong to this very thread: if there are any, the next start takes
-        // back what they do not take back themselves.
+        // Does not wait for transactions, which may belong to this very thread. If there are any, the next start rolls
+        // back what they do not roll back themselves.
         match self.checkpoint() {
             Ok(()) => {}
             Err(error) => tracing::error!("the storage was not closed cleanly: {error}"),

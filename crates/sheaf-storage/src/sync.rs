@@ -1,12 +1,12 @@
 //! Threads, locks, atomics, channels and time: everything in storage whose outcome depends on scheduling.
 //!
 //! Storage code takes these from here and nowhere else. With the feature `simulation` they are shuttle's: one thread
-//! runs at a time, every operation in this module is a point where another may be chosen, and the choice is made by a
-//! seeded generator. A simulated run, threads, faults and all, is then a function of its seed and can be replayed.
-//! Without the feature they are the standard library's and cost nothing more.
+//! runs at a time, and every operation in this module is a point where another may be chosen. A seeded generator makes
+//! the choice. A simulated run, threads, faults and all, is then a function of its seed and can be replayed. Without
+//! the feature they are the standard library's and cost nothing more.
 //!
-//! Two rules keep a run repeatable: background work is written as a task with a `step()` that a thread drives in
-//! production and the test drives in simulation, and no hash map in storage is randomly seeded.
+//! Two rules keep a run repeatable. Background work is written as a task with a `step()` that a thread drives in
+//! production and the test drives in simulation. And no hash map in storage is randomly seeded.
 //!
 //! Locks here ignore poisoning. State behind a lock is kept valid at every point that can panic, and a panic in one
 //! statement must not make a lock unusable for the others.
@@ -127,7 +127,7 @@ thread_local! {
         const { std::cell::RefCell::new(None) };
 }
 
-/// From now on `observer` hears of the waits of the calling thread. In simulation nobody does.
+/// From now on `observer` hears of the waits of the calling thread. In simulation it does not.
 pub fn observe_waits(observer: Option<std::sync::Arc<dyn WaitObserver>>) {
     #[cfg(not(feature = "simulation"))]
     OBSERVER.set(observer);
@@ -135,7 +135,7 @@ pub fn observe_waits(observer: Option<std::sync::Arc<dyn WaitObserver>>) {
     drop(observer);
 }
 
-/// Does `wait`, which waits for something; whoever observes the calling thread hears of it.
+/// Does `wait`, which waits for something; the observer of the calling thread hears of it.
 pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     #[cfg(not(feature = "simulation"))]
     {
@@ -181,7 +181,7 @@ impl<T> Mutex<T> {
         MutexGuard(ignore_poison(self.0.lock()))
     }
 
-    /// The guard, if nobody holds it now.
+    /// The guard, if no thread holds it now.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(MutexGuard(guard)),

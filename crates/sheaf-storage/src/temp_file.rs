@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The room for temporary files, and who has how much of it.
+/// The room for temporary files, and how much of it is used.
 #[derive(Debug)]
 pub struct TempSpace {
     directory: PathBuf,

@@ -16,11 +16,12 @@
 //!   taken last;
 //! - every change in between is in the copied log, also the leaves of bulk builds ([`crate::log::log_bypass`]).
 //!
-//! **Torn pages.** A page can be read while it is being written. Its checksum says so, and then the buffer pool has it,
-//! or reads it when nobody writes it. Pages that no extent map calls used may hold anything.
+//! **Torn pages.** A page can be read while it is being written. Its checksum says so. The backup then gets the page
+//! from the buffer pool, which has it or reads it while it is not being written. Pages that no extent map calls used
+//! may hold anything.
 //!
-//! Nobody waits for a backup, except for a write past the log that a bulk build has begun. The log behind what was
-//! copied is kept, so a backup that ends with an error leaves nothing but an unfinished folder.
+//! No thread waits for a backup. The backup waits for writes past the log that bulk builds have begun. The log behind
+//! what was copied is kept, so a backup that ends with an error leaves nothing but an unfinished folder.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -122,7 +123,7 @@ impl Storage {
         }
         copy.finish(extents)?;
 
-        // The copy's log must have something that recovery reads, also if nobody has changed anything.
+        // The copy's log must have something that recovery reads, also if nothing has changed.
         let end = {
             let _permit = store.begin_changes()?;
             store.log.append(&frame::encode_nothing())
@@ -195,8 +196,9 @@ impl DataFileCopy<'_> {
 
     /// Reads a page that was not valid when it was read from the file. False if it need not be.
     fn read_from_pool(&self, id: PageId, into: &mut Page) -> Result<bool> {
-        // A bulk build writes pages that no extent map calls used, past the pool, and enters them when they are
-        // written: so who was too early for such a page, and finds it in use nevertheless, is not too early any more.
+        // A bulk build writes pages past the pool while no extent map calls them used, and enters them in the map when
+        // they are written. So a read that was too early for such a page, and then finds it in use, is not too early
+        // any more.
         for is_again in [false, true] {
             match self.store.pool.shared(id) {
                 Ok(page) => {

@@ -199,7 +199,7 @@ fn skip(pieces: Vec<libc::iovec>, mut done: usize) -> Vec<libc::iovec> {
 /// Moves all bytes of the pieces, in as many calls as it takes.
 ///
 /// # Safety
-/// The pieces are memory that stays where it is during the call, and that nobody else uses if it is read into.
+/// The pieces are memory that stays where it is during the call. Nothing else uses memory that is read into.
 unsafe fn transfer(
     fd: RawFd,
     direction: Direction,

@@ -75,7 +75,7 @@ pub enum Buffers {
     },
     /// A buffer that the operation has for itself. For reads and writes.
     Owned(AlignedBuffer),
-    /// A part of a buffer that nobody changes as long as the operation shares it. For writes only.
+    /// A part of a buffer that does not change as long as the operation shares it. For writes only.
     Shared {
         buffer: Arc<AlignedBuffer>,
         range: Range<usize>,
@@ -153,7 +153,7 @@ impl Buffers {
     pub(super) fn collect_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes());
         for piece in self.iovecs() {
-            // SAFETY: the piece is memory of `self`, initialised, and nobody changes it during the operation.
+            // SAFETY: the piece is memory of `self`, initialised, and does not change during the operation.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len)
             });

@@ -1,9 +1,9 @@
 //! The frame arena: the memory that pages are read into.
 //!
-//! One mapping, page-aligned as direct I/O wants it, made when the pool opens and kept until nobody uses it any more:
-//! the pool, and every disk operation that is still moving bytes, hold it by `Arc`. Frames are never unmapped while
-//! the arena lives, because a reader without a latch may look at a frame that has just been given to another page; it
-//! sees bytes that make no sense, and its validation fails.
+//! It is one mapping, page-aligned as direct I/O wants it, and made when the pool opens. The pool, and every disk
+//! operation that is still moving bytes, hold it by `Arc`; the last of them to drop it unmaps it. Frames are never
+//! unmapped while the arena lives, because a reader without a latch may look at a frame that has just been given to
+//! another page. It sees bytes that make no sense, and its validation fails.
 //!
 //! The last frame is scratch: reads that bridge a gap between wanted pages drop the unwanted ones there.
 
@@ -26,7 +26,7 @@ pub struct FrameArena {
     frames: usize,
 }
 
-// SAFETY: the arena only hands out raw pointers; who may use them, and how, is decided by the page latches.
+// SAFETY: the arena only hands out raw pointers; the page latches decide which thread may use them, and how.
 unsafe impl Send for FrameArena {}
 // SAFETY: as above.
 unsafe impl Sync for FrameArena {}
@@ -74,7 +74,7 @@ impl FrameArena {
         self.frames
     }
 
-    /// Where reads put bytes that nobody wants. It may be the target of many reads at once and is never looked at.
+    /// Where reads put bytes that are not wanted. It may be the target of many reads at once and is never looked at.
     pub(crate) fn scratch(&self) -> FrameId {
         FrameId(self.frames as u32)
     }
@@ -101,7 +101,7 @@ impl FrameArena {
     /// a late optimistic reader finds them and fails its validation.
     ///
     /// # Safety
-    /// The frame belongs to the caller, and nobody has a reference to its memory.
+    /// The frame belongs to the caller, and there is no reference to its memory.
     pub(crate) unsafe fn release_memory(&self, frame: FrameId) {
         // SAFETY: the range is one frame of this mapping, whose bytes are the caller's to change.
         unsafe { libc::madvise(self.pointer(frame).cast(), PAGE_SIZE, libc::MADV_DONTNEED) };
@@ -110,7 +110,7 @@ impl FrameArena {
 
 impl Drop for FrameArena {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own; whoever could still use it would hold an `Arc` of the arena.
+        // SAFETY: the mapping is this value's own; any other user would hold an `Arc` of the arena.
         unsafe { libc::munmap(self.base.as_ptr().cast(), Self::bytes_for(self.frames)) };
     }
 }

@@ -3,9 +3,9 @@
 //! A few rings are shared by all threads. A file's stretches are dealt out to the rings, so a byte range always goes
 //! through the same ring and a thread that waits for it knows which one to watch.
 //!
-//! **One operation that its thread waits for** does not go through a ring: submitting and reaping it would be two system
-//! calls instead of one, and the kernel hands every sync that comes through a ring to a thread of its own, which costs a
-//! commit two switches more.
+//! **One operation that its thread waits for** does not go through a ring. Submitting and reaping it would be two
+//! system calls instead of one. The kernel also hands every sync that comes through a ring to a thread of its own,
+//! which costs a commit two more context switches.
 //!
 //! **Submitting** takes the ring's lock, fills submission entries and tells the kernel, in one call for a whole batch.
 //! At most [`RING_DEPTH`] operations of a ring are in flight; the rest stand in a backlog and follow as others complete.
@@ -13,14 +13,15 @@
 //! batches are read-ahead or write-back.
 //!
 //! **Reaping.** One of the threads that wait, the leader, sleeps in the kernel until something completes, and delivers
-//! it. The others, the followers, are parked; the completion of what a follower waits for unparks it directly. Whoever
-//! stops waiting while there is no leader unparks one follower, which becomes the leader or passes the call on. A thread
-//! leads only while something is in flight, so the kernel is sure to wake it.
+//! it. The others, the followers, are parked; the completion of what a follower waits for unparks it directly. A thread
+//! that stops waiting while there is no leader unparks one follower, which becomes the leader or passes the call on. A
+//! thread leads only while something is in flight, so the kernel is sure to wake it.
 //!
-//! **A ring that the kernel refuses to be called about** is given up. What the kernel has taken from it before is the
-//! kernel's until it says that it is through, whatever becomes of the ring: its buffers are neither given back nor freed,
-//! and whoever waits looks for completions now and then, in the memory that kernel and ring share. What the kernel has
-//! not taken it never will, as nobody calls it any more: that, and all that comes later, is done by plain system calls.
+//! **A ring that the kernel refuses to be called about** is abandoned. What the kernel has taken from it before stays
+//! the kernel's until it reports completion, whatever becomes of the ring: these buffers are neither returned nor
+//! freed. Threads that wait look for completions now and then, in the memory that kernel and ring share. What the
+//! kernel has not taken it never will, as no thread calls it any more. These operations, and all later ones, are done
+//! by plain system calls.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -44,7 +45,7 @@ const RINGS: usize = 4;
 /// Most operations of one ring that the kernel works on at a time.
 const RING_DEPTH: usize = 32;
 
-/// Time from one look for completions of a ring that was given up to the next.
+/// Time from one look for completions of an abandoned ring to the next.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
@@ -327,9 +328,9 @@ impl Ring {
             };
             let operation = submission.slots[slot].insert(InFlight::new(waiting));
             let entry = operation.entry().user_data(slot as u64);
-            // SAFETY: the submission lock is held, so nobody else uses the submission queue. What the entry points to
-            // lives in the slot until the kernel has completed it; moving the slot's value does not move the pieces or
-            // the buffers, which are on the heap.
+            // SAFETY: the submission lock is held, so no other thread uses the submission queue. What the entry points
+            // to lives in the slot until the kernel has completed it; moving the slot's value does not move the pieces
+            // or the buffers, which are on the heap.
             let pushed = unsafe { self.uring.submission_shared().push(&entry) };
             if pushed.is_err() {
                 // The queue has as many entries as there are slots, but the kernel may not have consumed them yet.
@@ -353,7 +354,7 @@ impl Ring {
 
     /// Delivers what has completed. Only the leader calls this.
     fn harvest(&self) -> usize {
-        // SAFETY: there is one leader at a time, so nobody else uses the completion queue.
+        // SAFETY: there is one leader at a time, so no other thread uses the completion queue.
         let arrived: Vec<cqueue::Entry> = unsafe { self.uring.completion_shared() }.collect();
         if arrived.is_empty() {
             return 0;
@@ -400,8 +401,9 @@ impl Ring {
         tracing::error!("io_uring_enter failed: {error}; plain system calls take the ring's place");
         let mut submission = self.submission.lock();
         self.is_given_up.store(true, Ordering::Release);
-        // SAFETY: the submission lock is held, so nobody else uses the submission queue. Nobody is calling the kernel
-        // about it either: that is done under this lock, or by the leader. So what it has not taken, it never will.
+        // SAFETY: the submission lock is held, so no other thread uses the submission queue. No thread is calling the
+        // kernel about it either: that is done under this lock, or by the leader. So what it has not taken, it never
+        // will.
         let not_taken = unsafe { self.uring.submission_shared() }.len();
         let taken = submission.pushed.len().saturating_sub(not_taken);
         let slots = submission.pushed.split_off(taken);
@@ -421,7 +423,7 @@ impl Ring {
         while !done() {
             if self.try_lead() {
                 let _leading = Leading(self);
-                // Something may have completed without anybody watching.
+                // An operation may have completed while no thread was watching.
                 self.harvest();
                 while !done() && self.in_flight.load(Ordering::Acquire) > 0 {
                     self.sleep();
@@ -453,7 +455,7 @@ impl Ring {
         true
     }
 
-    /// Unparks a follower if somebody should lead and nobody does.
+    /// Unparks a follower if a thread should lead and none does.
     fn call_a_leader(&self) {
         let mut reaping = self.reaping.lock();
         if !reaping.leader

@@ -1,12 +1,12 @@
 //! Disk: the only place that touches files.
 //!
 //! Work is handed over with [`Disk::submit`] and comes back through the operation's [`Completion`]. The buffers of an
-//! operation are never slices of the caller: they are frames of a pool or aligned memory, owned by the operation from
+//! operation are never slices of the caller. They are frames of a pool or aligned memory, owned by the operation from
 //! submission to completion, so bytes can go on moving while the caller's stack unwinds.
 //!
-//! Nobody is hired to wait for completions. **Whoever waits reaps for all**: [`Disk::wait`] delivers every completion
-//! that arrives, its own or not, until its own condition holds. A completion runs on the reaping thread, holds no lock
-//! of the disk, must not block, and must unpark the threads that wait for what it changes.
+//! No thread exists only to wait for completions. **A thread that waits reaps for all**: [`Disk::wait`] delivers every
+//! completion that arrives, its own or not, until its own condition holds. A completion runs on the reaping thread,
+//! holds no lock of the disk, must not block, and must unpark the threads that wait for what it changes.
 //!
 //! | implementation | for |
 //! |---|---|
@@ -37,7 +37,7 @@ use crate::sync::{self, Mutex, thread};
 /// Offsets, lengths and buffers of all transfers are multiples of this: the block size of direct I/O.
 pub const DISK_BLOCK_BYTES: usize = 4096;
 
-/// Operations whose offsets lie in the same stretch of a file complete through the same queue, so that whoever waits
+/// Operations whose offsets lie in the same stretch of a file complete through the same queue, so a thread that waits
 /// for a byte range knows where to wait. A transfer never crosses into the next stretch.
 pub const STRETCH_BYTES: u64 = 1 << 20;
 
@@ -135,7 +135,7 @@ impl Operation {
     }
 }
 
-/// Who is told that an operation is over. Exactly one call per submitted operation, also when the disk is dropped.
+/// Is told that an operation is over. Exactly one call per submitted operation, also when the disk is dropped.
 pub trait Completion: Send + Sync {
     /// `result` is about the whole operation: a transfer has moved all bytes, or it failed. The buffers come back.
     fn complete(&self, result: io::Result<()>, buffers: Option<Buffers>);
@@ -166,8 +166,8 @@ pub trait Disk: Send + Sync {
     /// unpark this thread.
     fn wait(&self, file: FileId, offset: u64, done: &dyn Fn() -> bool);
 
-    /// Does one operation and returns when it is over. What nobody else could start meanwhile needs no queue: an
-    /// implementation on files makes the system call in the calling thread.
+    /// Does one operation and returns when it is over. Such an operation needs no queue: an implementation on files
+    /// makes the system call in the calling thread.
     fn execute(&self, operation: Operation) -> (io::Result<()>, Option<Buffers>) {
         let (file, offset) = (operation.file(), operation.offset());
         let ticket = Arc::new(Ticket {

@@ -211,7 +211,7 @@ impl SimulatedDisk {
         self.state.lock().crashed = true;
     }
 
-    /// Crashes the machine during the operation that is this far ahead; `None` takes that back.
+    /// Crashes the machine during the operation that is this far ahead; `None` cancels that.
     pub fn crash_after(&self, operations: Option<u64>) {
         let mut state = self.state.lock();
         let done = state.operations;
@@ -535,7 +535,7 @@ impl Disk for SimulatedDisk {
 
 impl Drop for SimulatedDisk {
     fn drop(&mut self) {
-        // Nobody waits any more, but every operation has one completion.
+        // No thread waits any more, but every operation has one completion.
         self.state.get_mut().crashed = true;
         while self.step() {}
     }

@@ -1,18 +1,19 @@
 //! The checkpointer: writes dirty pages now and then, so that recovery has little to do and the log stays short.
 //!
-//! A checkpoint is due when the log has grown by a share of its limit since the last one, and when nothing has changed
-//! for a while, so that the next start after a kill finds nothing to recover.
+//! A checkpoint is due when the log has grown by a share of its limit since the last one. It is also due when nothing
+//! has changed for a while, so that the next start after a kill finds nothing to recover.
 //!
 //! The work is a step, [`Storage::checkpoint_step`]; the thread here only drives it.
 //!
-//! **Pace.** Writing all dirty pages as fast as the device takes them would make every commit wait behind them. A
-//! checkpoint that nobody waits for is therefore spread out: it writes a few pages and pauses while it is ahead of the
-//! log, that is, while the part of the pages that is written is larger than the part that the log has used up of the
-//! room it may grow by meanwhile; and it takes a minute at most. Who needs the checkpoint makes it hurry.
+//! **Pace.** If all dirty pages were written as fast as the device takes them, every commit would wait behind them. So
+//! a checkpoint that no thread waits for is spread out: it writes a few pages, and pauses while it is ahead of the log.
+//! It is ahead while the share of the pages that is written exceeds the share that the log has used of the room for its
+//! growth during the checkpoint. It takes a minute at most. A thread that needs the checkpoint makes it hurry.
 //!
-//! **How much log recovery has to read** is bounded by the log's limit and by `recovery_time_goal`: a checkpoint is due
-//! early enough that what was logged since the last one, and is logged until the next one is complete, can be redone in
-//! that time. What redo does in a second is a number for a slow disk, until a start has measured it.
+//! **How much log recovery has to read** is bounded by the log's limit and by `recovery_time_goal`. A checkpoint is due
+//! early enough that redo takes no longer than this goal. What redo reads then is what was logged since the last
+//! checkpoint, and what is logged until the next one is complete. The speed of redo is assumed to be that of a slow
+//! disk, until a start has measured it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +40,7 @@ const LONGEST_SWEEP: Duration = Duration::from_secs(60);
 /// How fast the pages of a checkpoint are written.
 #[derive(Clone, Copy)]
 pub(crate) enum Pace<'p> {
-    /// As fast as the device takes them: somebody waits.
+    /// As fast as the device takes them: a thread waits.
     Fast,
     /// Not faster than the log grows. `pause` sleeps, and returns false if that is over for good.
     Slow { pause: &'p dyn Fn(Duration) -> bool },
@@ -53,7 +54,7 @@ pub(crate) fn start(storage: &Arc<Storage>) -> Result<BackgroundWork> {
         let pace = Pace::Slow { pause: &pause };
         match step.storage.checkpoint_step_at(seen, pace) {
             Ok(end) => seen = Some(end),
-            // Whoever changes or closes the storage gets to know as well.
+            // Threads that change or close the storage get the error as well.
             Err(error) => tracing::debug!("no checkpoint: {error}"),
         }
         INTERVAL
@@ -90,7 +91,7 @@ impl Schedule {
 
 impl BufferPool {
     /// Writes all pages that are dirty now, and makes them durable. At a slow pace, `volume` says what the log has
-    /// written, and `hurries` whether somebody waits by now.
+    /// written, and `hurries` whether a thread waits by now.
     ///
     /// # Errors
     /// As [`flush_all`](BufferPool::flush_all).

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   repair    torn pages from the doublewrite area
-//!   analysis  log from the redo start to its end: who was live, where pages begin a new life
+//!   analysis  log from the redo start to its end: live transactions, where pages begin a new life
 //!   redo      log again: every change that its page does not have yet, page by page within a window of the log
 //!   space     pages and extents of trees that do not exist are freed; counts are brought up to date
 //!   undo      transactions that were live are rolled back, as at run time
@@ -13,17 +13,18 @@
 //! began. All steps change pages and log as at run time, or not at all, so a crash in any of them is recovered in the
 //! same way.
 //!
-//! **Lives of pages.** A page that is freed is dropped from memory without being written, so what the disk has of it
-//! may be older than the redo start, and records of that life do not fit it. Nobody wants the result either. So
-//! analysis notes for each page the last record that begins or ends a life (an image, a format, a free);
-//! [redo](redo_window) skips what comes before it, and at an image starts with an empty page, whatever the disk holds.
-//! A bulk build writes pages past the log: entering their extent in its map counts as an end as well, and the pages are
-//! on disk by then.
+//! **Lives of pages.** A page that is freed is dropped from memory without being written. So what the disk has of it
+//! may be older than the redo start, and records of that life do not fit it. Their result is not needed either. So
+//! analysis notes for each page the last record that begins or ends a life (an image, a format, a free). The
+//! [redo](redo_window) skips what comes before that record, and at an image starts with an empty page, whatever the
+//! disk holds. A bulk build writes pages past the log: entering their extent in its map counts as an end as well, and
+//! the pages are on disk by then.
 //!
 //! **Space.** A page is taken for a tree in one mini-transaction, and the tree enters the directory in another. Between
-//! both a crash leaves pages of a tree that does not exist. All pages say whose they are, so recovery looks at those in
-//! shared extents (about one in a hundred) and at the owners of the others, and frees what belongs to nobody. On the
-//! way it counts the pages of each tree; counts of entries follow from the log, and are estimates after a crash.
+//! both a crash leaves pages of a tree that does not exist. Every page names the tree it belongs to. So recovery looks
+//! at the pages in shared extents (about one in a hundred) and at the owners of the other extents, and frees what
+//! belongs to no tree. On the way it counts the pages of each tree. Counts of entries follow from the log, and are
+//! estimates after a crash.
 
 mod redo_window;
 
@@ -59,7 +60,7 @@ pub(crate) struct Analysis {
     lives: BTreeMap<PageId, Lsn>,
     /// The same for all pages of an extent but the group's own.
     lives_of_extents: BTreeMap<usize, Lsn>,
-    /// Live transactions: what is to be taken back.
+    /// Live transactions: what is to be rolled back.
     pub(crate) losers: BTreeMap<TransactionId, Loser>,
     /// Entries that trees won or lost since their counts were written.
     pub(crate) entries: BTreeMap<TreeId, i64>,

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A chunk is what one flush writes: whole frames, compressed (LZ4) when that saves a block. It begins at a block and
-//! is padded to the next, so **no block that holds acknowledged commits is ever written again**, and a torn write can
-//! only hurt what nobody was promised. The price is half a block for each flush; a device writes whole blocks anyway.
+//! is padded to the next, so **no block that holds acknowledged commits is ever written again**. A torn write can only
+//! damage what was not acknowledged. The price is half a block for each flush; a device writes whole blocks anyway.
 //!
 //! A chunk is the log's next one if its checksum is right, its LSN is where the last one ended, and its epoch is not
 //! older than the last one's. Anything else at its place (zeros, a chunk of the segment's earlier life, half a chunk)
@@ -99,7 +99,7 @@ pub(super) fn buffer_bytes(raw_bytes: usize) -> usize {
 
 /// Bytes of log of which a chunk takes at most `room` bytes, however badly they compress.
 pub(super) fn surely_fits(room: usize) -> usize {
-    // LZ4 may add a tenth and a few bytes before it gives up.
+    // In the worst case LZ4 adds a tenth and a few bytes.
     const OTHERS: usize = CHUNK_HEADER_BYTES + 64;
     room.saturating_sub(OTHERS) * 10 / 11
 }

@@ -45,11 +45,11 @@ impl std::fmt::Display for HistoryId {
 /// What the files of the database are. The numbers are the log's format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogState {
-    /// Somebody's database.
+    /// A database in use.
     InUse = 0,
     /// The data file is still being made: there is nothing to recover.
     Creating = 1,
-    /// A copy of a database, which nobody has opened yet.
+    /// A copy of a database that was not opened yet.
     Copy = 2,
 }
 

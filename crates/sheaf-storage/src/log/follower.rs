@@ -20,7 +20,7 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    /// The oldest position that somebody needs.
+    /// The oldest position that is still needed.
     pub(super) fn oldest(&self) -> Lsn {
         let oldest = self.positions.values().min();
         oldest.copied().unwrap_or(Lsn(u64::MAX))
@@ -277,7 +277,8 @@ mod tests {
         Arc::new(Log::resume(file.clone(), OPTIONS, control, end).unwrap())
     }
 
-    /// A log of some segments that nobody needs any more but the last, on its disk; where each begins, and all of it.
+    /// A log of some segments, of which only the last is still needed. With its disk, where each segment begins, and
+    /// all bytes.
     fn log_of_four_segments() -> (Arc<SimulatedDisk>, LogFile, Vec<Segment>, Vec<u8>) {
         let simulated = SimulatedDisk::new(SimulationOptions::new(3));
         let disk: Arc<dyn Disk> = simulated.clone();
@@ -323,7 +324,7 @@ mod tests {
         disk.flip_stored_bit(disk.open("sheaf.log").unwrap(), in_the_middle, 0);
         let log = reopen(&file);
         assert_eq!(log.oldest(), LOG_START);
-        // Whoever begins behind it does not look at it.
+        // A check that begins behind the damage does not look at it.
         log.check_from(segments[2].first_lsn).unwrap();
         assert_eq!(log.oldest(), LOG_START);
         log.check_from(LOG_START).unwrap();

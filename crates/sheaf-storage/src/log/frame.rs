@@ -8,12 +8,12 @@
 //!  end of rollback     transaction
 //! ```
 //!
-//! The *note* of a mini-transaction says what it means to a transaction: nothing (a split, a purge), a change of a row
-//! with all that its undo needs, or the compensation of the transaction's newest change that is not compensated yet.
-//! (Two more say that a tree's counts were written, so that recovery can count on from there, and that the pages of
-//! extents that a tree gets here were written past the log, so that the log alone cannot make them.)
-//! So undo information and redo information reach the log together or not at all, and what was taken back before a
-//! crash is not taken back again (ARIES' compensation log records).
+//! The *note* of a mini-transaction says what it means to a transaction. It is nothing (a split, a purge), or a change
+//! of a row with all that its undo needs. Or it is the compensation of the transaction's newest change that is not
+//! compensated yet. (There are two more notes. One says that a tree's counts were written, so that recovery can count
+//! on from there. The other says that the pages of extents that a tree gets here were written past the log, so that the
+//! log alone cannot make them.) So undo information and redo information reach the log together or not at all. What was
+//! undone before a crash is not undone again (ARIES' compensation log records).
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::redo::RedoRecord;
@@ -56,11 +56,12 @@ pub(crate) enum Note<'a> {
         /// Where the part begins in the value; 0 for other changes.
         start: usize,
     },
-    /// The newest change of the transaction was taken back.
+    /// The newest change of the transaction was undone.
     Compensation { transaction: TransactionId },
     /// The present number of entries of a tree was written to the tree directory.
     Counts { tree: TreeId },
-    /// A tree gets extents whose pages were written past the log, and are durable: a bulk build while nobody archives.
+    /// A tree gets extents whose pages were written past the log, and are durable: a bulk build while there is no
+    /// archive.
     PagesPastLog,
 }
 

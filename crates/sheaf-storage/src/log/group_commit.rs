@@ -1,8 +1,9 @@
-//! Group commit: one writes the log for all, and wakes those whom it has served.
+//! Group commit: one thread writes the log for all, and wakes the threads that it has served.
 //!
-//! Who needs the log up to a position becomes the *leader*, if there is none: it takes all that was appended, writes and
-//! syncs it. Who comes meanwhile waits in one of two groups: those whose position the leader has taken, and those who came
-//! later and need the next write. At the end the first group wakes, and of the other only one, which leads next:
+//! A thread that needs the log up to a position becomes the *leader*, if there is none: it takes all that was appended,
+//! writes and syncs it. A thread that comes meanwhile waits in one of two groups. The first group needs positions that
+//! the leader has taken. The second came later and needs the next write. At the end all of the first group wake, and
+//! one thread of the second, which leads next:
 //!
 //! ```text
 //!   A  leads: takes 1..100, writes, syncs -----> wakes the group of 100, and C
@@ -11,14 +12,14 @@
 //!   D                 waits for 150: in the next group ............ is in the group of 150 ............. wakes
 //! ```
 //!
-//! So each sleeps once and wakes once. (Were all woken each time, those who came late would wake only to see that, and each
-//! of them is two switches of a processor.)
+//! So each thread sleeps once and wakes once. (If all were woken each time, the late ones would wake only to see that
+//! they must wait again. Each such wake costs two context switches.)
 
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::sync::{Condvar, Mutex};
 
-/// Who writes, and who waits.
+/// The leader and the waiters.
 pub(super) struct GroupCommit {
     state: Mutex<State>,
     /// One for each group. The groups swap roles when a leader takes what was appended.
@@ -34,7 +35,7 @@ struct State {
     taken: Option<Lsn>,
     /// The group that the leader serves; the other one waits for the next leader.
     served: usize,
-    /// Those who wait, by group. Waking nobody is a system call all the same.
+    /// How many threads wait, by group. A wake-up is a system call even if no thread waits.
     waiting: [usize; 2],
     /// Why nothing can be made durable any more.
     failure: Option<StorageError>,
@@ -50,7 +51,7 @@ impl State {
 }
 
 impl GroupCommit {
-    /// Nobody writes or waits.
+    /// No thread writes or waits.
     pub(super) fn new() -> GroupCommit {
         GroupCommit {
             state: Mutex::new(State::default()),
@@ -71,7 +72,7 @@ impl GroupCommit {
             }
             if let Some(failure) = &state.failure {
                 let failure = failure.clone();
-                // Whoever waits may have waited for this thread to lead.
+                // Any waiter may have waited for this thread to lead.
                 self.wake(&state, state.served);
                 self.wake(&state, 1 - state.served);
                 return Err(failure);
@@ -90,7 +91,7 @@ impl GroupCommit {
         }
     }
 
-    /// The leader has taken all that was appended before `end`: those who have waited for a leader are served by it.
+    /// The leader has taken all that was appended before `end`: it serves the threads that have waited for a leader.
     pub(super) fn taken(&self, end: Lsn) {
         let mut state = self.state.lock();
         state.taken = Some(end);
@@ -189,7 +190,8 @@ mod tests {
         }
     }
 
-    /// Commits in all threads; returns the log and how many commits failed. That it returns shows that nobody is forgotten.
+    /// Commits in all threads; returns the log and how many commits failed. That it returns shows that no thread is
+    /// forgotten.
     fn commit_in_threads(write: fn(u64) -> Result<()>) -> (Arc<Positions>, u64) {
         let log = Arc::new(Positions {
             commits: GroupCommit::new(),

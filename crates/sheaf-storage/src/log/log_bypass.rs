@@ -1,17 +1,17 @@
-//! Pages that are written past the log, and those who cannot have that.
+//! Pages that are written past the log, and when this is forbidden.
 //!
-//! A bulk build writes its leaves to the data file and nothing about their contents to the log: they are durable before
-//! the tree can be seen, so recovery has nothing to make. But who makes the database again from an older copy of the
-//! data file and the log, as a restored backup does, would miss them. So while an archive of the log is kept, and while
-//! a backup copies the data file, bulk builds log images of their leaves.
+//! A bulk build writes its leaves to the data file and nothing about their contents to the log. They are durable before
+//! the tree can be seen, so recovery has nothing to make. But a database that is made again from an older copy of the
+//! data file and the log, as a restored backup is, would miss them. So while an archive of the log is kept, and while a
+//! backup copies the data file, bulk builds log images of their leaves.
 //!
 //! ```text
 //!   bulk build:   begin -> write -> completion                        one extent at a time
 //!   backup:              forbid: no more of these begin, and those that did are over
 //! ```
 //!
-//! A build may have begun before a backup and end after it: what it wrote before is in the data file when the copy
-//! begins, and what it writes later is in the log.
+//! A build may begin before a backup and end after it. What it wrote before is in the data file when the copy begins,
+//! and what it writes later is in the log.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl LogBypass {
-    /// The right to write pages that are not in the log; `None` while somebody needs them there. To be dropped when the
+    /// The right to write pages that are not in the log; `None` while they are needed there. To be dropped when the
     /// write has completed.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<BypassingWrite> {
         let mut state = self.state.lock();
@@ -48,7 +48,7 @@ impl LogBypass {
     pub(crate) fn forbid(self: &Arc<Self>, disk: &dyn Disk) -> LogEverything {
         self.state.lock().forbidden_by += 1;
         let forbidden = LogEverything(self.clone());
-        // Whoever began a write may be busy elsewhere, and not reap its completion for long.
+        // The thread that began a write may be busy elsewhere, and not reap its completion for long.
         while self.state.lock().in_flight > 0 {
             disk.reap();
             thread::yield_now();

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A *slot* holds one segment. Its place is fixed; which stretch of the log it holds changes whenever it is recycled.
-//! Slots are filled with zeros once, when they are made: their blocks are then written in place for ever after, and a
-//! sync has no metadata of the file system to write.
+//! Slots are filled with zeros once, when they are made. From then on their blocks are written in place, and a sync has
+//! no metadata of the file system to write.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Mini-transactions: the only way in which pages of the data file change.
 //!
-//! A mini-transaction is a change of a few pages that must be seen, and later recovered, whole or not at all: an
-//! insert into a leaf, a split with its new page and its entry in the parent.
+//! A mini-transaction is a change of a few pages that must be seen, and later recovered, whole or not at all. Examples
+//! are an insert into a leaf, and a split with its new page and its entry in the parent.
 //!
 //! ```text
 //!   begin -> latch pages, take new ones, give pages back -> compute -> commit( records )
@@ -14,13 +14,13 @@
 //!                                                                     |  stamp the pages, release the latches
 //! ```
 //!
-//! Before `commit` no byte has changed, so an error needs no repair: dropping the mini-transaction releases its
-//! latches and gives reserved pages back. Inside of `commit` nothing can fail, and a panic there, which can only be a
-//! bug, aborts the process: a half-applied change must never reach the disk or another thread.
+//! Before `commit` no byte has changed, so an error needs no repair: dropping the mini-transaction releases its latches
+//! and its reserved pages. Inside of `commit` nothing can fail. A panic there can only be a bug, and aborts the
+//! process: a half-applied change must never reach the disk or another thread.
 //!
-//! The latches are held until the records have their log positions, so records of one page are in the log in the
-//! order in which they were applied. All records are one frame of the log, which recovery applies whole or not at all;
-//! appending it is a copy into memory, for which room was made sure of before the first latch was taken
+//! The latches are held until the records have their log positions, so records of one page are in the log in the order
+//! in which they were applied. All records are one frame of the log, which recovery applies whole or not at all.
+//! Appending it is a copy into memory; the room for it was ensured before the first latch was taken
 //! ([`crate::log::Log::ensure_room`]). Pages are announced as dirty *before* the frame has its position: a checkpoint
 //! that begins behind the frame then sees them.
 //!
@@ -95,8 +95,8 @@ impl<'s> MiniTransaction<'s> {
         let page = self.store.reserve_page(request)?;
         match self.store.pool.create(page) {
             Ok(mut guard) => {
-                // Should the change be given up, a copy of the empty page may be on its way to disk already. It must
-                // not arrive before the record that freed the page in its earlier life is durable.
+                // If the change is abandoned, a copy of the empty page may be on its way to disk already. It must not
+                // arrive before the record that freed the page in its earlier life is durable.
                 guard.set_u64_at(header::LSN, self.store.log.end().0);
                 let owner = if request.own_extent {
                     request.tree
@@ -116,7 +116,7 @@ impl<'s> MiniTransaction<'s> {
         }
     }
 
-    /// Gives a page back to free space. It is held here, or nobody can reach it any more.
+    /// Frees a page. It is held here, or no thread can reach it any more.
     pub(crate) fn free(&mut self, page: PageId) {
         self.freed.push(page);
     }
@@ -144,8 +144,8 @@ impl<'s> MiniTransaction<'s> {
         self.commit_noted(Note::None, records, || ())
     }
 
-    /// As [`commit`](Self::commit). `together` changes what must change together with the pages, in the eyes of
-    /// whoever latches or validates them; it cannot fail.
+    /// As [`commit`](Self::commit). `together` changes what must change together with the pages, as seen by all threads
+    /// that latch or validate them; it cannot fail.
     pub(crate) fn commit_with(
         self,
         records: &[(PageHandle, RedoRecord<'_>)],
@@ -194,7 +194,7 @@ impl<'s> MiniTransaction<'s> {
         }
         self.pages.clear();
         for page in self.freed.drain(..) {
-            // Out of the pool before it is free for others, who would bring it in again.
+            // Out of the pool before it is free for other threads, which would bring it in again.
             store.pool.discard(page);
             store.space.release_page(page);
         }
@@ -202,7 +202,7 @@ impl<'s> MiniTransaction<'s> {
         Ok(lsn)
     }
 
-    /// Latches the maps of the pages that were taken and given back, and returns what is to change in them.
+    /// Latches the maps of the pages that were taken and freed, and returns what is to change in them.
     fn latch_extent_maps(&mut self) -> Result<Vec<(PageHandle, RedoRecord<'static>)>> {
         let is_allocated = |held: &HeldPage<'_>| held.allocated.is_some();
         if self.freed.is_empty() && !self.pages.iter().any(is_allocated) {

@@ -1,4 +1,4 @@
-//! The log: everything that happens to pages and transactions, in order, durable before anybody is told.
+//! The log: everything that happens to pages and transactions, in order, durable before it is acknowledged.
 //!
 //! The log is a stream of bytes. A position in it is an LSN; **the LSN of a record is the position after its last
 //! byte**, so that "the log is durable up to L" includes the record at L. The stream consists of frames ([`frame`]): a
@@ -9,28 +9,29 @@
 //!   a copy      grows at its end    compress, checksum, write, sync          a ring of slots         redo start
 //! ```
 //!
-//! **Appending** copies a frame that was encoded before into the buffer, under a short mutex: a memcpy of some hundred
-//! bytes. That is fine for tens of cores; beyond, positions would be reserved with one atomic addition and the copying
-//! would leave the mutex (Johnson et al., "Aether", VLDB 2010), which changes nothing outside of [`Buffer`].
+//! **Appending** copies an encoded frame into the buffer, under a short mutex: a memcpy of some hundred bytes. That is
+//! fine for tens of cores. Beyond, positions would be reserved with one atomic addition and the copying would leave the
+//! mutex (Johnson et al., "Aether", VLDB 2010), which changes nothing outside of [`Buffer`].
 //!
-//! **Group commit.** Who needs the log up to a position calls [`flush_to`](Log::flush_to). The first becomes the
-//! leader, takes the whole buffer, and writes and syncs it; the others wait until theirs is durable ([`group_commit`]).
+//! **Group commit.** A thread that needs the log up to a position calls [`flush_to`](Log::flush_to). The first becomes
+//! the leader, takes the whole buffer, and writes and syncs it; the others wait until theirs is durable
+//! ([`group_commit`]).
 //!
 //! **Segments** are slots of equal size in one file ([`log_file`]), filled with zeros once and recycled. A checkpoint
 //! moves the redo start forward and so frees the segments before it, unless an archive or a backup has not read them
 //! yet ([`follower`]). New slots are made while the log is shorter than its limit, and beyond it rather than failing a
 //! rollback: the limit paces checkpoints and is not a wall.
 //!
-//! **Room.** What was appended must reach the disk one day, whoever runs out of space meanwhile. So room is looked for
-//! *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk is then
-//! an error of the statement. Rollbacks have their room reserved.
+//! **Room.** What was appended must reach the disk in the end, whichever thread runs out of space meanwhile. So room is
+//! ensured *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk
+//! is then an error of the statement. Rollbacks have their room reserved.
 //!
 //! **Archives.** The log that an archive does not have is kept, up to a limit of its own. Beyond it changes are
 //! refused, so that the archive never has a gap; reads and rollbacks go on, and changes as soon as the archive has
 //! caught up.
 //!
-//! **Errors.** After a failed write or sync nobody knows what is on the device, so the log accepts nothing any more;
-//! the next start finds out. A full disk is not that: what could not be written stays in the buffer for the next
+//! **Errors.** After a failed write or sync it is unknown what is on the device, so the log accepts nothing any more;
+//! the next start finds out. A full disk is different: what could not be written stays in the buffer for the next
 //! attempt.
 //!
 //! | file | what it holds |
@@ -86,7 +87,7 @@ const MIN_SLOTS: u32 = 3;
 /// Most bytes of log in a chunk.
 const MAX_CHUNK_BYTES: usize = 1 << 20;
 
-/// Bytes in memory from which on whoever is about to change something has to write first.
+/// From this many bytes in memory on, a thread that is about to change something has to write first.
 const MAX_BUFFER_BYTES: u64 = 8 << 20;
 
 /// Room that no change may use up: what all threads may be appending at a moment.
@@ -98,7 +99,7 @@ pub enum SyncLog {
     /// A commit is durable when it returns.
     #[default]
     On,
-    /// A commit does not wait. The log is written and synced twice a second, whatever else is going on: a crash of the
+    /// A commit does not wait. The log is written and synced twice a second, whatever else is going on. A crash of the
     /// machine or the process may lose the commits of the last half second, and of the time that the device takes to
     /// write them.
     Interval,
@@ -151,7 +152,7 @@ pub(crate) struct Log {
     file: LogFile,
     options: LogOptions,
     buffer: Mutex<Buffer>,
-    /// The end of the buffer, for who does not append.
+    /// The end of the buffer, for threads that do not append.
     end: AtomicU64,
     flushed: AtomicU64,
     writer: Mutex<Writer>,
@@ -360,9 +361,9 @@ impl Log {
         Lsn(buffer.end)
     }
 
-    /// Adds the commit of a transaction and, before any flush can cover it, calls `assigned` with its LSN. What
-    /// `assigned` stores is seen by whoever sees this LSN as flushed, and in the order of LSNs. Whoever learns of the
-    /// commit by what `assigned` stores can flush up to it. It must be short: every append waits for it.
+    /// Adds the commit of a transaction and, before any flush can cover it, calls `assigned` with its LSN. A thread
+    /// that sees this LSN as flushed sees what `assigned` stores, in the order of LSNs. A thread that learns of the
+    /// commit by what `assigned` stores can flush up to it. `assigned` must be short: every append waits for it.
     ///
     /// The times of commits ascend with their LSNs as long as the log is open, whatever the machine's clock does.
     pub(crate) fn append_commit(
@@ -418,7 +419,7 @@ impl Log {
         self.commits.fail(reason);
     }
 
-    /// Writes and syncs all that was appended so far. Called by who leads.
+    /// Writes and syncs all that was appended so far. Called by the leader.
     fn write(&self) -> Result<()> {
         let mut writer = self.writer.lock();
         {
@@ -564,7 +565,7 @@ impl Log {
         if buffered >= MAX_BUFFER_BYTES
             && let Err(error) = self.flush_to(self.end())
         {
-            // The rollback goes on; whoever depends on the log being durable gets to know.
+            // The rollback goes on; threads that depend on the log being durable get the error.
             tracing::debug!("a rollback could not write the log: {error}");
         }
     }
@@ -623,12 +624,12 @@ impl Log {
         }
     }
 
-    /// Reserves room for a rollback, or gives it back.
+    /// Reserves room for a rollback, or releases it.
     pub(crate) fn reserve(&self, bytes: u64) {
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back what was reserved.
+    /// Releases what was reserved.
     pub(crate) fn unreserve(&self, bytes: u64) {
         self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -1,12 +1,12 @@
 //! Redo records: every way in which a page may change, by name.
 //!
-//! [`apply`] is the only code that changes the bytes of a page of the data file. A mini-transaction applies its
-//! records when it commits; recovery applies the same records to the same pages in the same order, and gets the
-//! same bytes, because `apply` depends on nothing but the page and the record. That is why records speak of slots and
-//! suffixes (what happens on the page: "physiological" logging, Mohan et al., ARIES, 1992) and not of keys and trees.
+//! [`apply`] is the only code that changes the bytes of a page of the data file. A mini-transaction applies its records
+//! when it commits. Recovery applies the same records to the same pages in the same order, and gets the same bytes,
+//! because `apply` depends on nothing but the page and the record. That is why records speak of slots and suffixes, of
+//! what happens on the page, and not of keys and trees ("physiological" logging, Mohan et al., ARIES, 1992).
 //!
-//! Whoever makes a record has checked that it fits the page. A record that does not is a bug, and is caught by
-//! assertions inside the section that must not fail: the process aborts before a wrong page can reach the disk.
+//! The code that makes a record has checked that it fits the page. A record that does not fit is a bug. Assertions
+//! catch it inside the section that must not fail: the process aborts before a wrong page can reach the disk.
 
 use crate::page::{PAGE_TYPE_HEADER_OFFSET, Page, TreeId, header};
 use crate::space::extent;

@@ -4,9 +4,9 @@
 //!  kind (1) | page | the record's fields, in the order of their declaration
 //! ```
 //!
-//! Numbers are varints and byte strings carry their length ([`bytes`](super::bytes)). A node's image leaves out what
-//! [`apply`](crate::log::redo::apply) does not look at and the gap between slots and heap, so that a split logs the
-//! entries that moved and not a page.
+//! Numbers are varints and byte strings carry their length ([`bytes`](super::bytes)). A node's image leaves out the gap
+//! between slots and heap, and what [`apply`](crate::log::redo::apply) does not look at. So a split logs the entries
+//! that moved and not a page.
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::redo::RedoRecord;

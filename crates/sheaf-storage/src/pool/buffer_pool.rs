@@ -49,7 +49,7 @@ const EVICTION_BATCH: usize = 16;
 /// Frames that a prefetch looks at for one that can be evicted.
 const HINT_STEPS: usize = 1024;
 
-/// A thread that finds every frame latched or in flight looks again this often before it gives up.
+/// A thread that finds every frame latched or in flight looks again this often before it fails.
 const ALLOCATION_ATTEMPTS: usize = 1000;
 /// So many of these attempts follow each other at once; before the others it sleeps.
 const PATIENT_ATTEMPTS: usize = 100;
@@ -332,8 +332,8 @@ impl BufferPool {
         }
     }
 
-    /// The page for a look at it, if it is in memory. That is no use of the page: it is evicted as if nobody had
-    /// looked. Waits while it is latched exclusively; only if it is evicted just then, it is read.
+    /// The page for a look at it, if it is in memory. That is no use of the page: it is evicted as if there had been no
+    /// look. Waits while it is latched exclusively; only if it is evicted just then, it is read.
     pub(crate) fn look_at(&self, page: PageId) -> Result<Option<OptimisticGuard<'_>>> {
         let word = self.word_of(page)?;
         let seen = PageWord(word.load(Ordering::Acquire));
@@ -346,8 +346,8 @@ impl BufferPool {
         Ok(None)
     }
 
-    /// The page if it is in memory and nobody changes it at this moment: for a look that is no use of it, and that does
-    /// not wait.
+    /// The page if it is in memory and no thread changes it at this moment: for a look that is no use of it, and that
+    /// does not wait.
     #[inline]
     pub(crate) fn glance_at(&self, page: PageId) -> Option<OptimisticGuard<'_>> {
         let word = self.core.word(page)?;
@@ -465,8 +465,8 @@ impl BufferPool {
         Ok(guard)
     }
 
-    /// A freed page: its contents are dropped without being written. Waits for whoever has it latched; the caller holds
-    /// no guard of it.
+    /// A freed page: its contents are dropped without being written. Waits for threads that have it latched; the caller
+    /// holds no guard of it.
     pub fn discard(&self, page: PageId) {
         let Some(word) = self.core.word(page) else {
             return;
@@ -551,7 +551,7 @@ impl BufferPool {
             })
     }
 
-    /// Flushes, then drops every page that nobody has latched: the pool is as cold as after a start.
+    /// Flushes, then drops every page that is not latched: the pool is as cold as after a start.
     pub fn evict_all_clean(&self) -> Result<()> {
         self.flush_all()?;
         self.await_reads();
@@ -631,7 +631,7 @@ impl BufferPool {
         read.outcome()
     }
 
-    /// Waits until a read that somebody else has started is over.
+    /// Waits until a read that another thread has started is over.
     #[cold]
     fn await_read(&self, page: PageId, word: &AtomicU64) {
         counters::add(&self.core.traffic.read_ahead_waits, 1);
@@ -641,14 +641,14 @@ impl BufferPool {
         parking.wait_while(page, word, &reading, &|| {
             self.disk.wait(self.file, page.offset(), &|| {
                 let seen = PageWord(word.load(Ordering::Acquire));
-                // The page may have arrived, left and be on its way again, with others waiting for it: whoever was
-                // woken the first time is not woken a second time.
+                // The page may have arrived, left and be on its way again, with others waiting for it: a thread that
+                // was woken the first time is not woken a second time.
                 !reading(seen) || !seen.has_waiters() || !parking.is_queued(page, me)
             });
         });
     }
 
-    /// Waits until nobody holds the page exclusively, whether or not it is in memory then.
+    /// Waits until no thread holds the page exclusively, whether or not it is in memory then.
     pub(crate) fn await_writer(&self, page: PageId) {
         if let Some(word) = self.core.word(page) {
             self.await_latch(page, word, &|word| word.state() == state::EXCLUSIVE);
@@ -691,7 +691,7 @@ impl BufferPool {
                 }
                 continue;
             }
-            // All frames are latched, or wait for reads that nobody may be waiting for.
+            // All frames are latched, or belong to reads that perhaps no thread waits for.
             if self.disk.reap() == 0 {
                 if attempt < PATIENT_ATTEMPTS {
                     thread::yield_now();
@@ -705,8 +705,8 @@ impl BufferPool {
         })
     }
 
-    /// Takes up to `count` free frames out of use, and leaves the pool enough to work with: for somebody who needs
-    /// memory in their place, in a pool whose frames were not used yet and have none.
+    /// Takes up to `count` free frames out of use, and leaves the pool enough to work with. This is for a caller that
+    /// needs memory in their place, in a pool whose frames were not used yet and have none.
     pub(crate) fn lend_frames(&self, count: usize) -> LentFrames<'_> {
         let spare = self.core.free_frames().saturating_sub(2 * MIN_FRAMES);
         let frames = (0..count.min(spare)).map_while(|_| self.core.take_free_frame());

@@ -1,8 +1,8 @@
 //! The doublewrite area: pages that a crash tears while they are written in place can be found here whole.
 //!
-//! A page is 16 KiB and a device writes 512 bytes or 4 KiB as one, so a power loss can leave a page that is half old
-//! and half new, and redo needs one that is either. Before a batch of pages is written to the data file, all of it is
-//! written here, one after the other, and synced.
+//! A page is 16 KiB and a device writes 512 bytes or 4 KiB as one. So a power loss can leave a page that is half old
+//! and half new, and redo needs one that is entirely old or entirely new. Before a batch of pages is written to the
+//! data file, all of it is written here, one after the other, and synced.
 //!
 //! ```text
 //!   slot 0: header | page | page | ...      batch 4
@@ -15,9 +15,9 @@
 //! [`SLOTS`] batches.
 //!
 //! **Failed writes.** A page whose write in place has failed may be torn on the device from then on, and its copy here
-//! is the only whole one. Its slot is left alone until a later batch has the page and was written, or the page was
-//! freed and the log says so durably. So a device that fails here and there costs some slots. When the last one is
-//! taken, the copies are written in place from here; if that fails too, nothing is written any more, pages stay dirty,
+//! is the only whole one. Its slot is not reused until a later batch has the page and was written, or until the page
+//! was freed and the log says so durably. So a device that fails here and there costs some slots. When the last one is
+//! taken, the copies are written in place from here. If that fails too, nothing is written any more, pages stay dirty,
 //! and recovery finds all it needs.
 //!
 //! **Repair.** At the start, each page here of whose namesake in the data file the checksum is wrong replaces it. Pages
@@ -73,7 +73,7 @@ struct Slot {
     /// The data file was synced after the batch was written in place.
     is_synced: bool,
     /// Pages whose write in place has failed, and that were not written since. With a position for those that were
-    /// freed: when the log is durable up to there, nobody wants what they held.
+    /// freed: when the log is durable up to there, what they held is not needed any more.
     failed: BTreeMap<PageId, Option<Lsn>>,
 }
 
@@ -262,7 +262,8 @@ impl Doublewrite {
             for slot in &mut state.slots {
                 slot.failed.remove(&page);
             }
-            // Who frees the page does so first and then tells: either this sees it, or that comes later.
+            // A page is freed first and noted as freed afterwards: either this sees that it is freed, or the note comes
+            // later.
             let freed = (!is_wanted(page, frame)).then(&log_end);
             state.slots[state.newest].failed.insert(page, freed);
         }

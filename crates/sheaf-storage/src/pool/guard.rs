@@ -6,16 +6,16 @@
 //! | [`SharedGuard`] | read | as a [`Page`] | the page's word, twice |
 //! | [`ExclusiveGuard`] | nothing | and changes, as a [`Page`] | the page's word, twice |
 //!
-//! An optimistic guard is a remembered version. Everything read through it is a guess until `validate` succeeds, which
-//! it does if the page was readable all the time and its version is still the same; so no page id, offset or key from a
-//! page may be acted on before. Readers that only guess and check leave no trace in the caches of the other cores,
+//! An optimistic guard is a remembered version. Everything read through it is a guess until `validate` succeeds. It
+//! succeeds if the page was readable all the time and its version is still the same. So no page id, offset or key from
+//! a page may be acted on before. Readers that only guess and check leave no trace in the caches of the other cores,
 //! which is why a descent through a hot root scales.
 //!
 //! **Why validation is sound.** A writer makes the word EXCLUSIVE, then passes a release fence, then changes the page,
 //! then releases the word with a higher version. The reader loads the word, loads from the page, passes an acquire
 //! fence, and loads the word again. If any of its loads saw a changed byte, the two fences make its second look at the
-//! word see EXCLUSIVE or something later. If it saw none, what it read is the page of that version.
-//! A frame gets another page only by way of the free list. Its page's word says EVICTED before it is put there, and who
+//! word see EXCLUSIVE or something later. If it saw none, what it read is the page of that version. A frame gets
+//! another page only by way of the free list. Its page's word says EVICTED before it is put there. The thread that
 //! takes it from there passes a release fence before anything is put into it: the same argument.
 //!
 //! **Descending.** Read the child's number from the parent, take the child's guard, then validate the parent *again*:
@@ -89,22 +89,22 @@ impl<'p> OptimisticGuard<'p> {
         self.read.has_versions()
     }
 
-    /// Whether the version store may have a table in which somebody has written who has perhaps not ended.
+    /// Whether the version store may have a table for the page with a writer that has perhaps not ended.
     #[inline]
     pub(crate) fn has_unsettled_versions(&self) -> bool {
         self.read.has_versions() && !self.read.is_settled()
     }
 
-    /// Whoever has left versions of the page has ended, at or before the settled horizon, which was moved there. The
-    /// caller keeps others from adding versions meanwhile.
+    /// All transactions that have left versions of the page have ended, at or before the settled horizon, which was
+    /// moved there. The caller keeps others from adding versions meanwhile.
     pub(crate) fn settle_versions(&self) {
-        // Released, so that who sees the mark sees the horizon.
+        // Released, so that a thread that sees the mark sees the horizon.
         self.word
             .fetch_or(PageWord(0).settled().0, Ordering::Release);
     }
 
-    /// There turned out to be no table: takes the mark away, so that others need not look. Only if the page is still as
-    /// it was read, because a table is made by whoever changes the page.
+    /// There turned out to be no table: clears the mark, so that others need not look. Only if the page is still as it
+    /// was read, because only a thread that changes the page makes a table.
     #[cold]
     pub(crate) fn forget_versions(&self) {
         let seen = PageWord(self.word.load(Ordering::Relaxed));
@@ -193,7 +193,7 @@ impl<'p> OptimisticGuard<'p> {
     }
 }
 
-/// Permission to read a page that nobody changes meanwhile.
+/// Permission to read a page that does not change meanwhile.
 pub struct SharedGuard<'p> {
     core: &'p PoolCore,
     word: &'p AtomicU64,
@@ -296,7 +296,7 @@ impl<'p> ExclusiveGuard<'p> {
         self.latched.has_versions()
     }
 
-    /// Whether the version store may have a table in which somebody has written who has perhaps not ended.
+    /// Whether the version store may have a table for the page with a writer that has perhaps not ended.
     #[inline]
     pub(crate) fn has_unsettled_versions(&self) -> bool {
         self.latched.has_versions() && !self.latched.is_settled()

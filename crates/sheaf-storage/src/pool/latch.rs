@@ -7,11 +7,11 @@
 //! **No lost wake-ups.** A waiter holds its queue's lock while it sees the page blocked, sets the word's waiters bit
 //! and enqueues itself. A release replaces the word in one atomic step that clears the bit; if the bit was set, it then
 //! takes the queue's lock and unparks the page's waiters. Either the release comes first, and the waiter sees a page
-//! that is not blocked any more; or the bit is set first, and the release finds it, and finds the waiter enqueued
+//! that is not blocked any more. Or the bit is set first: then the release finds it, and finds the waiter enqueued,
 //! because the lock was held until then. An unpark before the park makes the park return at once.
 //!
 //! **Ordering.** Taking a latch is an acquire, releasing it a release. After taking an exclusive latch comes a release
-//! fence, so that no change of the page can become visible before the word says EXCLUSIVE; before an optimistic reader
+//! fence, so that no change of the page can become visible before the word says EXCLUSIVE. Before an optimistic reader
 //! checks the word again comes an acquire fence (see [`guard`](crate::pool::guard)).
 
 use crate::page::PageId;
@@ -160,7 +160,7 @@ impl ParkingLot {
         }
     }
 
-    /// Bytes a lot takes while nobody waits.
+    /// Bytes a lot takes while no thread waits.
     pub(crate) const fn bytes() -> usize {
         PARKING_QUEUES * size_of::<Queue>()
     }
@@ -169,14 +169,14 @@ impl ParkingLot {
         &self.queues[page.0 as usize % PARKING_QUEUES].0
     }
 
-    /// Gives back a shared latch.
+    /// Releases a shared latch.
     #[inline]
     pub(crate) fn release_shared(&self, page: PageId, word: &AtomicU64) {
         let mut seen = PageWord(word.load(Ordering::Relaxed));
         loop {
             debug_assert!(seen.shared_count() > 0);
             let mut released = seen.with_state(seen.state() - 1);
-            // Others still hold it: whoever waits goes on waiting for them.
+            // Others still hold it: the waiters go on waiting for them.
             let wake = released.state() == state::UNLOCKED && seen.has_waiters();
             if wake {
                 released = released.without_waiters();
@@ -193,8 +193,8 @@ impl ParkingLot {
         }
     }
 
-    /// Gives back an exclusive latch, or ends a read: the caller owns the word, except for its waiters bit, and
-    /// replaces it by `next`.
+    /// Releases an exclusive latch, or ends a read: the caller owns the word, except for its waiters bit, and replaces
+    /// it by `next`.
     #[inline]
     pub(crate) fn replace(&self, page: PageId, word: &AtomicU64, next: PageWord) {
         let old = PageWord(word.swap(next.without_waiters().0, Ordering::AcqRel));
@@ -259,7 +259,7 @@ impl ParkingLot {
         };
         loop {
             let seen = PageWord(word.load(Ordering::Acquire));
-            // Woken and blocked again: the waiters bit may be somebody else's by now, and nobody would wake this
+            // Woken and blocked again: the waiters bit may be another thread's by now, and then nothing would wake this
             // thread.
             if !blocked(seen) || !seen.has_waiters() || !self.is_queued(page, me.id()) {
                 return;

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`buffer_pool`] | what the rest of the crate calls: fetch, flush, extend, discard |
-//! | [`page_table`] | one atomic word for every page on disk: where it is, who has it, what has changed |
+//! | [`page_table`] | one atomic word for every page on disk: where it is, its latch, what has changed |
 //! | [`guard`] | what may be done with a page, by the type of its guard |
 //! | [`latch`] | transitions of a page's word, and waiting for them |
 //! | [`word_loads`] | reading a page that another thread may change meanwhile |

@@ -1,8 +1,8 @@
-//! A read of pages into frames, from the claim of their words to the wake-up of who waits for them.
+//! A read of pages into frames, from the claim of their words to the wake-up of the threads that wait for them.
 //!
-//! A [`Claim`] is the right to bring a page in. It either becomes part of a read or gives the word back when it is
-//! dropped, so an error or a panic anywhere before the submission leaves no page stuck in READING. From the submission
-//! on the [`PageRead`], which the disk holds, settles every page when the read completes.
+//! A [`Claim`] is the right to bring a page in. It becomes part of a read, or releases the word when it is dropped. So
+//! an error or a panic anywhere before the submission leaves no page stuck in READING. From the submission on the
+//! [`PageRead`], which the disk holds, settles every page when the read completes.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Claim<'p> {
 }
 
 impl<'p> Claim<'p> {
-    /// Moves the word from EVICTED, as `seen`, to READING or EXCLUSIVE. `None` if somebody else was faster.
+    /// Moves the word from EVICTED, as `seen`, to READING or EXCLUSIVE. `None` if another thread was faster.
     pub(crate) fn take(
         core: &'p Arc<PoolCore>,
         page: PageId,
@@ -50,7 +50,7 @@ impl<'p> Claim<'p> {
         self.page
     }
 
-    /// Whoever calls this settles the word. Returns it as it was claimed.
+    /// From here on the caller settles the word. Returns it as it was claimed.
     pub(crate) fn keep(self) -> PageWord {
         let claimed = self.claimed;
         std::mem::forget(self);
@@ -133,7 +133,7 @@ impl PageRead {
         });
     }
 
-    /// Appends the page that follows, which nobody wants.
+    /// Appends the page that follows, which is not wanted.
     pub(crate) fn push_gap(&mut self) {
         self.targets.push(Target::Scratch);
     }
@@ -189,8 +189,8 @@ impl PageRead {
                 source,
             ));
         }
-        // SAFETY: the frame is mapped and aligned, the read into it is over, and the page's word is READING: nobody
-        // writes to the frame, and late optimistic readers of its former page use atomic loads.
+        // SAFETY: the frame is mapped and aligned, the read into it is over, and the page's word is READING. So no
+        // thread writes to the frame, and late optimistic readers of its former page use atomic loads.
         let contents = unsafe { &*self.core.arena().page(frame) };
         contents
             .verify(page)

@@ -1,17 +1,17 @@
 //! The page table: one atomic 64-bit word for every page on disk.
 //!
 //! The table is flat. It is indexed by the page number, so finding a page is one load and needs no hash table and no
-//! lock, and the residency of any range of pages can be read off without touching the pages. Address space for the
-//! largest possible file is reserved at the start; memory is committed in chunks of [`PAGES_PER_CHUNK`] words, each the
-//! size of one frame, as the file grows. (Leis et al., "Virtual-Memory Assisted Buffer Management", SIGMOD 2023, keeps
-//! the same word per page; here it also names the frame, since frames are not mapped at the page's address.)
+//! lock. The residency of any range of pages can be read off without touching the pages. Address space for the largest
+//! possible file is reserved at the start; memory is committed in chunks of [`PAGES_PER_CHUNK`] words, each the size of
+//! one frame, as the file grows. (Leis et al., "Virtual-Memory Assisted Buffer Management", SIGMOD 2023, keeps the same
+//! word per page; here it also names the frame, since frames are not mapped at the page's address.)
 //!
 //! ```text
 //!  bits 0..8   state    EVICTED, READING, EXCLUSIVE, UNLOCKED, or UNLOCKED + n for n shared latches
 //!  bits 8..10  heat     NEW (no access yet), COLD (second chance spent), HOT
-//!  bit  10     waiters  somebody is parked until this page is released
+//!  bit  10     waiters  a thread is parked until this page is released
 //!  bit  11     versions the version store may have a table for this page
-//!  bit  12     settled  whoever has written in that table has ended, and the settled horizon knows it
+//!  bit  12     settled  all writers of that table have ended, and the settled horizon knows it
 //!  bits 13..40 version  goes up with every release of an exclusive latch and with every eviction
 //!  bits 40..64 frame    where the page is; meaningless while it is evicted or being read
 //! ```
@@ -51,7 +51,7 @@ pub mod state {
     pub const MAX_SHARED: u8 = u8::MAX - UNLOCKED;
 }
 
-/// How recently a page was used; what eviction goes by.
+/// How recently a page was used; eviction chooses by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Heat {
@@ -113,7 +113,7 @@ impl PageWord {
         self.0 & HAS_VERSIONS_MASK != 0
     }
 
-    /// Whether everybody who has left versions of the page has ended, before the settled horizon
+    /// Whether all transactions that have left versions of the page have ended, before the settled horizon
     /// ([`crate::transaction::versions`]). Goes with [`has_versions`](Self::has_versions).
     #[inline]
     pub fn is_settled(self) -> bool {
@@ -149,7 +149,7 @@ impl PageWord {
         self.state() >= state::UNLOCKED && self.0 & HEAT_MASK == (Heat::Hot as u64) << HEAT_SHIFT
     }
 
-    /// In memory, whoever latches it.
+    /// In memory, latched or not.
     #[inline]
     pub fn is_resident(self) -> bool {
         self.state() >= state::EXCLUSIVE
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(word.version(), 1);
         assert!(word.has_waiters() && !word.without_waiters().has_waiters());
         assert!(word.has_versions() && !word.with_versions(false).has_versions());
-        // Who makes a version of a settled page unsettles it.
+        // A thread that makes a version of a settled page unsettles it.
         assert!(word.is_settled() && !word.with_versions(true).is_settled());
         assert_eq!(word.without_waiters().identity(), word.identity());
         assert_eq!(word.with_versions(false).identity(), word.identity());

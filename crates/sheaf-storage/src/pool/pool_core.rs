@@ -113,7 +113,7 @@ impl PoolCore {
         self.table.word(page)
     }
 
-    /// A frame that nobody has.
+    /// A frame that is not in use.
     pub(crate) fn take_free_frame(&self) -> Option<FrameId> {
         let frame = self.free.lock().pop();
         // An optimistic reader of the frame's former page that sees what is put there now must see that page's word as

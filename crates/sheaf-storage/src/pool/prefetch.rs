@@ -1,7 +1,7 @@
 //! Prefetch: start reading pages that will be wanted soon.
 //!
 //! A hint. It never waits: not for a frame, not for a page that is latched, not for the device. The pages are sorted,
-//! neighbours become one request, and so do pages with a small gap between them, because reading past a page or two
+//! and neighbours become one request. So do pages with a small gap between them, because reading past a page or two
 //! takes less time than another request. All requests are handed to the disk at once, which keeps as many of them in
 //! flight as the device works on in parallel. A guard that is asked for later waits only if its page has not arrived.
 //!
@@ -122,7 +122,7 @@ impl<'p> Plan<'p> {
     fn add(&mut self, page: PageId) -> bool {
         // Claimed before the gap is filled, so that no gap is read in vain.
         let Some((claim, frame)) = self.claim(page) else {
-            // Either somebody else reads it by now, or there is no room.
+            // Either another thread reads it by now, or there is no room.
             return self
                 .word(page)
                 .is_some_and(|word| word.state() != state::EVICTED);

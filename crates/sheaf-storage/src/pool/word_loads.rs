@@ -1,4 +1,4 @@
-//! Reading a page that somebody may be changing at this moment.
+//! Reading a page that another thread may be changing at this moment.
 //!
 //! An optimistic reader holds no latch, so it must not form a reference to the page: the bytes may change under it. It
 //! reads through the functions here, which load aligned 64-bit words atomically and cut the wanted bytes out of them. A

@@ -1,7 +1,7 @@
 //! Write-back: dirty pages reach the disk in batches.
 //!
-//! A batch is sorted by page number. Each page is copied to staging under a shared latch, sealed there with its
-//! checksum, and its latch is given back: no guard is held while bytes move, so a page can be changed again during its
+//! A batch is sorted by page number. Each page is copied to staging under a shared latch and sealed there with its
+//! checksum; then its latch is released. No guard is held while bytes move, so a page can be changed again during its
 //! own write. Pages that follow each other in the file lie next to each other in staging, and go out in one request.
 //!
 //! ```text

@@ -1,6 +1,6 @@
-//! Space management: which pages of the data file belong to whom.
+//! Space management: which pages of the data file belong to which tree.
 //!
-//! The file is a row of *extents* of 64 pages (1 MiB). Extents are counted off into *groups* of 1020; the second page
+//! The file is a row of *extents* of 64 pages (1 MiB). Extents are counted off into *groups* of 1020. The second page
 //! of a group is its *extent map*, 16 bytes for each extent of the group: a bit per used page, and the owner.
 //!
 //! ```text
@@ -11,13 +11,13 @@
 //!
 //! An extent is free (no page used), owned by one tree, or shared. *Owned* extents hold the leaves of large trees and
 //! nothing else, so that a scan in key order reads the disk in order. *Shared* extents (owner 0) hold single pages of
-//! many trees: all inner nodes, and the first [`SMALL_TREE_LEAVES`] leaves of every tree, so that an empty table costs
-//! one page and not a megabyte.
+//! many trees: all inner nodes, and the first [`SMALL_TREE_LEAVES`] leaves of every tree. So an empty table costs one
+//! page and not a megabyte.
 //!
-//! The maps on disk are changed by mini-transactions only. [`Space`] is their copy in memory, and the place where
-//! pages are chosen: a page is reserved here first, entered in its map when the mini-transaction commits, and given
-//! back here if it does not. A freed page goes the other way around: first out of the map, then free for others here.
-//! So what `Space` calls free is always free on disk as well.
+//! The maps on disk are changed by mini-transactions only. [`Space`] is their copy in memory, and the place where pages
+//! are chosen. A page is reserved here first and entered in its map when the mini-transaction commits; if it does not
+//! commit, the page is returned here. A freed page goes the other way around: first out of the map, then free for
+//! others here. So what `Space` calls free is always free on disk as well.
 //!
 //! Rollback must not fail for lack of space, so the last [`ROLLBACK_RESERVE_EXTENTS`] free extents are given to
 //! rollbacks only.
@@ -238,7 +238,7 @@ impl Space {
         state.set(extent, used, owner);
     }
 
-    /// Gives a page back.
+    /// Frees a page.
     pub(crate) fn release_page(&self, page: PageId) {
         let (extent, place) = locate(page);
         let mut state = self.state.lock();

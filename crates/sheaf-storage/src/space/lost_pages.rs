@@ -1,10 +1,10 @@
 //! Pages that are marked as used, but belong to no tree.
 //!
-//! A tree comes and goes in several mini-transactions: its pages are taken before the directory has it, and freed after
-//! the directory has lost it. Somebody who does so holds an [`UnownedPages`]. If the process ends in between, or a page
-//! cannot be freed, the pages are lost until recovery looks through the extent maps for pages without a tree. A start
-//! does that only if the log has something after the last checkpoint. So a checkpoint that may have one half of such a
-//! change, and not the other, leaves a frame behind itself that changes nothing: its mark.
+//! A tree is made and dropped in several mini-transactions: its pages are taken before the directory has it, and freed
+//! after the directory has lost it. A thread that does so holds an [`UnownedPages`]. If the process ends in between, or
+//! a page cannot be freed, the pages are lost until recovery looks through the extent maps for pages without a tree. A
+//! start does that only if the log has something after the last checkpoint. So a checkpoint that may have one half of
+//! such a change, and not the other, leaves a frame behind itself that changes nothing: its mark.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl LostPages {
     }
 }
 
-/// Held by whoever takes or frees pages of a tree that the directory does not have.
+/// Held by a thread that takes or frees pages of a tree that the directory does not have.
 pub(crate) struct UnownedPages(Arc<PageStore>);
 
 impl UnownedPages {

@@ -1,4 +1,4 @@
-//! The data file: pages, and to whom they belong.
+//! The data file: pages, and the trees they belong to.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! Transactions: what one changed, so that it stays or goes as a whole.
 //!
-//! Undo is logical. It names the tree, the key and the value before, not pages: by the time of a rollback the entry
-//! may have moved, and pages may have been split and merged by others. A rollback goes through the changes from the
-//! newest to the oldest, descends the tree for each, and may split pages on its way; what it needs of disk space is
-//! kept in reserve for it ([`crate::space::extent`]), and so is its room in the log. A statement inside of a
-//! transaction is a savepoint. Recovery takes the same way with the changes that it finds in the log.
+//! Undo is logical. It names the tree, the key and the value before, not pages. By the time of a rollback the entry may
+//! have moved, and others may have split and merged pages. A rollback goes through the changes from the newest to the
+//! oldest and descends the tree for each. It may split pages on its way. The disk space that it needs is kept in
+//! reserve for it ([`crate::space::extent`]), and so is its room in the log. A statement inside of a transaction is a
+//! savepoint. Recovery takes the same way with the changes that it finds in the log.
 //!
 //! ```text
 //!   change     mini-transaction + note: transaction, tree, key, before        undo stack: push
@@ -15,15 +15,15 @@
 //! A transaction that changes nothing logs nothing. While one is live, the log is kept from its first change on.
 //!
 //! A rollback that fails (a page cannot be read) leaves a transaction half done. No rows can be trusted then, so the
-//! storage accepts no more changes; the transaction stays live, and the next start takes it back.
+//! storage accepts no more changes; the transaction stays live, and the next start rolls it back.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | [`system`] | what all transactions of a storage share |
-//! | [`snapshot`] | who sees whose changes |
-//! | [`versions`] | what pages held before, for those who may not see what they hold now |
-//! | [`undo_stack`] | the changes of a transaction that were not taken back |
-//! | [`row_lock`] | who waits for whom |
+//! | [`snapshot`] | which changes a view sees |
+//! | [`versions`] | what pages held before, for readers that may not see what they hold now |
+//! | [`undo_stack`] | the changes of a transaction that were not undone |
+//! | [`row_lock`] | which transaction waits for which |
 //! | [`spill_file`] | versions and undo that memory has no room for |
 
 pub(crate) mod row_lock;
@@ -99,12 +99,12 @@ pub struct Transaction {
     status: Arc<StatusCell>,
     /// Whether it ever asked for an explicit lock.
     has_locks: bool,
-    /// Rows that it has locked, again and again counted if it gave them back.
+    /// Rows that it has locked; counted again if it released them and locked them again.
     rows_locked: usize,
     /// So many of them are a reason to lock a whole tree.
     next_escalation: usize,
     patience: Patience,
-    /// Ends whoever uses the transaction, if it keeps too much of the log.
+    /// Ends the user of the transaction, if it keeps too much of the log.
     end: Option<EndTransaction>,
     /// What a change fails because of stays as it is until the transaction ends.
     keeps_reasons: bool,
@@ -123,7 +123,7 @@ pub struct Transaction {
     seen: Lsn,
     /// Something about this transaction is in the log.
     is_logged: bool,
-    /// Why a rollback has failed: only the next start can take the rest back.
+    /// Why a rollback has failed: only the next start can roll back the rest.
     broken: Option<StorageError>,
     limit: usize,
 }
@@ -260,7 +260,7 @@ impl Transaction {
         self.patience.wait
     }
 
-    /// What is asked, while the transaction waits, whether it shall give up with `LockWaitInterrupted`.
+    /// What is asked, while the transaction waits, whether it shall stop waiting with `LockWaitInterrupted`.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.patience.interrupt = Some(interrupt);
     }
@@ -283,9 +283,9 @@ impl Transaction {
         }
     }
 
-    /// As [`commit`](Self::commit), for who goes by its outcome from then on, and frees what one of both outcomes still
-    /// needs. So a commit that finds no space in the log must not become durable later: nothing does, until the next
-    /// start finds out.
+    /// As [`commit`](Self::commit), for callers that act on the outcome at once, and free what the other outcome would
+    /// still need. So a commit that finds no space in the log must not become durable later: nothing does, until the
+    /// next start finds out.
     ///
     /// # Errors
     /// As [`PendingCommit::finish`], but all of them are final.
@@ -298,7 +298,7 @@ impl Transaction {
     }
 
     /// As [`commit`](Self::commit), but waits for nothing: the rest is to be [finished](PendingCommit::finish), by any
-    /// thread, before anybody is told that the changes are kept. `None`: the transaction has changed nothing.
+    /// thread, before the commit is acknowledged. `None`: the transaction has changed nothing.
     ///
     /// # Errors
     /// What the transaction may have seen of others could not be made durable.
@@ -338,10 +338,10 @@ impl Transaction {
 
     fn rollback_all(&mut self) -> Result<()> {
         self.kept_view = None;
-        // If this fails, the versions of what is left stay as well, and nobody ever sees it.
+        // If this fails, the versions of what is left stay as well, and no reader ever sees what is left.
         self.take_back_to(0)?;
         if self.is_logged {
-            // Nobody waits for it: without it, recovery finds nothing left to take back.
+            // No thread waits for it: without it, recovery finds nothing left to roll back.
             let record = frame::encode_end_of_rollback(self.status.id());
             self.store.log.append(&record);
         }
@@ -365,7 +365,7 @@ impl Transaction {
         self.undo.len()
     }
 
-    /// Takes back the changes made after the mark. Those who wait for one of them need not wait for the end.
+    /// Rolls back the changes made after the mark. Transactions that wait for one of them need not wait for the end.
     ///
     /// # Errors
     /// As [`rollback`](Self::rollback).
@@ -376,7 +376,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// What could not be taken back is neither kept nor said to be gone: either would keep the next start from it.
+    /// What could not be rolled back is neither kept nor said to be gone: either would keep the next start from rolling
+    /// it back.
     fn check_whole(&self) -> Result<()> {
         self.broken.clone().map_or(Ok(()), Err)
     }
@@ -387,13 +388,13 @@ impl Transaction {
             let result = self.undo.bring_back().and_then(|()| self.undo_last());
             if let Err(error) = result {
                 self.store.refuse_changes(error.clone());
-                // What is left cannot be taken back either: forget it, so that dropping does not try.
+                // What is left cannot be rolled back either: forget it, so that dropping does not try.
                 self.store.log.unreserve(rollback_bytes(self.undo.bytes()));
                 self.undo.clear();
                 self.broken = Some(error.clone());
                 // It changes nothing more either.
                 self.permit = None;
-                // What it has changed stays its own, but nobody waits for its locks.
+                // What it has changed stays its own, but no transaction waits for its locks.
                 let locks = &self.store.transactions.row_locks;
                 locks.give_all_back(&self.status);
                 return Err(error);
@@ -452,7 +453,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets the last change: it was not made, or it was taken back.
+    /// Forgets the last change: it was not made, or it was undone.
     pub(crate) fn pop(&mut self) {
         let Some(record) = self.undo.last() else {
             return;
@@ -482,7 +483,7 @@ impl Transaction {
                 tree.restore(record.key, record.before, &self.status)?
             }
             Change::UpdatePart => {
-                // Whatever came later is taken back, and nobody else may change the key: this is the value that the
+                // All later changes are undone, and no other transaction may change the key: this is the value that the
                 // change left.
                 let mut value = Vec::new();
                 if !tree.get(record.key, &mut value)? || !record.put_part_back(&mut value) {
@@ -495,7 +496,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The transaction is committed: what would have taken it back goes, and the ghosts that it made.
+    /// The transaction is committed: its undo goes, and the ghosts that it made.
     fn forget_changes(&mut self) {
         // The collector knows of all leaves with ghosts; a long transaction leaves them to it.
         if self.deletes > 0
@@ -542,7 +543,7 @@ impl Transaction {
 
     /// Locks a row, that is, a key of a tree, to the end of the transaction. The newest version of the row is then
     /// committed, or this transaction's own, and stays what it is: read it with [`ReadView::newest`]. True if the lock
-    /// is new: who turns out not to need it may [give it back](Self::unlock_row).
+    /// is new: a caller that turns out not to need it may [release it](Self::unlock_row).
     ///
     /// # Errors
     /// `Deadlock`: the whole transaction must be rolled back. `LockWaitTimeout`, `LockNotAvailable`,
@@ -554,7 +555,7 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<bool> {
-        // What this transaction has changed nobody else can change. A transaction that waits for it may hold the
+        // No other transaction can change what this one has changed. A transaction that waits for it may hold the
         // explicit lock already.
         if tree.is_changed_by(key, &self.status)? {
             return Ok(false);
@@ -579,7 +580,7 @@ impl Transaction {
         }
     }
 
-    /// Locks a tree in the place of its rows, if it has locked many of them and is in nobody's way.
+    /// Locks a tree in the place of its rows, if it has locked many of them and conflicts with no other transaction.
     #[cold]
     fn escalate(&mut self, tree: TreeId) {
         let TransactionSystem {
@@ -596,7 +597,8 @@ impl Transaction {
         };
     }
 
-    /// Fails if the transaction is told to give up. Who locks many rows without waiting for any asks now and then.
+    /// Fails if the transaction is told to stop. A caller that locks many rows without waiting for any asks now and
+    /// then.
     ///
     /// # Errors
     /// `LockWaitInterrupted`.
@@ -686,15 +688,15 @@ impl Transaction {
         self.store.show_commits()
     }
 
-    /// Gives back a row lock that was new when it was taken. What the transaction has changed stays its own.
+    /// Releases a row lock that was new when it was taken. What the transaction has changed stays its own.
     pub fn unlock_row(&mut self, tree: &Tree, key: &[u8]) {
         let locks = &self.store.transactions.row_locks;
         locks.unlock(&self.status, &LockName::row(tree.id(), key));
     }
 
-    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. What others
-    /// have changed there and not committed is waited for, so that a reading of the range with [`ReadView::newest`]
-    /// finds committed rows, or this transaction's own; and what is committed is durable, so that it may be told.
+    /// Keeps others from doing in a range of a tree's keys what `kind` says, until the transaction ends. Uncommitted
+    /// changes of others there are waited for, so that a reading of the range with [`ReadView::newest`] finds committed
+    /// rows, or this transaction's own. What is committed is durable, so that it may be told.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row). If waiting fails, nothing is locked that was not before.
@@ -746,7 +748,7 @@ impl Transaction {
     }
 
     /// As [`lock_range_of_view`](Self::lock_range_of_view), against inserts, for a range of which only these parts were
-    /// read: whoever has inserted something elsewhere in it is not asked for.
+    /// read: inserts of others elsewhere in it are not looked for.
     ///
     /// # Errors
     /// As [`lock_range`](Self::lock_range).
@@ -839,7 +841,7 @@ impl Transaction {
         }
     }
 
-    /// Waits for whoever has made it uncertain whether something is there. The caller looks again.
+    /// Waits for the transaction that has made it uncertain whether something is there. The caller looks again.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).
@@ -940,15 +942,15 @@ pub struct Unsettled {
 /// What keeps a transaction from changing a key.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
-    /// Somebody's change that is not committed.
+    /// A change of another transaction that is not committed.
     Changed,
-    /// Somebody's lock.
+    /// A lock of another transaction.
     Locked(Blocker),
-    /// Nobody can tell before what was spilled of this leaf's past is read back.
+    /// Unknown until what was spilled of this leaf's past is read back.
     Spilled(PageId),
 }
 
-/// Deletes, of rows and of entries of indexes, whose ghosts somebody else's thread may purge at the commit.
+/// Deletes, of rows and of entries of indexes, whose ghosts another thread may purge at the commit.
 const SHORT_COMMIT_DELETES: usize = 32;
 
 /// A transaction whose commit record is in the log, but perhaps not on the disk. Others may change its rows already;
@@ -1003,7 +1005,7 @@ impl Drop for Transaction {
     }
 }
 
-/// Room in the log for taking back changes with this much undo: each writes the value before once more, with a
+/// Room in the log for undoing changes with this much undo: each writes the value before once more, with a
 /// mini-transaction around it.
 fn rollback_bytes(undo_bytes: usize) -> u64 {
     2 * undo_bytes as u64

@@ -3,8 +3,8 @@
 //! Old versions of rows ([`crate::transaction::versions`]) and the undo of long transactions
 //! ([`crate::transaction::undo_stack`]) are spilled here in pieces. A piece is handed over, kept until its handle
 //! [`Spilled`] is dropped, and may be read any number of times. Nothing here is ever synced, and nothing outlives the
-//! process: the file is emptied when it is opened, which is when something is spilled for the first time, when nobody
-//! uses it any more, and when the storage is closed.
+//! process. The file is emptied when it is opened, which is when something is spilled for the first time. It is emptied
+//! again when no piece is left in it, and when the storage is closed.
 //!
 //! ```text
 //!   stretch 0 (1 MiB)                        stretch 1                              end
@@ -200,12 +200,12 @@ impl SpillFile {
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Gives the file's room back if nobody uses any of it.
+    /// Frees the file's room if none of it is used.
     pub(crate) fn empty_if_unused(&self) -> Result<()> {
         let Some(file) = *self.file.lock() else {
             return Ok(());
         };
-        // Nobody can take room, and write to it, until the file is empty.
+        // No thread can take room, and write to it, until the file is empty.
         let mut space = self.space.lock();
         if space.used == 0 && space.end > 0 {
             self.empty(file)?;
@@ -301,7 +301,7 @@ impl Space {
         Some(start)
     }
 
-    /// Takes a run back, and joins it with its neighbours in the stretch.
+    /// Frees a run, and joins it with its neighbours in the stretch.
     fn give(&mut self, start: u64, blocks: u64) {
         self.used -= blocks;
         let (mut start, mut end) = (start, start + blocks);

@@ -1,7 +1,7 @@
 //! What all transactions of a storage share: snapshots, versions, row locks, and the moment of a commit.
 //!
 //! ```text
-//!   begin    a status cell                                      nothing is logged, nobody is told
+//!   begin    a status cell                                      nothing is logged
 //!   read     a snapshot: the newest timestamp, published        snapshot/
 //!   change   look for locks and versions of others, wait;       row_lock/
 //!            leave a version, change the page                   versions/
@@ -58,13 +58,13 @@ impl TransactionSystem {
     /// The log has assigned `lsn` to the commit of a transaction, which is visible from now on. Called in the order of
     /// the log.
     pub(crate) fn commit_at(&self, status: &StatusCell, lsn: Lsn) {
-        // First: who sees that the transaction has committed finds its place here.
+        // First: a thread that sees that the transaction has committed finds its place here.
         self.newest_commit.store(lsn.0, Ordering::SeqCst);
         status.commit(lsn);
         self.settled_commit.store(lsn.0, Ordering::SeqCst);
     }
 
-    /// A view of all that has committed by now, durable or not, at least up to `least`, which somebody has seen.
+    /// A view of all that has committed by now, durable or not, at least up to `least`, which was seen.
     ///
     /// # Errors
     /// `TooManySnapshots`.
@@ -94,7 +94,7 @@ impl TransactionSystem {
         }
     }
 
-    /// Where the newest commit is that anybody can have seen.
+    /// Where the newest commit is that any thread can have seen.
     pub(crate) fn newest_commit(&self) -> Lsn {
         Lsn(self.newest_commit.load(Ordering::SeqCst))
     }

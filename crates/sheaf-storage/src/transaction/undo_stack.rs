@@ -1,7 +1,7 @@
-//! The undo stack: the changes of a transaction that were not taken back, the newest on top.
+//! The undo stack: the changes of a transaction that were not undone, the newest on top.
 //!
 //! Records lie back to back in chunks that double in size, so that a short transaction takes little memory and a long
-//! one few allocations; the first chunk is left to the thread's next transaction. A record names the tree, the key and
+//! one few allocations. The first chunk is left to the thread's next transaction. A record names the tree, the key and
 //! the value before:
 //!
 //! ```text
@@ -11,8 +11,7 @@
 //! ```
 //!
 //! **Spilling.** The chunks of a long transaction but the newest go to the spill file, oldest first, and come back one
-//! by one when the changes are taken back. So a transaction's undo takes [`MOST_MEMORY_BYTES`], about, however long it
-//! is.
+//! by one when the changes are undone. So a transaction's undo takes [`MOST_MEMORY_BYTES`], about, however long it is.
 //!
 //! ```text
 //!   bottom                                                            top

@@ -1,18 +1,19 @@
-//! Amend: a change of an entry whose newest version the writer's view shows, in one visit of its leaf.
+//! Amend, the fast path of an update: an entry whose newest version the writer's view shows is changed in one visit of
+//! its leaf.
 //!
 //! A statement that changes rows reads each through its view, locks it, looks whether it is still what was read, reads
-//! what to change, and changes it. Each of these finds the leaf again. Nearly always nobody else is about, and then one
-//! visit does: under the leaf's exclusive latch nothing can come between looking and changing, so the version that the
-//! change leaves behind is all the lock that the row needs.
+//! what to change, and changes it. Each of these finds the leaf again. Nearly always no other transaction is about, and
+//! then one visit is enough. Under the leaf's exclusive latch nothing can come between looking and changing, so the
+//! version that the change leaves behind is all the lock that the row needs.
 //!
 //! ```text
 //!   read    lock    look again    read    change        five descents
-//!   latch: nobody in the way? newest version seen? -> new value -> change        one
+//!   latch: no obstacle? newest version seen? -> new value -> change        one
 //! ```
 //!
-//! Where anything is not as plain as that (somebody else has changed the entry or locked it, the view does not show its
-//! newest version, the leaf is full) nothing is changed, and the caller goes the long way, which can wait and begin
-//! again.
+//! In any other case nothing is changed, and the caller goes the long way, which can wait and begin again. Such cases
+//! are: another transaction has changed the entry or locked it, the view does not show its newest version, or the leaf
+//! is full.
 
 use crate::error::Result;
 use crate::pool::guard::ExclusiveGuard;
@@ -24,11 +25,11 @@ use crate::tree::insert::{Placed, check_entry};
 use crate::tree::node::{Node, Position};
 
 impl Tree {
-    /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and nobody keeps
-    /// the transaction from changing it. False: nothing has happened, because that is not so, because `amended` wants
-    /// no change, or because the leaf has no room for it. `amended` may run under the leaf's latch: it computes and
-    /// never waits. What it makes of the value counts only if this returns true: somebody who has locked the entry may
-    /// be about to change it.
+    /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and no other
+    /// transaction keeps this one from changing it. False: nothing has happened, because that is not so, because
+    /// `amended` wants no change, or because the leaf has no room for it. `amended` may run under the leaf's latch: it
+    /// computes and never waits. What it makes of the value counts only if this returns true: another transaction that
+    /// has locked the entry may be about to change it.
     ///
     /// # Errors
     /// As [`replace`](Self::replace), except those of waiting.
@@ -42,7 +43,7 @@ impl Tree {
         if transaction.id().is_some() {
             return self.amend_latched(transaction, view, key, amended);
         }
-        // Its first change: who turns out to change nothing takes no permit to, and keeps no log.
+        // Its first change: a transaction that turns out to change nothing takes no permit to, and keeps no log.
         let mut old = Vec::new();
         let found = self.read_newest_seen(view, key, &mut old, transaction.visited())?;
         if found != Some(true) {
@@ -78,7 +79,7 @@ impl Tree {
         Ok(matches!(placed, Placed::Done))
     }
 
-    /// Where the live entry of `key` is in its leaf, if the view shows its newest version and nobody is in the way.
+    /// Where the live entry of `key` is in its leaf, if the view shows its newest version and there is no obstacle.
     fn seen_entry(
         &self,
         leaf: &ExclusiveGuard<'_>,

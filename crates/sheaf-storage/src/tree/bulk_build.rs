@@ -1,24 +1,25 @@
 //! Bulk build: a tree from sorted entries, bottom up.
 //!
-//! Leaves are filled one after the other to the fill factor and written an extent (1 MiB) at a time, in order, past
-//! the buffer pool: a build neither evicts what others use nor waits for single pages, and a later scan in key order
-//! reads the disk in order. Two extents are under way at a time: one is being filled while the other is being written.
+//! Leaves are filled one after the other to the fill factor. They are written an extent (1 MiB) at a time, in order,
+//! past the buffer pool. So a build neither evicts what others use nor waits for single pages, and a later scan in key
+//! order reads the disk in order. Two extents are under way at a time: one is being filled while the other is being
+//! written.
 //!
-//! The levels above grow on the way: when a leaf is finished, its low fence and its page number become an entry of the
+//! The levels above grow on the way. When a leaf is finished, its low fence and its page number become an entry of the
 //! open node of the level above, and so on up. There is one open node a level, so memory is two extents and a few
 //! pages, whatever the size of the tree. Inner nodes go through the buffer pool.
 //!
 //! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the
-//! tree can be seen. While somebody needs them in the log ([`crate::log::log_bypass`]), each extent that was written is
+//! tree can be seen. While they are needed in the log ([`crate::log::log_bypass`]), each extent that was written is
 //! entered in its map at once, and images of its leaves follow in the log.
 //!
-//! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key, so it can be laid
-//! out only when that key is known, and the prefix that its keys shed depends on the separator. The builder collects
-//! entries until they surely overflow the leaf, remembers the last place where a cut would have given a leaf that
-//! fits, and cuts there.
+//! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key. So it can be laid out
+//! only when that key is known, and the prefix that its keys shed depends on the separator. The builder collects
+//! entries until they surely overflow the leaf, remembers the last place where a cut would have given a leaf that fits,
+//! and cuts there.
 //!
-//! A tree of few leaves is kept in memory to the end and goes to shared extents like any small tree. Until `finish`
-//! has entered the tree in the directory, nobody can see it; a builder that is dropped before gives its pages back.
+//! A tree of few leaves is kept in memory to the end and goes to shared extents like any small tree. Until `finish` has
+//! entered the tree in the directory, no other thread can see it; a builder that is dropped before frees its pages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ pub struct BulkBuilder {
     shared_leaves: Vec<PageId>,
     counts: Counts,
     finished: bool,
-    /// Until the tree is in the directory, and while pages are given back.
+    /// Until the tree is in the directory, and while pages are freed.
     _unowned: UnownedPages,
 }
 
@@ -497,7 +498,7 @@ struct ExtentWriter {
     in_flight: Option<(usize, Arc<ExtentWrite>)>,
 }
 
-/// The write of one extent, and who waits for it.
+/// The write of one extent, and the thread that waits for it.
 struct ExtentWrite {
     /// Absent if the pages are to be logged when they are written.
     past_log: Mutex<Option<BypassingWrite>>,
@@ -597,7 +598,7 @@ impl ExtentWriter {
         Ok(())
     }
 
-    /// Waits for the write that is under way, and logs its pages if somebody needs them there.
+    /// Waits for the write that is under way, and logs its pages if they are needed there.
     fn wait(&mut self) -> Result<()> {
         let Some((extent, write)) = self.in_flight.take() else {
             return Ok(());
@@ -660,8 +661,8 @@ impl ExtentWriter {
         Ok(())
     }
 
-    /// Takes the extent's pages out of the pool: before the write, because an old copy of a page that was freed may
-    /// still be on its way to disk; after it, because a reader that went astray may have brought one in.
+    /// Takes the extent's pages out of the pool. Before the write, because an old copy of a page that was freed may
+    /// still be on its way to disk. After it, because a reader that went astray may have brought one in.
     fn drop_from_pool(&self, extent: usize) {
         for page in (0..PAGES_PER_EXTENT as u32).map(|place| extent::page_in(extent, place)) {
             self.store.pool.discard(page);
@@ -702,7 +703,7 @@ impl ExtentWriter {
         extents
     }
 
-    /// Gives the extents back.
+    /// Frees the extents.
     fn abandon(&mut self) {
         if let Err(error) = self.wait() {
             tracing::debug!("the last write of an unfinished bulk build: {error}");

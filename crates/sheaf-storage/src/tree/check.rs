@@ -1,4 +1,4 @@
-//! Whether a tree is what it should be: for tests, and for whoever doubts a file.
+//! Whether a tree is what it should be: for tests, and when a file is in doubt.
 
 use crate::error::Result;
 use crate::page::{PAGE_SIZE, Page, PageId, header};
@@ -17,8 +17,8 @@ pub struct TreeCheck {
 
 impl Tree {
     /// Reads the whole tree and compares everything that must agree: the structure of each node, levels, fences with
-    /// the parents' separators, the order of keys, the use of pages in the extent maps, and the counts of pages. Nobody may be
-    /// changing the tree meanwhile.
+    /// the parents' separators, the order of keys, the use of pages in the extent maps, and the counts of pages. The
+    /// tree must not change meanwhile.
     ///
     /// # Errors
     /// `Malformed` with the first contradiction; I/O errors.

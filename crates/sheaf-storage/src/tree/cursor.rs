@@ -1,13 +1,12 @@
 //! Cursors: leaf by leaf through a range, in either direction.
 //!
 //! A cursor delivers leaves as private copies. Copying 16 KiB costs about a microsecond, once for a hundred entries or
-//! more, and buys that no page is held while the caller filters, converts or waits: a scan cannot stand in the way of a
-//! writer, and a writer cannot pull the page from under a scan. Of a range that ends after a few entries, only those
-//! are copied.
+//! more. In return, no page is held while the caller filters, converts or waits: a scan cannot block a writer, and a
+//! writer cannot pull the page from under a scan. Of a range that ends after a few entries, only those are copied.
 //!
-//! Between calls the cursor keeps a key, not a page: going forward, the high fence of the leaf that it delivered, which
-//! is where the next leaf begins whatever was split or merged in the meantime; going backward, the low fence. So every
-//! entry that stays in the tree is delivered once.
+//! Between calls the cursor keeps a key, not a page. Going forward, it is the high fence of the leaf that it delivered,
+//! where the next leaf begins whatever was split or merged in the meantime. Going backward, it is the low fence. So
+//! every entry that stays in the tree is delivered once.
 //!
 //! *Read-ahead* asks the level above the leaves which pages come next, and requests them in batches before they are
 //! needed. The window opens slowly, so that a scan that soon stops (LIMIT) has not read much in vain.
@@ -469,8 +468,8 @@ impl LeafReadAhead {
         self.frontier = Frontier::AtCursor;
     }
 
-    /// The cursor goes on at `key`. Beyond what was requested, the window opens anew, and slower than at the start: who
-    /// skips leaves once is likely to do it again.
+    /// The cursor goes on at `key`. Beyond what was requested, the window opens anew, and slower than at the start: a
+    /// scan that skips leaves once is likely to do it again.
     fn skip_to(&mut self, key: &[u8], direction: Direction) {
         let beyond = match (&self.frontier, direction) {
             (Frontier::Key(frontier), Direction::Forward) => key >= frontier.as_slice(),

@@ -1,21 +1,23 @@
 //! Delete, and the end of ghosts.
 //!
-//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that taking it back needs no room. Until
-//! the transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots
-//! find in the leaf's past what was there, key and value ([`crate::transaction::versions`]).
+//! A delete sets the entry's ghost bit and leaves its bytes where they are, so that undoing it needs no room. Until the
+//! transaction that made it has ended, the ghost must stay. Afterwards it is garbage: readers of older snapshots find
+//! in the leaf's past what was there, key and value ([`crate::transaction::versions`]).
 //!
 //! Garbage is purged by the transaction that made it, right after its commit; by the collector of versions; and by
 //! inserts that find a leaf full.
 //!
-//! **Why a ghost may go while others look back.** A purge is a change of the page under its exclusive latch, and
-//! changes nothing in the leaf's past. A reader whose copy was made before has the ghost and skips it, or finds the
-//! entry in the past under the ghost's key; one whose copy is made afterwards finds the same in the past, and nothing
-//! on the page. Both validate the page's version after they have asked the past, so nobody mixes the one with the
-//! other. The writer's end is seen by who holds the latch, and a key that somebody has changed is changed by nobody
-//! else before that end; so whoever comes later to the key, under the latch, comes to a key without an entry and
-//! inserts one, and his version lies above those of the deleted. Taking that back removes the entry and that version.
-//! In the log, the purge follows the commit: that is where the transaction was seen to end. A crash that loses the
-//! commit loses the purge, too.
+//! **Why a ghost may go while older snapshots are in use.** A purge is a change of the page under its exclusive latch,
+//! and changes nothing in the leaf's past. A reader whose copy was made before has the ghost and skips it, or finds the
+//! entry in the past under the ghost's key. A reader whose copy is made afterwards finds the same in the past, and
+//! nothing on the page. Both validate the page's version after they have asked the past, so no reader mixes the one
+//! with the other.
+//!
+//! A thread that holds the latch sees the writer's end, and a key that one transaction has changed is changed by no
+//! other before that end. So a transaction that comes later to the key, under the latch, finds a key without an entry
+//! and inserts one. Its version is newer than those of the deleted entry. Undoing that insert removes the entry and
+//! that version. In the log, the purge follows the commit: that is where the transaction was seen to end. A crash that
+//! loses the commit loses the purge, too.
 
 use std::sync::Arc;
 
@@ -55,7 +57,8 @@ impl Fences {
 }
 
 impl Tree {
-    /// Turns a live entry into a ghost; false if there is none. Waits for others who have changed the key or locked it.
+    /// Turns a live entry into a ghost; false if there is none. Waits for others that have changed the key or locked
+    /// it.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), except `DuplicateKey`.
@@ -84,8 +87,8 @@ impl Tree {
         Ok(Some(value))
     }
 
-    /// Takes an entry out for good, ghost or not: for the tree directory, or (with `writer`) to take back an insert,
-    /// the newest change of the key. True if it was live.
+    /// Takes an entry out for good, ghost or not: for the tree directory, or (with `writer`) to undo an insert, the
+    /// newest change of the key. True if it was live.
     pub(crate) fn remove(&self, key: &[u8], writer: Option<&Arc<StatusCell>>) -> Result<bool> {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
@@ -108,7 +111,7 @@ impl Tree {
         Ok(was_live)
     }
 
-    /// Makes a live entry a ghost again: takes back an insert that revived it. True if it was live.
+    /// Makes a live entry a ghost again: undoes an insert that revived it. True if it was live.
     pub(crate) fn hide(&self, key: &[u8], writer: &Arc<StatusCell>) -> Result<bool> {
         let leaf = self.leaf_for_change(key)?;
         let node = Node(&leaf);
@@ -140,7 +143,7 @@ impl Tree {
             None
         };
         if purged_to.unwrap_or(used_bytes) < super::merge::UNDERFULL_BYTES {
-            // Asked before the parent is latched, or all who delete here would stand in the way of others.
+            // Asked before the parent is latched; otherwise all that delete here would block others.
             if self.store.transactions.versions.have_large_past(&[page]) {
                 self.note_visit(key)?;
             } else {
@@ -158,7 +161,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes the ghosts that nobody needs off a leaf. Returns how many bytes of the leaf are in use then; none if
+    /// Takes the ghosts that are not needed off a leaf. Returns how many bytes of the leaf are in use then; none if
     /// there is no garbage.
     pub(super) fn purge_latched(&self, leaf: ExclusiveGuard<'_>) -> Result<Option<usize>> {
         let ghosts = Node(&leaf).ghost_count();

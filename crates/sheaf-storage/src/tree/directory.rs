@@ -10,7 +10,7 @@
 //! The catalog tree, which the floor above fills, has a fixed number and root as well. Counts are kept in memory with
 //! the open trees and written here by a checkpoint.
 //!
-//! Entering and removing a tree is no part of a transaction: a tree that nobody names in the catalog does no harm, and
+//! Entering and removing a tree is no part of a transaction. A tree that the catalog does not name does no harm, and
 //! the floor above drops such trees when it opens.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(crate) struct TreeDirectory {
     store: Arc<PageStore>,
     directory: Arc<Tree>,
     catalog: Arc<Tree>,
-    /// The trees in use. A tree that nobody uses stays here, for its counts, until it is dropped.
+    /// The trees in use. A tree that is not in use stays here, for its counts, until it is dropped.
     open: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
     /// Held while the directory changes: the counts of a tree must not come back after the tree is gone.
     changes: Mutex<()>,

@@ -2,10 +2,10 @@
 //!
 //! All answers come from inner nodes, plus at most the two leaves at the ends of the range.
 //!
-//! An *index dive* follows the paths to both ends. Where the paths have parted, the children between them are counted;
-//! on the level of the leaves the two end leaves are counted exactly, and every leaf between them is taken to hold as
-//! many entries as the average leaf of the tree. Below a parting on a higher level, every node between the paths is
-//! taken to have as many children as the average node.
+//! An *index dive* follows the paths to both ends. Where the paths have parted, the children between them are counted.
+//! On the level of the leaves the two end leaves are counted exactly. Every leaf between them is taken to hold as many
+//! entries as the average leaf of the tree. Below a parting on a higher level, every node between the paths is taken to
+//! have as many children as the average node.
 
 use std::ops::Bound;
 

@@ -1,10 +1,10 @@
 //! Insert and update: putting a value under a key.
 //!
 //! Both find the leaf, latch it exclusively, and change it in one mini-transaction of one page. Under the latch they
-//! look for who is in the way: a transaction that has changed the key and not committed, or a lock. Then they release
-//! the latch, wait, and look again. Else they leave a version behind, for readers of older snapshots, and change the
-//! entry. When the leaf is too full, its garbage ghosts are purged; when that does not help it is split, and the
-//! search starts again.
+//! look for obstacles: a transaction that has changed the key and not committed, or a lock. If there is one, they
+//! release the latch, wait, and look again. Otherwise they leave a version behind, for readers of older snapshots, and
+//! change the entry. When the leaf is too full, its garbage ghosts are purged; when that does not help it is split, and
+//! the search starts again.
 
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ pub(super) enum Placed {
 /// What becomes of what an entry was before a change.
 #[derive(Clone, Copy)]
 pub(super) enum Past<'t> {
-    /// Nobody will ask for it.
+    /// It will not be asked for.
     Forgotten,
-    /// Nobody will ask for it; the entry holds the present counts of this tree.
+    /// It will not be asked for; the entry holds the present counts of this tree.
     Counted(TreeId),
     /// It is kept as a version that this transaction made.
     Kept(&'t Arc<StatusCell>),
-    /// The change takes back the newest version, which this transaction made.
+    /// The change undoes the newest version, which this transaction made.
     Restored(&'t Arc<StatusCell>),
 }
 
 impl Tree {
     /// Adds an entry; [`StorageError::DuplicateKey`] if the key is live. A ghost of the key is revived. Waits for
-    /// others who have changed the key, or have locked it or the range around it.
+    /// others that have changed the key, or have locked it or the range around it.
     ///
     /// # Errors
     /// Besides `DuplicateKey`: as [`Transaction::lock_row`]; `VersionStoreFull`, `TransactionTooLarge`.
@@ -102,7 +102,7 @@ impl Tree {
     ) -> Result<()> {
         let prefix = &key[..prefix_length];
         loop {
-            // Only from the check to the insert: afterwards whoever checks finds the entry, committed or not.
+            // Only from the check to the insert: later checks find the entry, committed or not.
             transaction.lock_prefix(self, prefix)?;
             let result = match self.taken_prefix(transaction.status(), prefix) {
                 Ok(Settled::Absent) => self.insert(transaction, key, value),
@@ -114,7 +114,7 @@ impl Tree {
                     return Err(StorageError::DuplicateKey { tree: self.id });
                 }
                 Ok(Settled::Unknown(unsettled)) => {
-                    // Whoever is waited for may want to insert under the prefix next.
+                    // The transaction that is waited for may want to insert under the prefix next.
                     transaction.unlock_prefix(self, prefix);
                     transaction.wait_until_settled(&unsettled)?;
                     continue;
@@ -229,7 +229,7 @@ impl Tree {
         let mut is_perhaps_own = false;
         if leaf.has_unsettled_versions() {
             match system.versions.newest_writer(page, key, own) {
-                // Who locks the row waits for this transaction.
+                // Transactions that lock the row wait for this one.
                 NewestWriter::Own => return None,
                 NewestWriter::Other => return Some(Obstacle::Changed),
                 NewestWriter::Unknown => return Some(Obstacle::Spilled(page)),
@@ -246,7 +246,7 @@ impl Tree {
         })
     }
 
-    /// Gives the leaf back, and waits until what was in the way there may be gone.
+    /// Releases the leaf, and waits until what was in the way there may be gone.
     fn overcome(
         &self,
         leaf: ExclusiveGuard<'_>,
@@ -260,8 +260,8 @@ impl Tree {
         transaction.overcome(self, wanted, obstacle)
     }
 
-    /// The live entry of `key`, where nobody keeps the transaction from changing it: its leaf, latched, and its place
-    /// there. Waits for those who do. None if there is no such entry.
+    /// The live entry of `key`, where no other transaction keeps this one from changing it: its leaf, latched, and its
+    /// place there. Waits for those that do. None if there is no such entry.
     #[inline]
     pub(super) fn entry_to_change(
         &self,
@@ -410,7 +410,7 @@ impl Tree {
                     [RedoRecord::InsertEntry { .. }] => (Change::Insert, 0, value),
                     [RedoRecord::SetGhost { .. }] => (Change::Delete, 0, value),
                     [RedoRecord::ChangeValue { start, bytes, .. }] => {
-                        // What stays is found on the page when the change is taken back.
+                        // What stays is found on the page when the change is undone.
                         match value.get(start..start + bytes.len()) {
                             Some(part) => (Change::UpdatePart, start, part),
                             None => (Change::Update, 0, value),

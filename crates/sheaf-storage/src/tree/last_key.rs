@@ -1,4 +1,4 @@
-//! The last key of a tree, whoever may see its entry.
+//! The last key of a tree, whether its entry is visible or not.
 
 use crate::error::Result;
 use crate::tree::Tree;
@@ -6,8 +6,8 @@ use crate::tree::node::Node;
 use crate::tree::search::{Target, new_page_image};
 
 impl Tree {
-    /// The largest key of the tree, ghosts included; none if there is no entry at all. For numbers that are given out in
-    /// ascending order: an entry that somebody has deleted and not committed may come back with its number.
+    /// The largest key of the tree, ghosts included; none if there is no entry at all. For numbers that are given out
+    /// in ascending order: an entry whose delete is not committed may come back with its number.
     pub fn last_key(&self) -> Result<Option<Vec<u8>>> {
         let mut page = new_page_image();
         let mut before: Option<Vec<u8>> = None;

@@ -12,10 +12,10 @@
 //!
 //! So a sample of n leaves reads at most n nodes of each level: a tree of 100 GB takes as long as one of 1 GB. Every
 //! leaf has the same chance, because a node with twice as many children holds twice as many lots. (A descent that takes
-//! any child of each node on its way prefers leaves with few siblings; Olken and Rotem, "Random Sampling from B+ Trees",
-//! VLDB 1989, reject leaves to correct that.) What remains is that the lots of a level are not the same number in every
-//! sample, which favours leaves with few siblings by about one part in the number of nodes drawn above them, and only
-//! where nodes above the leaves had to be drawn.
+//! any child of each node on its way prefers leaves with few siblings; Olken and Rotem, "Random Sampling from B+
+//! Trees", VLDB 1989, reject leaves to correct that.) One bias remains: the lots of a level are not the same number in
+//! every sample. This favours leaves with few siblings by about one part in the number of nodes drawn above them, and
+//! only where nodes above the leaves had to be drawn.
 //!
 //! Lots are drawn as they are listed (Vitter's algorithm R, "Random Sampling with a Reservoir", 1985), so that only
 //! what was drawn is kept. A lot is a key, and leaves are found by descending with it, whatever was split or merged in

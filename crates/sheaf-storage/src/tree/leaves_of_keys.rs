@@ -2,7 +2,7 @@
 //!
 //! Multi-range read collects keys, sorts them, and asks here to have their leaves read together, or how many of them
 //! are in memory already. The keys are sorted, so one private copy of the node above the leaves answers for all keys
-//! between its fences, and leaves come out in key order with duplicates next to each other.
+//! between its fences. Leaves come out in key order with duplicates next to each other.
 
 use crate::error::Result;
 use crate::page::PageId;

@@ -1,8 +1,8 @@
 //! Lookups to come: what they will read is brought into the processor's cache, for many keys at the same time.
 //!
-//! A lookup in a tree that is larger than the processor's cache waits for memory several times, each time to learn
-//! where to look next: at the leaf's word in the page table, its header, some slots, the record. Of keys that are all
-//! going to be looked up, these waits can be made to overlap: every step is done for all keys of a group before the
+//! A lookup in a tree that is larger than the processor's cache waits for memory several times: at the leaf's word in
+//! the page table, its header, some slots, the record. Each time it learns where to look next. For keys that are all
+//! going to be looked up, these waits can be made to overlap. Every step is done for all keys of a group before the
 //! next step is done for the first of them.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //!   in a group   | words of all | headers of all | slots of all | records of all |  lookups, which wait for nothing
 //! ```
 //!
-//! Nothing is validated, and nothing is waited for but memory: a page that is not there, or that changes, costs the
-//! time of asking for bytes that nobody needs. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash Join
-//! Performance through Prefetching", 2004.)
+//! Nothing is validated, and nothing is waited for but memory. A page that is not there, or that changes, costs the
+//! time of asking for bytes that are not needed. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash
+//! Join Performance through Prefetching", 2004.)
 
 use crate::page::PageId;
 use crate::pool::guard::{OptimisticGuard, PageVersion};

@@ -1,10 +1,10 @@
-//! Merge: joining nodes that hold little, so that a tree that shrinks gives its pages back.
+//! Merge: joining nodes that hold little, so that a tree that shrinks frees pages.
 //!
-//! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave
-//! some room for inserts, and an empty one whenever it can be. The right node's entries move to the left node, and the
-//! right node's separator leaves the parent: parent, left, right and extent map in one mini-transaction, latched in
-//! this order; versions move with their entries. Leaves whose versions are many together stay as they are until some of
-//! those have gone, of the one or of the other. A parent that became underfull itself is merged afterwards, in a
+//! A node that is less than a quarter full is joined with a sibling under the same parent, if both together leave some
+//! room for inserts. An empty node is joined whenever it can be. The right node's entries move to the left node, and
+//! the right node's separator leaves the parent. Parent, left, right and extent map change in one mini-transaction,
+//! latched in this order; versions move with their entries. Leaves whose versions are many together stay as they are
+//! until some versions of either leaf have gone. A parent that became underfull itself is merged afterwards, in a
 //! mini-transaction of its own. A root with a single child takes over the child's contents: the only way in which a
 //! tree becomes lower.
 
@@ -150,7 +150,7 @@ impl Tree {
 
     /// While the root has a single child: copies the child up and frees it.
     fn lower_root(&self) -> Result<()> {
-        // Looked at without a latch first: this is asked often, and everybody passes through the root.
+        // Looked at without a latch first: this is asked often, and every descent passes through the root.
         while self.root_has_single_child()? {
             let mut change = MiniTransaction::begin(&self.store);
             let root = change.latch(self.root)?;

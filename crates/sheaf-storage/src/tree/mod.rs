@@ -13,7 +13,7 @@
 //! | [`split`], [`merge`] | changes of the shape |
 //! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |
 //! | [`page_buffer`] | memory for such copies |
-//! | [`versioned_read`] | what a view sees of a leaf; who has changed a key and not committed |
+//! | [`versioned_read`] | what a view sees of a leaf; which transaction has changed a key and not committed |
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, counts, cuts |
 //! | [`last_key`] | the largest key, ghosts included |
@@ -22,9 +22,9 @@
 //! | [`leaf_sample`] | leaves chosen at random |
 //! | [`check`] | whether a tree is what it should be |
 //!
-//! **Who may do what at a time.** Any number of readers and writers may use a tree together. A reader sees every leaf
-//! as it was at one moment, but a scan's leaves at different moments. What it sees of others' work is decided by its
-//! view: with a snapshot it sees the same state on all leaves, with [`ReadView::newest`] whatever is there.
+//! **Readers and writers.** Any number of both may use a tree together. A reader sees every leaf as it was at one
+//! moment, but a scan's leaves at different moments. What it sees of others' work is decided by its view: with a
+//! snapshot it sees the same state on all leaves, with [`ReadView::newest`] whatever is there.
 //!
 //! **Latches** are taken from the root downwards, in one level from left to right, and held only within one call.
 //!
@@ -239,7 +239,7 @@ impl Tree {
         &self.counts
     }
 
-    /// This tree, for somebody who keeps it.
+    /// This tree, for a caller that keeps it.
     pub(crate) fn shared(&self) -> Result<Arc<Tree>> {
         self.this
             .upgrade()

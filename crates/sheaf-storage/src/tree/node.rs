@@ -10,8 +10,8 @@
 //! read from the low fence. Fences are also what makes sibling pointers unnecessary: the next node is found by
 //! descending again with the high fence.
 //!
-//! A slot carries the first four bytes of its suffix as a number, the *head*, so most steps of a binary search
-//! compare two integers in the slot array and do not touch the heap (Graefe, "Modern B-Tree Techniques", 2011).
+//! A slot carries the first four bytes of its suffix as a number, the *head*. So most steps of a binary search compare
+//! two integers in the slot array and do not touch the heap (Graefe, "Modern B-Tree Techniques", 2011).
 //!
 //! In a leaf an entry is a key and its value. In an inner node it is a separator and a child: the child covers the
 //! keys from its separator up to the next one. The first separator of an inner node is its low fence and is stored

@@ -1,8 +1,8 @@
 //! Point lookups in a row.
 //!
-//! Sorted keys come in runs that lie on the same leaf. The reader remembers the leaf of its last lookup and that
-//! leaf's version; if the page is still of that version and its fences enclose the next key, the descent is saved.
-//! Nothing is latched or pinned in between.
+//! Sorted keys come in runs that lie on the same leaf. The reader remembers the leaf of its last lookup and that leaf's
+//! version. If the page is still of that version and its fences enclose the next key, the descent is saved. Nothing is
+//! latched or pinned in between.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct PointReader {
     /// Since [`look_ahead`](Self::look_ahead) was called last: lookups, and how many of them went to another leaf.
     lookups: usize,
     moves: usize,
-    /// Where the next keys seemed to be when somebody looked ahead.
+    /// Where the next keys seemed to be when the caller looked ahead.
     ahead: LeavesAhead,
     /// How many of these keys have been looked up.
     taken: usize,
@@ -84,7 +84,7 @@ impl PointReader {
 }
 
 /// The leaf, if it has not changed and covers the key. That it is a leaf of the tree is looked at as in a descent:
-/// numbers of versions come again, if somebody remembers one for very long.
+/// version numbers come again, if one is remembered for very long.
 pub(super) fn revisit<'t>(
     tree: &'t Tree,
     (page, version): (PageId, PageVersion),

@@ -1,8 +1,8 @@
 //! A range of keys, as a scan, an index dive or a residency question names it.
 //!
-//! Keys are byte strings that compare by memcmp. A range has two bounds, each of which may include its key, exclude
-//! it, or be absent. Prefix ranges are ordinary ranges: every key that starts with `p` lies in `[p, successor(p))`,
-//! where the successor is the smallest byte string greater than all strings that start with `p`.
+//! Keys are byte strings that compare by memcmp. A range has two bounds, each of which may include its key, exclude it,
+//! or be absent. Prefix ranges are ordinary ranges: every key that starts with `p` lies in `[p, successor(p))`. The
+//! successor is the smallest byte string greater than all strings that start with `p`.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};

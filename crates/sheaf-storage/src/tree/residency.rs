@@ -1,8 +1,8 @@
 //! How much of a tree is in memory: read off the page table, without I/O and without making anything look used.
 //!
 //! The nodes above the leaves of a range list its leaves, and the page table says of each whether it is there. Of a
-//! large range a few of these nodes are looked at, spread evenly. A node that is not in memory itself is not read:
-//! its leaves count as absent, because whoever read one of them used the node at least as recently.
+//! large range a few of these nodes are looked at, spread evenly. A node that is not in memory itself is not read. Its
+//! leaves count as absent, because every reader of one of them used the node at least as recently.
 //!
 //! Of all trees together the answer comes from the frames: each holds a page, and the page says to which tree it
 //! belongs.

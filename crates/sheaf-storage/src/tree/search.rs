@@ -1,8 +1,8 @@
 //! Descents: from the root to the node of some level that covers a key.
 //!
 //! Readers go down *optimistically*: they latch nothing and write nothing shared. A page is read, the place of the
-//! child in it is found, the page is validated, the child's version is read, and the parent is validated once more:
-//! so the child was the right one at a moment when its version was already known. Whatever is read of the child later
+//! child in it is found, the page is validated, the child's version is read, and the parent is validated once more. So
+//! the child was the right one at a moment when its version was already known. Whatever is read of the child later
 //! counts if that version still holds. If any validation fails, the descent starts again at the root. (Leis et al.,
 //! "Optimistic Lock Coupling", 2019; the second validation is what keeps a child that is freed and reused in between
 //! from being taken for the right one.)

@@ -2,9 +2,8 @@
 //!
 //! The upper entries of the node move to a new right sibling, and the parent gets a separator and the new child. All
 //! three pages (and the extent map) change in one mini-transaction, and the entries' versions move with the entries;
-//! the parent is latched before the child. If the
-//! parent itself has no room for the separator, all latches are released, the parent is split first, and the split
-//! starts again, so latches are only ever taken downwards.
+//! the parent is latched before the child. If the parent itself has no room for the separator, all latches are
+//! released, the parent is split first, and the split starts again. So latches are only ever taken downwards.
 //!
 //! A root never moves. When it splits, both halves move to new pages and the root becomes their parent: the only way
 //! in which a tree grows higher.

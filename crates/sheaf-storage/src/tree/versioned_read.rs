@@ -7,7 +7,7 @@
 //! An entry that the view sees need not be on the page any more: what others have deleted leaves the page before its
 //! versions go ([`super::delete`]).
 //!
-//! A leaf that nobody changed lately has no table, and its word says so; then nothing here costs more than a bit test.
+//! A leaf that was not changed lately has no table, and its word says so; then nothing here costs more than a bit test.
 //! The word also says whether a table matters to old snapshots only.
 
 use std::ops::{Bound, Range};
@@ -320,8 +320,8 @@ impl Tree {
         })
     }
 
-    /// Who has changed something in the range that the view does not see: a key that it does not see at all, with
-    /// `inserts_only`. None if the view sees everything that is there.
+    /// The writer of a change in the range that the view does not see: with `inserts_only`, of a key that it does not
+    /// see at all. None if the view sees everything that is there.
     pub(crate) fn unseen_writer_in(
         &self,
         view: &ReadView,
@@ -365,7 +365,8 @@ impl Tree {
         Ok(writer.flatten())
     }
 
-    /// The first live key that starts with `prefix`, unless somebody else has changed such a key and not committed.
+    /// The first live key that starts with `prefix`, unless another transaction has changed such a key and not
+    /// committed.
     pub(super) fn taken_prefix(&self, own: &Arc<StatusCell>, prefix: &[u8]) -> Result<Settled> {
         let range = KeyRange::prefix(prefix);
         let look = self.store.transactions.row_locks.before_look();
@@ -415,7 +416,7 @@ impl Tree {
         Ok(None)
     }
 
-    /// Whether a live key stays, unless somebody deletes it from now on.
+    /// Whether a live key stays, unless it is deleted from now on.
     fn is_settled(&self, leaf: &NodeRef<'_>, key: &[u8], own: &Arc<StatusCell>) -> Result<bool> {
         if !leaf.guard().has_unsettled_versions() {
             return Ok(true);

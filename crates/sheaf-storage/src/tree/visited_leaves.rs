@@ -17,7 +17,7 @@ const MAX_TREES: usize = 8;
 #[derive(Default)]
 pub(crate) struct VisitedLeaves {
     leaves: [Option<Visited>; MAX_TREES],
-    /// The place that is given up next, when all are taken.
+    /// The place that is reused next, when all are taken.
     next: usize,
 }
 
@@ -29,8 +29,8 @@ struct Visited {
 }
 
 impl VisitedLeaves {
-    /// The leaf of `key`, if the tree was left there and nobody has changed it since; to be validated by the caller. It
-    /// is forgotten: who has used it notes it again.
+    /// The leaf of `key`, if the tree was left there and the leaf has not changed since; to be validated by the caller.
+    /// It is forgotten: a caller that has used it notes it again.
     #[inline]
     pub(crate) fn take<'t>(&mut self, tree: &'t Tree, key: &[u8]) -> Option<OptimisticGuard<'t>> {
         let is_it = |place: &&mut Option<Visited>| {

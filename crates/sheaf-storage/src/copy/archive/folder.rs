@@ -114,7 +114,7 @@ impl LogArchive for FolderArchive {
         let kept = match fs::read(&path) {
             Ok(known) => {
                 super::check_same(&path.display(), bytes, &known)?;
-                // Whoever wrote it may have failed just then.
+                // The attempt that wrote it may have failed before this sync.
                 self.sync(&folder)
             }
             Err(_) => self.write(&folder, &name, bytes),

@@ -13,11 +13,11 @@
 //! waits for it, so that the archive is never much behind. Its name says the range; where to go on after a restart is
 //! the end of the newest one.
 //!
-//! **No gaps.** The log is kept until it is archived. If the archive fails, or is slower than the log grows, what waits
-//! for it grows up to a limit; then changes are refused until it has caught up. There are two ways to a gap
-//! nevertheless, and both are said loudly: the server ran without the archive and recycled what it should have had, or
-//! somebody took away what waited for it. The archive then begins anew behind the gap; who restores across it gets an
-//! error, and a new backup is due.
+//! **No gaps.** The log is kept until it is archived. If the archive fails, or is slower than the log grows, the log
+//! that waits for it grows up to a limit. Then changes are refused until the archive has caught up. There are still two
+//! ways to a gap, and both are reported loudly. Either the server ran without the archive and recycled log that the
+//! archive should have had, or the log that waited for the archive was removed. The archive then begins anew behind the
+//! gap. A restore across the gap ends with an error, and a new backup is due.
 
 mod folder;
 mod prune;
@@ -70,8 +70,8 @@ pub trait LogArchive: Send + Sync + Debug {
 /// To be asked when there is an object already of the name that is to be kept.
 ///
 /// # Errors
-/// `Archive`: it has other bytes, so two servers write one history: somebody has copied a data directory that was not a
-/// backup, and uses both.
+/// `Archive`: it has other bytes, so two servers write one history. A data directory that was not a backup was copied,
+/// and both are in use.
 pub fn check_same(name: &dyn Display, bytes: &[u8], known: &[u8]) -> Result<()> {
     if bytes == known {
         return Ok(());

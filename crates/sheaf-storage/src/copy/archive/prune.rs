@@ -6,8 +6,8 @@
 //!   pruned                         [175, 260)  [260, 300)       from where the backup's own log ends
 //! ```
 //!
-//! Nothing else grows without a limit, and nothing but whoever keeps the backups knows the limit of this: so it is
-//! asked for, with the oldest backup that shall be of use.
+//! Nothing else grows without a limit, and only the owner of the backups knows the limit of the archive. So pruning
+//! must be asked for; the request names the oldest backup that shall be of use.
 
 use super::LogArchive;
 use crate::copy::restore::BackupInfo;

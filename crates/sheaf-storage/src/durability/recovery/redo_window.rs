@@ -6,15 +6,15 @@
 //!   applied    3: b e    7: a c    9: d       by page; within a page in the order of the log
 //! ```
 //!
-//! A log names pages as statements came to them: at random. In its order, redo would wait for one small read after the
-//! other, and read the same page again each time the pool has evicted it. Sorted, a window reads each of its pages
-//! once, in the order of the file, with neighbours merged into one request and as many requests under way as the device
-//! works on; and pages that the log makes whole are not read at all.
+//! A log names pages in the order in which statements came to them: at random. In this order, redo would wait for one
+//! small read after the other, and read the same page again each time the pool has evicted it. A sorted window reads
+//! each of its pages once, in the order of the file. Neighbours are merged into one request, and as many requests are
+//! under way as the device works on. Pages that the log makes whole are not read at all.
 //!
-//! **Why it is allowed.** A change depends on its own page alone, and the changes of a page stay in order. Whether a
-//! page has a change is said by the page's LSN, for each page apart, so pages may run ahead of others; a crash in
-//! between leaves what redo expects to find. All that a window has for a page is applied under one latch, and a window
-//! ends where a frame ends: no page is written that has half of a frame.
+//! **Why it is allowed.** A change depends on its own page alone, and the changes of a page stay in order. The LSN of a
+//! page says whether this page has a change, so pages may run ahead of others; a crash in between leaves what redo
+//! expects to find. All that a window has for a page is applied under one latch, and a window ends where a frame ends.
+//! So no page is written that has half of a frame.
 
 use crate::durability::recovery::{Analysis, begins_life};
 use crate::error::Result;

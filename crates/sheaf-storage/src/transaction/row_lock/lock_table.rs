@@ -1,13 +1,12 @@
-//! The table of explicit locks: queues, ranges, and who waits for whom. It decides and never waits.
+//! The table of explicit locks: queues, ranges, and which transaction waits for which. It decides and never waits.
 //!
-//! A queue has holders and, behind them, those who wait, in the order in which they came. Who asks for a lock gets it
-//! if no holder is in the way and nobody waits; so a stream of shared locks cannot starve an exclusive one. Only a
-//! holder that asks for more goes to the front of those who wait: it would otherwise wait for somebody who waits for
-//! it.
+//! A queue has holders and, behind them, waiters in the order in which they came. A request is granted if no holder
+//! conflicts with it and there are no waiters, so a stream of shared locks cannot starve an exclusive one. Only a
+//! holder that asks for more goes to the front of the waiters: it would otherwise wait for a waiter that waits for it.
 //!
-//! **Escalation.** A transaction that has locked [`ESCALATION_ROWS`] rows of a tree locks the whole tree instead, if
-//! that is in nobody's way: nobody else has locked, or changed and not committed, any of it. If somebody has, it goes
-//! on row by row and tries again later.
+//! **Escalation.** A transaction that has locked [`ESCALATION_ROWS`] rows of a tree locks the whole tree instead, if no
+//! other transaction has a conflicting lock or an uncommitted change in it. If one has, it goes on row by row and tries
+//! again later.
 
 mod wait_search;
 
@@ -43,14 +42,14 @@ pub(super) enum Request {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     Lock(LockName),
-    /// The end of another transaction, or that it takes changes back.
+    /// The end of another transaction, or that it rolls changes back.
     End(TransactionId),
-    /// The end of another transaction that waits for a key, or that it gives up.
+    /// The end of another transaction that waits for a key, or that it stops waiting.
     Turn(TransactionId),
     /// The end of another transaction, or that its range goes or lets pass. There may be more whose ranges are in the
     /// way.
     Range(TransactionId),
-    /// The end of another transaction whose locks are in the way of a range, or that it gives locks back.
+    /// The end of another transaction whose locks are in the way of a range, or that it releases locks.
     Locks(TransactionId),
 }
 
@@ -126,7 +125,7 @@ impl Queue {
         Request::Queued
     }
 
-    /// Serves those who can be served, and returns them.
+    /// Serves the waiters that can be served, and returns them.
     fn serve(&mut self) -> Vec<TransactionId> {
         let mut served = Vec::new();
         while let Some(&first) = self.waiting.front() {
@@ -156,15 +155,15 @@ struct Owner {
     /// The key that it waits for, where a range is in its way.
     wanted: Option<WantedKey>,
     wakeup: Arc<Condvar>,
-    /// While it waits: what tells whether it shall give up.
+    /// While it waits: what tells whether it shall stop waiting.
     interrupt: Option<Interrupt>,
     /// What it had changed and locked when it began to wait.
     work: usize,
-    /// It shall give up, and has perhaps not noticed.
+    /// It shall stop waiting, and has perhaps not noticed.
     gives_up: bool,
     /// The same because it is the victim of a deadlock.
     is_victim: bool,
-    /// It sleeps, and shall ask now whether it shall give up.
+    /// It sleeps, and shall ask now whether it shall stop waiting.
     is_roused: bool,
 }
 
@@ -194,7 +193,7 @@ pub(super) struct LockTable {
     limit: usize,
     /// How many wait for others' locks before they read a range.
     awaiting_locks: usize,
-    /// Tells writers, who do not come here first, which trees have row and range locks.
+    /// Tells writers, which do not come here first, which trees have row and range locks.
     counters: Arc<TreeCounters>,
 }
 
@@ -289,8 +288,8 @@ impl LockTable {
         owners.next().cloned()
     }
 
-    /// What a range of the whole tree, in the place of the rows that the transaction has locked, would exclude. `None`
-    /// if these are few, or somebody else has locked any of that.
+    /// What a range of the whole tree would exclude, in the place of the rows that the transaction has locked. `None`
+    /// if these are few, or if another transaction has locked any of that.
     pub(super) fn may_escalate(
         &self,
         transaction: TransactionId,
@@ -342,7 +341,8 @@ impl LockTable {
         true
     }
 
-    /// Whose locks the transaction's range excludes, except those who wait for it in the end.
+    /// A transaction whose locks the range of `transaction` excludes. Not one that waits for `transaction`
+    /// (transitively).
     pub(super) fn excluded(
         &self,
         transaction: TransactionId,
@@ -402,7 +402,7 @@ impl LockTable {
         }
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     pub(super) fn release(&mut self, transaction: TransactionId, name: &LockName) {
         if let Some(owner) = self.owners.get_mut(&transaction)
             && owner.locks.remove(name)
@@ -416,7 +416,7 @@ impl LockTable {
         self.leave_queue(transaction, name.clone());
     }
 
-    /// Takes the transaction out of a queue and serves those who stay, or ends the queue if nobody does.
+    /// Takes the transaction out of a queue and serves those that stay, or ends the queue if it is empty.
     fn leave_queue(&mut self, transaction: TransactionId, name: LockName) {
         let Entry::Occupied(mut entry) = self.queues.entry(name) else {
             return;
@@ -436,7 +436,7 @@ impl LockTable {
         self.wake_served(&served);
     }
 
-    /// Serves a queue that somebody waits in no longer, and wakes who was served.
+    /// Serves a queue in which a transaction has stopped waiting, and wakes those that were served.
     fn serve(&mut self, name: &LockName) {
         let Some(queue) = self.queues.get_mut(name) else {
             return;
@@ -487,8 +487,8 @@ impl LockTable {
         }
     }
 
-    /// The transaction begins to sleep; `interrupt` tells whether it shall give up. It asks once before it sleeps: who
-    /// told it to give up a moment ago has roused those only who slept then.
+    /// The transaction begins to sleep; `interrupt` tells whether it shall stop waiting. It asks once before it sleeps:
+    /// if it was told to stop a moment ago, only those that slept then were roused.
     pub(super) fn begin_sleep(
         &mut self,
         transaction: TransactionId,
@@ -510,7 +510,7 @@ impl LockTable {
         }
     }
 
-    /// All who sleep ask now whether they shall give up.
+    /// All that sleep ask now whether they shall stop waiting.
     pub(super) fn rouse_all(&mut self) {
         for owner in self.owners.values_mut() {
             if owner.interrupt.is_some() {
@@ -520,13 +520,13 @@ impl LockTable {
         }
     }
 
-    /// Whether the transaction was told to ask whether it shall give up. It is not told again.
+    /// Whether the transaction was told to ask whether it shall stop waiting. It is not told again.
     pub(super) fn take_rousing(&mut self, transaction: TransactionId) -> bool {
         let owner = self.owners.get_mut(&transaction);
         owner.is_some_and(|owner| std::mem::take(&mut owner.is_roused))
     }
 
-    /// Whoever else waits in a cycle that the transaction's wait closes, and may have been told to give up.
+    /// The other waiters in a cycle that the transaction's wait closes, which may have been told to stop.
     pub(super) fn interrupts_in_cycle(
         &self,
         transaction: TransactionId,
@@ -537,7 +537,7 @@ impl LockTable {
             .collect()
     }
 
-    /// The transaction shall give up: it counts as one that waits for nobody, and wakes up.
+    /// The transaction shall stop waiting: it counts as one that waits for no other, and wakes up.
     pub(super) fn give_up(&mut self, transaction: TransactionId) {
         if let Some(owner) = self.owners.get_mut(&transaction)
             && owner.interrupt.is_some()
@@ -547,13 +547,13 @@ impl LockTable {
         }
     }
 
-    /// Whether the transaction, which sleeps, shall give up.
+    /// Whether the transaction, which sleeps, shall stop waiting.
     pub(super) fn gives_up(&self, transaction: TransactionId) -> bool {
         let owner = self.owners.get(&transaction);
         owner.is_some_and(|owner| owner.gives_up)
     }
 
-    /// The transaction has given a lock back: those look again who wait for it to do so.
+    /// The transaction has released a lock: those that wait for this look again.
     pub(super) fn let_readers_look_again(&mut self, transaction: TransactionId) {
         if self.awaiting_locks > 0 {
             self.let_look_again(&[Wait::Locks(transaction)]);
@@ -571,8 +571,8 @@ impl LockTable {
         self.clear_wait(transaction);
     }
 
-    /// Among those for whom the transaction waits in the end, those who wait out of courtesy wait no longer, until they
-    /// say so. True if there are any.
+    /// Ends the courtesy waits of the transactions for which this one waits (transitively), until they say again that
+    /// they wait. True if there are any.
     pub(super) fn end_courtesies(&mut self, transaction: TransactionId) -> bool {
         let mut ended = false;
         for waiter in self.waited_for(transaction) {
@@ -594,8 +594,8 @@ impl LockTable {
         waiter.wanted = Some(wanted);
     }
 
-    /// Who waits for a key of this range because of somebody else's range, and should have it first. Not who comes
-    /// across a range that the transaction has already.
+    /// A transaction that waits for a key of this range because of another's range, and should have it first. Not one
+    /// whose key lies in a range that the transaction has already.
     pub(super) fn waits_for_key_in(
         &self,
         transaction: TransactionId,
@@ -613,7 +613,7 @@ impl LockTable {
         })
     }
 
-    /// Enters a range. Who is in the way of it is not looked at.
+    /// Enters a range. Conflicts are not looked for.
     pub(super) fn enter_range(
         &mut self,
         own: &Arc<StatusCell>,
@@ -621,7 +621,7 @@ impl LockTable {
         range: KeyRange,
         kind: RangeLock,
     ) -> Result<Entered> {
-        // A place is taken first, because entering cannot be taken back once ranges were widened.
+        // A place is taken first, because entering cannot be undone once ranges were widened.
         self.take_place(tree)?;
         let entered = self.ranges.enter(own, tree, range, kind);
         match entered {
@@ -665,12 +665,12 @@ impl LockTable {
         }
     }
 
-    /// Lets those look again who wait for a range of the transaction.
+    /// Lets transactions look again that wait for a range, or for locks, of this one.
     fn let_pass(&mut self, transaction: TransactionId) {
         self.let_look_again(&[Wait::Range(transaction), Wait::Locks(transaction)]);
     }
 
-    /// Those who wait for one of these wait no longer, until they say so.
+    /// Those that wait for one of these wait no longer, until they say so again.
     pub(super) fn let_look_again(&mut self, waits: &[Wait]) {
         for owner in self.owners.values_mut() {
             if owner.wait.as_ref().is_some_and(|wait| waits.contains(wait)) {
@@ -686,7 +686,7 @@ impl LockTable {
         transaction: TransactionId,
         wanted: WantedChange<'_>,
     ) -> Option<Blocker> {
-        // Whoever waits before it reads a range may wait for this transaction.
+        // An owner that waits before it reads its range may wait for this transaction.
         let lets_pass = |owner| wanted.has_changed_tree || self.reaches(owner, transaction);
         let mut owners = self
             .ranges
@@ -715,7 +715,7 @@ impl LockTable {
         let work_of = |id: TransactionId| self.owners.get(&id).map_or(0, |owner| owner.work);
         let own_work = work_of(transaction);
         let cycle = self.shortest_cycle(transaction);
-        // Who comes before each of them in the cycle.
+        // For each of them, the one before it in the cycle.
         let before = cycle.iter().skip(1).copied().chain([transaction]);
         let pairs = cycle.iter().copied().zip(before);
         let mut lighter: Vec<(usize, TransactionId)> = pairs
@@ -760,7 +760,7 @@ impl LockTable {
         owner.is_some_and(|owner| owner.gives_up || owner.is_victim)
     }
 
-    /// Whether the transaction has said that it waits, and nobody has told it to look again.
+    /// Whether the transaction has said that it waits, and was not told to look again.
     pub(super) fn waits(&self, transaction: TransactionId) -> bool {
         let owner = self.owners.get(&transaction);
         owner.is_some_and(|owner| owner.wait.is_some())
@@ -771,8 +771,8 @@ impl LockTable {
         self.reaches(transaction, transaction)
     }
 
-    /// Whose ranges are in the way of what a transaction wants. Not those that are pending: they let pass who their
-    /// owners wait for, so they are in no cycle.
+    /// The owners of ranges that conflict with what a transaction wants. Not owners of pending ranges: these let
+    /// transactions pass that their owners wait for, so they are in no cycle.
     fn owners_against(&self, transaction: TransactionId, wanted: &WantedKey) -> Vec<TransactionId> {
         let WantedKey { tree, key, .. } = wanted;
         let ids = |owner: &Arc<StatusCell>| owner.id();
@@ -811,7 +811,7 @@ impl LockTable {
         }
     }
 
-    /// Wakes all who wait for the end of the transaction.
+    /// Wakes all that wait for the end of the transaction.
     pub(super) fn wake_awaiting(&self, transaction: TransactionId) {
         for owner in self.owners.values() {
             let awaited = owner.wait.as_ref().and_then(Wait::transaction);

@@ -1,8 +1,8 @@
-//! Row locks: who waits for whom.
+//! Row locks: which transaction waits for which.
 //!
-//! Most rows that are changed are never entered here. The uncommitted version of a row is its writer's lock: who wants
-//! to change the row next finds it on the leaf, under the leaf's latch. Explicit locks exist for those who wait, so
-//! that they are served in the order in which they came, and for locking reads, which lock without changing anything.
+//! Most rows that are changed are never entered here. The uncommitted version of a row is its writer's lock: the next
+//! writer of the row finds it on the leaf, under the leaf's latch. Explicit locks are for waiters, so that they are
+//! served in the order in which they came. They are also for locking reads, which lock without changing anything.
 //!
 //! ```text
 //!   T1 changes k          version (k, T1, before ..) on the leaf                              nothing here
@@ -18,35 +18,37 @@
 //! | *reference* (tree, prefix), shared by children, exclusive for the parent | a foreign key's check from the other side | in a fair queue |
 //! | *range* (tree, range of keys) | inserts, all changes, or also locks, of others in the range | never; the others wait |
 //!
-//! A **range** takes the place of what others call gap and next-key locks. It is named by its bounds and not by the
-//! entry that follows the gap, so it does not depend on which entries exist: purges, splits and merges have nothing
-//! to pass on, and it covers what was searched and no more. An insert that finds a range in its way waits for the end
-//! of the range's owner.
+//! A **range** takes the place of gap locks and next-key locks. It is named by its bounds and not by the entry that
+//! follows the gap, so it does not depend on which entries exist. Purges, splits and merges have nothing to pass on,
+//! and the range covers what was searched and no more. An insert that finds a range in its way waits for the end of the
+//! range's owner.
 //!
-//! Who locks a range enters it, looks at the leaves, and waits for those who have changed something there and not
-//! committed, and for those who hold locks there that the range excludes. Meanwhile the range is *pending*: newcomers
-//! wait for it, with changes and with locks that it excludes, so that its owner comes to its turn; but a transaction
-//! that the owner waits for passes, and one that has changed the tree before changes more of it.
+//! To lock a range, a transaction enters it and looks at the leaves. It waits for transactions with uncommitted changes
+//! there, and for holders of locks there that the range excludes. Meanwhile the range is *pending*: newcomers queue
+//! behind it with conflicting changes and locks, so that its owner is not starved. Exempt are transactions that the
+//! owner itself waits for, and further changes by transactions that have changed this tree before.
 //!
-//! **Nobody is overlooked.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
-//! Who locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second sees the other.
-//! (The counter that lets writers pass by trees without locks is read after a full fence, and raised before one.)
-//! Likewise a transaction that waits for the end of a writer has counted, before it looked at the leaf, how often
-//! changes were taken back by transactions that go on; who takes changes back counts up and then wakes those who wait
-//! for it. So a waiter sleeps only while the version that it has found is there.
+//! **No conflict is missed.** A writer, holding the leaf's exclusive latch, looks for locks and then makes its version.
+//! A transaction that locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second
+//! sees the other. (The counter that lets writers pass by trees without locks is read after a full fence, and raised
+//! before one.) The same holds for a transaction that rolls changes back and goes on. Before a waiter looks at the leaf
+//! for a writer, it reads a counter of such rollbacks. A transaction that rolls changes back counts up and then wakes
+//! those that wait for it. So a waiter sleeps only while the version that it has found is there.
 //!
-//! **Deadlocks** are looked for when a wait starts, because only then can a cycle close: from the transaction that
-//! begins to wait along who waits for whom. If the search comes back to it, it is the victim, unless another one in the
-//! cycle has done less: then that is woken instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and
-//! must be rolled back as a whole. So whoever has done most of all gets through, however many want the same rows; if it
-//! were always the one who closes the cycle, that would mostly be who has come far. No page latch is held while
-//! waiting. Who locks a range waits for others' locks, and for those who came to it before, only out of courtesy:
-//! nothing that it reads depends on them. Where such a wait is a part of a cycle, it is over, and the cycle is none.
-//! Nor is it one if somebody in it was told to give up (the statement was killed, the client is gone) and has not
-//! noticed: those in the cycle are asked first.
+//! **Deadlocks** are looked for when a wait starts, because only then can a cycle close. The search starts from the
+//! transaction that begins to wait and follows the waits of each transaction that it meets. If it comes back to the
+//! start, this transaction is the victim, unless another one in the cycle has done less. Then that one is woken
+//! instead, and this one sleeps. The victim gets [`StorageError::Deadlock`] and must be rolled back as a whole. So the
+//! transaction that has done most gets through, however many want the same rows. If the victim were always the one that
+//! closes the cycle, it would mostly be one that has come far. No page latch is held while waiting.
 //!
-//! All explicit locks are in one table behind one mutex, held for some map operations at a time. Were it contended,
-//! the queues could be divided by key; the graph of who waits for whom stays one.
+//! A transaction that locks a range waits for others' locks, and for waiters that came before it, only out of courtesy:
+//! nothing that it reads depends on them. Where such a wait is a part of a cycle, the wait ends, and the cycle with it.
+//! There is no deadlock either if a transaction in the cycle was told to stop and has not noticed (the statement was
+//! killed, the client is gone). Therefore those in the cycle are asked first.
+//!
+//! All explicit locks are in one table behind one mutex, held for some map operations at a time. If it were contended,
+//! the queues could be divided by key; the graph of waits stays one.
 
 mod lock_table;
 mod range_table;
@@ -81,9 +83,9 @@ pub enum LockMode {
 /// What to do when a lock is not free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockWait {
-    /// Give up at once with [`StorageError::LockNotAvailable`] (NOWAIT; SKIP LOCKED goes on with the next row).
+    /// Fail at once with [`StorageError::LockNotAvailable`] (NOWAIT; SKIP LOCKED goes on with the next row).
     No,
-    /// Wait, and give up after this time with [`StorageError::LockWaitTimeout`].
+    /// Wait, and fail after this time with [`StorageError::LockWaitTimeout`].
     AtMost(Duration),
 }
 
@@ -98,8 +100,8 @@ pub enum RangeLock {
     NoLocks,
 }
 
-/// Whether a wait shall be given up. Asked some times a second while a transaction waits, by the thread that waits; by
-/// other threads, too, when the transaction is a part of a deadlock.
+/// Whether a wait shall end without the lock. Asked some times a second while a transaction waits, by the thread that
+/// waits; by other threads, too, when the transaction is a part of a deadlock.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How a transaction waits.
@@ -149,7 +151,7 @@ impl LockName {
         }
     }
 
-    /// All keys with this prefix, as far as others who lock the prefix are concerned.
+    /// All keys with this prefix, against other transactions that lock the prefix.
     pub(crate) fn prefix(tree: TreeId, prefix: &[u8]) -> LockName {
         LockName {
             tree,
@@ -180,7 +182,7 @@ impl LockName {
 /// What keeps a writer from changing a row.
 #[derive(Debug)]
 pub(crate) enum Blocker {
-    /// A lock of the row, or who waits for one: queue.
+    /// A lock of the row, or a waiter for one: queue.
     Lock,
     /// A range of this transaction: wait for its end.
     Range(Arc<StatusCell>),
@@ -196,19 +198,19 @@ pub(crate) struct LockedKeys<'r> {
 
 /// What the leaves say about a range.
 pub(crate) enum RangeState<T> {
-    /// Nobody has changed anything there that is not settled.
+    /// There is no change there that is not settled.
     Settled(T),
     ChangedBy(Arc<StatusCell>),
 }
 
-/// When the leaves were looked at: before or after others have taken changes back.
+/// When the leaves were looked at: before or after others have rolled changes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Look(u64);
 
 /// How long a transaction waits for a lock unless it is told otherwise.
 pub(crate) const DEFAULT_LOCK_WAIT: LockWait = LockWait::AtMost(Duration::from_secs(50));
 
-/// While a transaction waits, it is asked this often whether it shall give up, although nobody has roused it: its
+/// While a transaction waits, it is asked this often whether it shall stop waiting, even if nothing has roused it: its
 /// client may be gone.
 const INTERRUPT_POLL: Duration = Duration::from_millis(50);
 
@@ -242,7 +244,7 @@ pub(crate) struct RowLocks {
     counters: Arc<TreeCounters>,
     /// Transactions that wait, or are about to wait, for the end of another.
     awaiting_end: AtomicUsize,
-    /// How often somebody has taken changes back and gone on.
+    /// How often transactions have rolled changes back and gone on.
     taken_back: AtomicU64,
     interrupt_poll: Duration,
 }
@@ -290,7 +292,7 @@ impl RowLocks {
         }
     }
 
-    /// Somebody has been told to give up: all who wait ask now whether it is they.
+    /// A caller has been told to stop: all waiters ask now whether they are meant.
     pub(crate) fn rouse_all(&self) {
         self.table.lock().rouse_all();
     }
@@ -350,10 +352,11 @@ impl RowLocks {
         result
     }
 
-    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there, if they are many, nobody
-    /// else has locked any of what that excludes, and `has_writers` says that nobody else has changed any of it. True
-    /// if it has. (A writer that is overlooked, because it comes at the same time, makes a deadlock more likely and
-    /// nothing worse: a transaction that has locked the tree looks at each row for writers as well.)
+    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there. This needs that they are
+    /// many, that no other transaction has locked any of what that excludes, and that `has_writers` says that no other
+    /// has changed any of it. True if it has. (A writer that is missed, because it comes at the same time, makes a
+    /// deadlock more likely and nothing worse: a transaction that has locked the tree looks at each row for writers as
+    /// well.)
     pub(crate) fn escalate(
         &self,
         own: &Arc<StatusCell>,
@@ -364,9 +367,9 @@ impl RowLocks {
         is_free && !has_writers() && self.table.lock().escalate(own, tree)
     }
 
-    /// As [`lock`](Self::lock), exclusively or not, after the end of who has changed the row: `changed_by` is asked for
-    /// that, once the lock is held, until it knows of nobody. The lock is a place in the queue meanwhile. If waiting
-    /// fails, nothing is locked that was not before.
+    /// As [`lock`](Self::lock), exclusively or not, after the end of the transactions that have changed the row. Once
+    /// the lock is held, `changed_by` is asked for them until there is none. The lock is a place in the queue
+    /// meanwhile. If waiting fails, nothing is locked that was not before.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), and those of `changed_by`.
@@ -399,7 +402,7 @@ impl RowLocks {
         result
     }
 
-    /// Gives back one lock before the transaction ends.
+    /// Releases one lock before the transaction ends.
     pub(crate) fn unlock(&self, own: &StatusCell, name: &LockName) {
         let mut table = self.table.lock();
         if !table.is_new(own.id(), name) {
@@ -408,9 +411,9 @@ impl RowLocks {
         }
     }
 
-    /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked who has changed
-    /// something there already, until it knows of nobody; they are waited for, and those that have locked something
-    /// there that `kind` excludes. If that fails, nothing is locked that was not before.
+    /// Keeps others from doing in a range what `kind` says, until `own` ends. `changed_by` is asked which transaction
+    /// has changed something there already, until there is none. These are waited for, and so are transactions that
+    /// have locked something there that `kind` excludes. If that fails, nothing is locked that was not before.
     ///
     /// # Errors
     /// As [`lock`](Self::lock), and those of `changed_by`.
@@ -456,8 +459,9 @@ impl RowLocks {
         result
     }
 
-    /// Lets those go first who already wait for a key of the range: else one reader after the other could keep a writer
-    /// waiting for ever. Not if they wait for `own` in the end, nor if it does not wait. Who gives up has had its turn.
+    /// Lets transactions go first that already wait for a key of the range: else one reader after the other could keep
+    /// a writer waiting for ever. Not if they wait for `own` (transitively), nor if `own` does not wait. A transaction
+    /// that stops waiting has had its turn.
     fn wait_behind_others(
         &self,
         own: &Arc<StatusCell>,
@@ -483,8 +487,8 @@ impl RowLocks {
         Ok(table)
     }
 
-    /// Waits for somebody whose locks the range of `own` excludes, if there is one that does not wait for `own` in the
-    /// end: such a one only holds a place in a queue. True if it has waited; the caller looks again.
+    /// Waits for a transaction whose locks the range of `own` excludes, if there is one that does not wait for `own`
+    /// (transitively): one that does only holds a place in a queue. True if it has waited; the caller looks again.
     fn wait_for_locks(
         &self,
         own: &Arc<StatusCell>,
@@ -545,7 +549,7 @@ impl RowLocks {
         }
     }
 
-    /// Waits until `owner` has ended, or has let those look again who wait for its ranges.
+    /// Waits until `owner` has ended, or has let those look again that wait for its ranges.
     fn wait_for_range<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
@@ -570,14 +574,14 @@ impl RowLocks {
         result.map(|()| table)
     }
 
-    /// To be called before the leaves are looked at for who has changed something: see the module's comment.
+    /// To be called before the leaves are searched for changes of others: see the module's comment.
     pub(crate) fn before_look(&self) -> Look {
         let look = Look(self.taken_back.load(Ordering::SeqCst));
         fence(Ordering::SeqCst);
         look
     }
 
-    /// Waits until `other`, whose change a look at the leaves has found, has ended, or has taken changes back. The
+    /// Waits until `other`, whose change a look at the leaves has found, has ended, or has rolled changes back. The
     /// caller looks again.
     ///
     /// # Errors
@@ -636,8 +640,8 @@ impl RowLocks {
         result
     }
 
-    /// The transaction has taken changes back and goes on: those who wait for its end look again. They would otherwise
-    /// hold places in queues in which the transaction stands behind them when it comes again.
+    /// The transaction has rolled changes back and goes on: those that wait for its end look again. They would
+    /// otherwise hold places in queues in which the transaction stands behind them when it comes again.
     pub(crate) fn changes_taken_back(&self, own: &StatusCell) {
         self.taken_back.fetch_add(1, Ordering::SeqCst);
         if self.awaiting_end.load(Ordering::SeqCst) > 0 {
@@ -646,7 +650,7 @@ impl RowLocks {
         }
     }
 
-    /// The transaction has ended, and its status says so: its locks go, and those who wait for it wake up.
+    /// The transaction has ended, and its status says so: its locks go, and those that wait for it wake up.
     /// `has_locks`: whether it ever asked for anything here.
     #[inline]
     pub(crate) fn release_all(&self, own: &StatusCell, has_locks: bool) {
@@ -693,9 +697,9 @@ impl RowLocks {
         (table, result)
     }
 
-    /// Why `own` shall not wait: its wait is a part of a cycle in which nobody is about to give up, and `own` is to be
-    /// its victim; or it is about to give up itself, in such a cycle, which is no reason for another one to be the
-    /// victim.
+    /// Why `own` shall not wait. Its wait is a part of a cycle in which no other is about to stop waiting, and `own` is
+    /// to be its victim. Or `own` is about to stop waiting itself, in such a cycle, which is no reason for another one
+    /// to be the victim.
     fn find_deadlock<'t>(
         &'t self,
         mut table: MutexGuard<'t, LockTable>,
@@ -704,7 +708,7 @@ impl RowLocks {
     ) -> (MutexGuard<'t, LockTable>, Option<StorageError>) {
         let mut asked = BTreeSet::new();
         loop {
-            // Who waits out of courtesy alone is in nobody's way.
+            // A transaction that waits only out of courtesy blocks no other.
             let is_cycle = table.closes_cycle(own.id())
                 && (!table.end_courtesies(own.id()) || table.closes_cycle(own.id()));
             if !is_cycle {
@@ -774,7 +778,7 @@ impl RowLocks {
     }
 }
 
-/// Announces that somebody waits for another's end, before it looks whether the other has ended.
+/// Announces that a transaction waits for another's end, before it looks whether the other has ended.
 struct AwaitingEnd<'l>(&'l RowLocks);
 
 impl AwaitingEnd<'_> {

@@ -1,7 +1,7 @@
 //! The locked ranges of all transactions, by tree.
 //!
-//! A transaction has few ranges of a tree, because one that is covered by another is not entered again, and because
-//! beyond [`MAX_RANGES_OF_TREE`] they become one range of the whole tree. So a tree's ranges are a plain list.
+//! A transaction has few ranges of a tree. One that is covered by another is not entered again, and beyond
+//! [`MAX_RANGES_OF_TREE`] they become one range of the whole tree. So a tree's ranges are a plain list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ struct LockedRange {
     owner: Arc<StatusCell>,
     range: KeyRange,
     kind: RangeLock,
-    /// The owner still waits for somebody who was there first, and has read nothing of the range yet.
+    /// The owner still waits for a transaction that was there first, and has read nothing of the range yet.
     is_pending: bool,
 }
 
@@ -29,14 +29,14 @@ impl LockedRange {
     }
 }
 
-/// A change that somebody wants to make.
+/// A change that a transaction wants to make.
 #[derive(Clone, Copy)]
 pub(crate) struct WantedChange<'k> {
     pub(crate) tree: TreeId,
     pub(crate) key: &'k [u8],
     pub(crate) is_insert: bool,
-    /// The transaction has changed the tree before. Who waits to lock a range may be waiting for that, and lets it
-    /// pass.
+    /// The transaction has changed the tree before. A transaction that waits to lock a range may be waiting for this
+    /// one, and lets it pass.
     pub(crate) has_changed_tree: bool,
 }
 
@@ -148,8 +148,8 @@ impl RangeTable {
         }
     }
 
-    /// Whose ranges keep the transaction from a change. `lets_pass`: of those who wait before they read a range, who
-    /// lets the transaction pass.
+    /// The owners of ranges that keep the transaction from a change. `lets_pass`: whether an owner that waits before it
+    /// reads its range lets the transaction pass.
     pub(super) fn owners_against_change<'t>(
         &'t self,
         transaction: TransactionId,

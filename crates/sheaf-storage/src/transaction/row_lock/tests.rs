@@ -46,7 +46,7 @@ fn keys(range: &KeyRange, kind: RangeLock) -> LockedKeys<'_> {
     }
 }
 
-/// Nobody has changed anything.
+/// No transaction has changed anything.
 fn settled() -> Result<RangeState<()>> {
     Ok(RangeState::Settled(()))
 }
@@ -164,7 +164,7 @@ fn the_one_who_closes_a_cycle_is_the_victim() {
     second.join().unwrap();
 }
 
-/// The one who closes the cycle has done most, so another one is woken: the one that has done least.
+/// The transaction that closes the cycle has done most, so another one is woken: the one that has done least.
 #[test]
 fn who_has_done_least_is_the_victim() {
     let locks = locks();
@@ -210,8 +210,8 @@ fn who_has_done_least_is_the_victim() {
     assert_eq!(locks.count(), 0);
 }
 
-/// Who is only the next in a queue is in nobody's way: without it another one would be the next, and the cycle be
-/// there.
+/// A transaction that is only the next in a queue is not what blocks: without it another one would be the next, and the
+/// cycle would still be there.
 #[test]
 fn who_only_has_a_place_is_no_victim() {
     let locks = locks();
@@ -525,7 +525,7 @@ fn locks_of_many_rows_become_one_of_the_tree() {
                 .unwrap();
         });
     };
-    // Somebody else's lock is in the way at first.
+    // At first another transaction's lock conflicts.
     locks
         .lock(&few, &row("elsewhere"), LockMode::Exclusive, &no_wait)
         .unwrap();
@@ -571,11 +571,11 @@ fn a_wait_that_is_interrupted_leaves_nothing_behind() {
     end(&locks, &a);
 }
 
-/// Only those are woken who were told to give up; the others sleep on.
+/// Only those stop waiting that were told to; the others sleep on.
 #[test]
 fn who_is_told_to_give_up_does_so_when_roused() {
     let locks = Arc::new(RowLocks {
-        // Nobody looks by himself.
+        // No waiter asks by itself.
         interrupt_poll: Duration::from_secs(3600),
         ..RowLocks::new(100)
     });
@@ -609,11 +609,11 @@ fn who_is_told_to_give_up_does_so_when_roused() {
     assert_eq!(locks.count(), 0);
 }
 
-/// Who is told to give up just before it begins to wait is not among those who are roused.
+/// A transaction that is told to stop just before it begins to wait is not among those that are roused.
 #[test]
 fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
     let locks = RowLocks {
-        // Nobody looks by himself.
+        // No waiter asks by itself.
         interrupt_poll: Duration::from_secs(3600),
         ..RowLocks::new(100)
     };
@@ -742,7 +742,7 @@ fn many_ranges_of_a_tree_become_one() {
     assert!(locks.counters.is_zero(TREE));
 }
 
-/// Who has a range already makes nobody wait any longer by locking it again.
+/// A transaction that has a range already makes no other wait any longer by locking it again.
 #[test]
 fn a_range_that_is_locked_again_waits_for_nobody() {
     let locks = locks();
@@ -771,7 +771,7 @@ fn a_range_that_is_locked_again_waits_for_nobody() {
     assert_eq!(locks.count(), 0);
 }
 
-/// A statement that gives up leaves its transaction open, which nobody has to wait for then.
+/// A statement that stops waiting leaves its transaction open, for which no other has to wait then.
 #[test]
 fn who_waited_behind_somebody_who_gave_up_goes_on() {
     let locks = locks();
@@ -834,7 +834,7 @@ fn who_locks_a_range_waits_for_locks_that_it_excludes() {
         end(&locks, &reader);
         assert_eq!(locks.count(), 0);
     }
-    // A lock that is given back is waited for no longer.
+    // A lock that is released is waited for no longer.
     locks
         .lock(&holder, &row("k"), LockMode::Exclusive, &no_wait)
         .unwrap();
@@ -845,7 +845,7 @@ fn who_locks_a_range_waits_for_locks_that_it_excludes() {
         waiting.lock_range(&own, locked, &LONG.into(), settled)
     });
     await_waiters(&locks, &[2]);
-    // Meanwhile who holds it may change what it likes.
+    // Meanwhile the holder may change what it likes.
     assert!(locks.blocker(&holder, wanted("j", false)).is_none());
     locks.unlock(&holder, &row("k"));
     reading.join().unwrap().unwrap();
@@ -855,8 +855,8 @@ fn who_locks_a_range_waits_for_locks_that_it_excludes() {
     assert_eq!(locks.count(), 0);
 }
 
-/// A lock that somebody holds while it waits for the range's owner is a place in a queue and no more, whether it began
-/// to wait before the owner came to the lock or afterwards.
+/// A lock that a transaction holds while it waits for the range's owner is a place in a queue and no more, whether it
+/// began to wait before the owner came to the lock or afterwards.
 #[test]
 fn who_waits_for_the_owner_of_a_range_is_not_waited_for() {
     for waits_first in [true, false] {
@@ -944,7 +944,7 @@ fn a_range_waits_no_longer_than_it_may_in_all() {
         Ok(RangeState::ChangedBy(writer))
     });
     assert!(matches!(result, Err(StorageError::LockWaitTimeout)));
-    // The last writer may still be waited for by who ends it.
+    // The thread that ends the writers may still wait for the reader to wait for the last one.
     locks
         .table
         .lock()
@@ -955,7 +955,7 @@ fn a_range_waits_no_longer_than_it_may_in_all() {
     assert_eq!(locks.count(), 0);
 }
 
-/// One who locks a row after the other could keep the owner of a range waiting for ever.
+/// Transactions that lock one row after the other could keep the owner of a range waiting for ever.
 #[test]
 fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
     let locks = locks();
@@ -986,7 +986,7 @@ fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
     assert_eq!(locks.count(), 0);
 }
 
-/// It closes a cycle after it was told to give up: the other, which has done less, is not to be the victim of that.
+/// It closes a cycle after it was told to stop: the other, which has done less, is not to be the victim of that.
 #[test]
 fn who_gives_up_makes_nobody_else_the_victim() {
     let locks = locks();

@@ -1,8 +1,8 @@
-//! Snapshots: who sees whose changes.
+//! Snapshots: which changes a view sees.
 //!
-//! A *commit timestamp* is the position of the commit's record in the log. A *snapshot* is one such number: it sees
-//! the changes of every transaction that committed at or before it. So taking one costs the same whatever number of
-//! transactions is active; nobody copies a list of them.
+//! A *commit timestamp* is the position of the commit's record in the log. A *snapshot* is one such number: it sees the
+//! changes of every transaction that committed at or before it. So taking one costs the same whatever number of
+//! transactions is active; no list of them is copied.
 //!
 //! ```text
 //!   log      ----C1-------C2-----C3-------C4---->      commit records
@@ -17,11 +17,11 @@
 //!
 //! **Ahead of the disk.** A commit frees its rows before its record is durable. Plain reads do not see it until then:
 //! `newest` stands at what is durable, and what a client is told stays true after a crash. But a transaction that locks
-//! or changes such a row goes by what is there now. It takes a snapshot *ahead*: of all that has committed, durable or
-//! not. If it waited for the log instead, every hand-over of a row that many want would take a write of the log. Its
-//! own commit record comes later in the log, so it is durable only if all is that it has seen; one that has changed
-//! nothing waits for that at its end. From then on all its snapshots are at least as new, so it never sees less than
-//! before.
+//! or changes such a row needs what is there now. It takes a snapshot *ahead*: of all that has committed, durable or
+//! not. If it waited for the log instead, every hand-over of a popular row would take a write of the log. Its own
+//! commit record comes later in the log, so it is durable only if all that it has seen is durable. A transaction that
+//! has changed nothing waits for that at its end. From then on all its snapshots are at least as new, so it never sees
+//! less than before.
 //!
 //! ```text
 //!   log      ----C1-------C2-----C3-------C4---->

@@ -30,8 +30,8 @@ impl ReadView {
         }
     }
 
-    /// What is there now, of finished and unfinished transactions alike: for whoever holds a lock that keeps writers
-    /// away, for locking reads once they have their locks, and for maintenance.
+    /// What is there now, of finished and unfinished transactions alike. For callers that hold a lock that keeps
+    /// writers away, for locking reads once they have their locks, and for maintenance.
     pub fn newest() -> ReadView {
         ReadView(None)
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! If B misses the slot, then 2 came after B, so 3 came after A, and s, which 3 confirmed, is not older than n. So the
-//! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed nobody.
+//! collector keeps what the gathered snapshots need and what any snapshot from n on may need, and has missed none.
 //! (Both sides store before they load, so these operations are sequentially consistent.)
 //!
 //! The clock stands at what is durable. A snapshot may be *ahead* of it (see the folder's comment): it publishes s, and
@@ -32,7 +32,7 @@ pub const MAX_SNAPSHOTS: usize = 8192;
 #[cfg(feature = "simulation")]
 pub const MAX_SNAPSHOTS: usize = 8;
 
-/// A slot that nobody uses.
+/// A slot that is not in use.
 const FREE: u64 = u64::MAX;
 
 /// Counted by itself, so that a snapshot keeps it without counting in a line that others count in.
@@ -177,7 +177,7 @@ pub(crate) struct LiveSnapshots {
 }
 
 impl LiveSnapshots {
-    /// Whether anybody may see a version that was current from `created` until `ended`.
+    /// Whether any snapshot may see a version that was current from `created` until `ended`.
     pub(crate) fn need(&self, created: Lsn, ended: Lsn) -> bool {
         if ended > self.newest {
             return true;

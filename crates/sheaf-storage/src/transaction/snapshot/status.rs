@@ -12,7 +12,7 @@ pub(crate) enum TransactionStatus {
     Active,
     /// At this position of the log.
     Committed(Lsn),
-    /// Everything it changed has been taken back.
+    /// All its changes have been rolled back.
     RolledBack,
 }
 
@@ -39,8 +39,8 @@ impl StatusCell {
         self.id
     }
 
-    // Sequentially consistent, here and below: whoever waits for the end announces that before it looks at the status,
-    // and the transaction looks for waiters after it has set it. One of the two sees the other.
+    // Sequentially consistent, here and below. A waiter announces itself before it looks at the status, and the
+    // transaction looks for waiters after it has set the status. One of the two sees the other.
     pub(crate) fn status(&self) -> TransactionStatus {
         match self.word.load(Ordering::SeqCst) {
             ACTIVE => TransactionStatus::Active,
@@ -63,7 +63,7 @@ impl StatusCell {
         self.word.store(lsn.0, Ordering::SeqCst);
     }
 
-    /// Everything that the transaction changed has been taken back.
+    /// All changes of the transaction have been rolled back.
     pub(crate) fn roll_back(&self) {
         debug_assert!(self.is_active());
         self.word.store(ROLLED_BACK, Ordering::SeqCst);

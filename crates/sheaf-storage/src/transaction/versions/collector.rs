@@ -1,9 +1,9 @@
-//! The collector: drops versions that nobody needs any more, and ghosts that were left behind.
+//! The collector: drops versions that no snapshot needs any more, and ghosts that were left behind.
 //!
 //! A commit does not clean up behind itself; it would have to visit every leaf again. The collector goes through all
-//! version tables at intervals. It gathers the snapshots in use once, purges every table by them, and takes away tables
-//! that became empty, with their bits in the page table. It needs no page for that, also not the evicted ones. Only
-//! where entries were deleted by somebody who left the ghosts there does it visit the leaf, to take them off it.
+//! version tables at intervals. It gathers the snapshots in use once, purges every table by them, and removes tables
+//! that became empty, with their bits in the page table. It needs no page for that, also not the evicted ones. It
+//! visits a leaf only where a transaction deleted entries and left the ghosts there, to take them off it.
 //!
 //! The work is a step, [`Storage::collect_versions_step`]; the thread here only drives it.
 
@@ -28,7 +28,7 @@ pub(crate) fn start_collector(storage: &Arc<Storage>) -> Result<BackgroundWork> 
     BackgroundWork::start("sheaf-collector", storage, INTERVAL, |step| {
         let started_ns = sync::monotonic_ns();
         if let Err(error) = step.storage.collect_versions_step() {
-            // Garbage stays for a later sweep or visitor; whoever uses the pages gets to know what is wrong with them.
+            // Garbage stays for a later sweep or visitor; a user of the pages learns what is wrong with them.
             tracing::debug!("garbage could not be collected: {error}");
         }
         let work = Duration::from_nanos(sync::monotonic_ns() - started_ns);

@@ -3,13 +3,13 @@
 //! ```text
 //!   page   newest state
 //!   table  (k, T9, before ..)  ...                     in memory, may be absent
-//!   parts  part 2, from new to old                     spilled, never changed, in memory only: who wrote them,
+//!   parts  part 2, from new to old                     spilled, never changed, in memory only: their writers,
 //!          part 1   [.......)                          and a filter of the keys
 //! ```
 //!
 //! A change always goes to the table, so nothing needs to be read back to make one. A part is shared by the leaves
-//! among which its keys have come to be divided: each says which range of the keys is its own, so a split or a merge
-//! reads and writes nothing either. Parts of one leaf that hold the same keys are ordered from new to old.
+//! among which its keys have come to be divided. Each leaf says which range of the keys is its own, so a split or a
+//! merge reads and writes nothing either. Parts of one leaf that hold the same keys are ordered from new to old.
 
 use std::io;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) struct SpilledTable {
     settled_at: AtomicU64,
 }
 
-/// A writer of a spilled table has not ended, as far as anybody has looked.
+/// A writer of a spilled table has not ended, as far as was looked.
 const UNSETTLED: u64 = u64::MAX;
 
 impl SpilledTable {
@@ -68,7 +68,7 @@ impl SpilledTable {
                 TransactionStatus::RolledBack => {}
             }
         }
-        // The writers stay the same, and ended is ended: everybody who gets here stores the same.
+        // The writers stay the same, and ended is ended: every thread that gets here stores the same.
         self.settled_at.store(last.0, Ordering::Relaxed);
         Some(last)
     }
@@ -132,7 +132,7 @@ impl Part {
         }
     }
 
-    /// Whether somebody whom `matters` picks has perhaps written here (under `key`, if there is one).
+    /// Whether a writer that `matters` picks has perhaps written here (under `key`, if there is one).
     pub(super) fn may_matter(
         &self,
         key: Option<&[u8]>,
@@ -146,7 +146,7 @@ impl Part {
         !self.is_seen_whole(view) && self.may_matter(key, |writer| view.hides(writer))
     }
 
-    /// Whether the view sees everything that anybody wrote here. May be false although it does.
+    /// Whether the view sees everything that was written here. May be false although it does.
     fn is_seen_whole(&self, view: &ReadView) -> bool {
         let snapshot = view.timestamp();
         snapshot.is_none_or(|snapshot| self.is_settled_at(snapshot))
@@ -241,7 +241,8 @@ pub(super) struct LeafVersions {
     unmerged: Vec<Box<[u8]>>,
     /// Some of the past has gone since: for the next sweep.
     has_shrunk: bool,
-    /// Ghosts were made since the collector was sent here: they are garbage when those who made them have ended.
+    /// Ghosts were made since the collector was sent here: they are garbage when the transactions that made them have
+    /// ended.
     has_new_ghosts: bool,
     /// Used since the spiller came by last.
     is_hot: AtomicBool,
@@ -268,7 +269,7 @@ impl LeafVersions {
         self.table.as_deref().unwrap_or(&NO_VERSIONS)
     }
 
-    /// The newest change of `key`, which is `writer`'s, has been taken back.
+    /// The newest change of `key`, which is `writer`'s, has been undone.
     pub(super) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
         let mut table = self.table.as_mut();
         if table.as_mut().is_some_and(|table| table.pop(key, writer)) {
@@ -292,20 +293,20 @@ impl LeafVersions {
         self.table = (!table.is_empty()).then(|| Box::new(table));
     }
 
-    /// Whether somebody whom `is_meant` picks has written here, or may have.
+    /// Whether a writer that `is_meant` picks has written here, or may have.
     pub(super) fn has_writer(&self, is_meant: impl Fn(&Arc<StatusCell>) -> bool) -> bool {
         let mut parts = self.parts.iter();
         self.table().writers().iter().any(&is_meant)
             || parts.any(|part| part.may_matter(None, &is_meant))
     }
 
-    /// Whether all who have written here have ended, and none of them committed after the snapshot.
+    /// Whether all writers have ended, and none of them committed after the snapshot.
     pub(super) fn is_settled_at(&self, snapshot: Lsn) -> bool {
         let mut parts = self.parts.iter();
         self.table().is_settled_at(snapshot) && parts.all(|part| part.is_settled_at(snapshot))
     }
 
-    /// When the last of those committed who have written here, [`Lsn`] 0 if none did; none while one of them is active.
+    /// When the last of the committed writers committed, [`Lsn`] 0 if none did; none while one of them is active.
     pub(super) fn settle(&mut self) -> Option<Lsn> {
         let in_memory = self
             .table
@@ -317,8 +318,8 @@ impl LeafVersions {
             .try_fold(Lsn(0), |last, settled_at| Some(last.max(settled_at?)))
     }
 
-    /// Whether the view sees everything that anybody wrote here: then the page is what it sees. May be false although
-    /// it does.
+    /// Whether the view sees everything that was written here: then the page is what it sees. May be false although it
+    /// does.
     pub(super) fn is_seen_whole(&self, view: &ReadView) -> bool {
         self.table().is_seen_whole(view) && self.parts.iter().all(|part| part.is_seen_whole(view))
     }
@@ -391,7 +392,7 @@ impl LeafVersions {
         self.has_garbage = true;
     }
 
-    /// Whether the collector has to come for ghosts, now or when somebody has ended, or for a merge.
+    /// Whether the collector has to come for ghosts, now or when a transaction has ended, or for a merge.
     pub(super) fn awaits_collector(&self) -> bool {
         self.has_garbage || self.has_new_ghosts || self.has_shrunk
     }
@@ -410,7 +411,7 @@ impl LeafVersions {
             return None;
         }
         self.has_garbage = false;
-        // The collector leaves the ghosts of who is active where they are, and comes again.
+        // The collector leaves the ghosts of active transactions where they are, and comes again.
         self.has_new_ghosts &= !have_ended;
         self.ghost.as_deref().map(<[u8]>::to_vec)
     }
@@ -432,8 +433,8 @@ impl LeafVersions {
         self.table().encoded_bytes() + shares.sum::<usize>()
     }
 
-    /// Drops what no snapshot needs. What is dropped may be put back by who has copied it before: the past keeps its
-    /// stamp.
+    /// Drops what no snapshot needs. What is dropped may be put back by a thread that has copied it before: the past
+    /// keeps its stamp.
     pub(super) fn purge(&mut self, live: &LiveSnapshots) {
         let mut has_forgotten = self.table.as_mut().is_some_and(|table| table.purge(live));
         let parts = self.parts.len();
@@ -446,8 +447,8 @@ impl LeafVersions {
     }
 
     /// The table was spilled as these parts, from new to old, together with those of the leaf's parts that it was
-    /// `joined` with; a purge may have dropped some of them meanwhile. `has_forgotten`: what nobody needs was left out,
-    /// and with it all that there was of a key.
+    /// `joined` with; a purge may have dropped some of them meanwhile. `has_forgotten`: what is not needed was left
+    /// out, and with it all that there was of a key.
     pub(super) fn set_spilled(&mut self, parts: Vec<Part>, joined: &[Part], has_forgotten: bool) {
         self.table = None;
         let is_joined = |part: &Part| joined.iter().any(|joined| joined.is_same(part));

@@ -1,4 +1,4 @@
-//! The version store: what pages held before, for those who may not see what they hold now.
+//! The version store: what pages held before, for readers that may not see what they hold now.
 //!
 //! Pages hold the newest state of every entry and nothing else: no transaction number in an entry, no pointer to an
 //! older state. The past hangs off the page in memory: a leaf whose entries were changed lately has a
@@ -7,25 +7,25 @@
 //! past is needed.
 //!
 //! ```text
-//!   page table word  [ .. | has versions | .. ]     0: every entry is visible to everybody. One bit test.
+//!   page table word  [ .. | has versions | .. ]     0: every entry is visible to all. One bit test.
 //!                               | 1
 //!                               v
-//!   version store     page 4711 -> VersionTable     usually small, and gone when nobody may look back any more
+//!   version store     page 4711 -> VersionTable     usually small, and gone when no snapshot needs it
 //! ```
 //!
 //! **The bit** lives in the page's word, so that it is read together with the page's version and outlives the page's
 //! stay in the buffer pool. It is set under the page's exclusive latch, before the latch is released. It may be set
 //! without a table (then there is nothing to find), never the other way round.
 //!
-//! **Who changes a table.** What belongs to a change of the page (a version added, taken back, moved to another leaf
-//! by a split or a merge) happens under the page's exclusive latch, in the moment in which the page changes. So a
-//! reader copies from the page, asks the table, and validates the page's version last: the page and the table were
-//! then of the same moment. A *purge* needs no latch: what it drops, no snapshot would have used.
+//! **What changes a table.** What belongs to a change of the page happens under the page's exclusive latch, in the
+//! moment in which the page changes: a version is added, undone, or moved to another leaf by a split or a merge. So a
+//! reader copies from the page, asks the table, and validates the page's version last: the page and the table were then
+//! of the same moment. A *purge* needs no latch: what it drops, no snapshot would have used.
 //!
-//! **Settled pasts.** A snapshot that is held for long keeps versions of everything that changes meanwhile, and newer
-//! readers see nothing but the pages all the same. They learn that from the page's word, too: its second bit says that
-//! whoever has written in the page's table has ended, at or before the *settled horizon*, one number for the whole
-//! store. A reader whose snapshot is not older than that reads the page raw.
+//! **Settled pasts.** A snapshot that is held for long keeps versions of everything that changes meanwhile, although
+//! newer readers see nothing but the pages. They learn that from the page's word, too. Its second bit says that all
+//! transactions that have written in the page's table have ended, at or before the *settled horizon*, one number for
+//! the whole store. A reader whose snapshot is not older than that reads the page raw.
 //!
 //! ```text
 //!   log   --------C1-----C2--|------C3---->         the past of page 4711: versions of T1 and T2, which ended
@@ -35,25 +35,25 @@
 //! ```
 //!
 //! The first such reader of a page whose bit is clear goes through its writers. If it sees them all, it moves the
-//! horizon up to the last of their commits, and then sets the bit: who sees the bit sees a horizon that holds for it.
-//! (A horizon that moves on makes readers ask tables that they need not ask, never the other way round.) It does so
-//! under the shard's lock, and who adds a writer clears the bit: a version is added under the page's exclusive latch,
-//! whose release writes a word without the bit, so a bit that was set meanwhile is gone as well, and the writer ends
-//! later. A reader took the word before it copied from the page, and validates the page's version last: either no latch
-//! was taken between, and all that it copied is the work of those who had ended by the horizon, which it sees; or it
-//! begins again. What a purge has dropped, no snapshot in use would have used; what is rolled back is off the page
-//! before its writer counts as ended. A leaf that gets versions in a split or a merge loses the bit until its next
-//! reader.
+//! horizon up to the last of their commits, and then sets the bit. So a reader that sees the bit sees a horizon that
+//! holds for it. (A horizon that moves on makes readers ask tables that they need not ask, never the other way round.)
+//! It does so under the shard's lock, and a thread that adds a writer clears the bit. A version is added under the
+//! page's exclusive latch, whose release writes a word without the bit. So a bit that was set meanwhile is gone as
+//! well, and the writer ends later. A reader took the word before it copied from the page, and validates the page's
+//! version last. If no latch was taken between, all that it copied is the work of transactions that had ended by the
+//! horizon, which it sees. Otherwise it begins again. What a purge has dropped, no snapshot in use would have used;
+//! what is rolled back is off the page before its writer counts as ended. A leaf that gets versions in a split or a
+//! merge loses the bit until its next reader.
 //!
-//! Where the bit does not help (somebody has not ended, or the reader's snapshot is older than the horizon), a reader
-//! asks the table, and the table knows of its first writers when the last of them committed.
+//! Where the bit does not help (a writer has not ended, or the reader's snapshot is older than the horizon), a reader
+//! asks the table. The table knows of its first writers when the last of them committed.
 //!
-//! **Ghosts.** A deleted entry stays on its page as a ghost until its transaction has ended, so that taking it back
-//! needs no room; then it is garbage, and its versions are all that is left of it:
+//! **Ghosts.** A deleted entry stays on its page as a ghost until its transaction has ended, so that a rollback needs
+//! no room. Then it is garbage, and its versions are all that is left of it:
 //!
 //! ```text
 //!   page    a  c  d             what there is: readers of now read no more than that, however long others look back
-//!   table   (b, T9, "row")      who does not see T9 finds b here, between a and c
+//!   table   (b, T9, "row")      a reader that does not see T9 finds b here, between a and c
 //! ```
 //!
 //! A leaf's past remembers a key near its ghosts and whether some of them may be garbage, also through splits and
@@ -64,9 +64,9 @@
 //! split, and its past with it. So a change never moves much in a table, and a reader of the past never has to go
 //! through much for one leaf.
 //!
-//! **Limits.** All tables together may take [`VersionStore::budget_bytes`] of memory. Beyond, tables that nobody has
-//! used lately are spilled to a file ([`spiller`]), which has a limit of its own; a reader or writer that needs one
-//! reads it back. A change that finds both used up, even after a purge, fails with
+//! **Limits.** All tables together may take [`VersionStore::budget_bytes`] of memory. Beyond, tables that were not used
+//! lately are spilled to a file ([`spiller`]), which has a limit of its own. A reader or writer that needs one reads it
+//! back. A change that finds both used up, even after a purge, fails with
 //! [`StorageError::VersionStoreFull`](crate::StorageError::VersionStoreFull). What is left in memory of a spilled table
 //! is about 250 bytes.
 //!
@@ -126,16 +126,16 @@ impl Shard {
     }
 }
 
-/// Who made the newest change of an entry.
+/// The writer of the newest change of an entry.
 #[derive(Debug)]
 pub(crate) enum NewestWriter {
-    /// Somebody who has ended.
+    /// A transaction that has ended.
     Ended,
     /// The transaction that asks.
     Own,
     /// Another transaction, which is active.
     Other,
-    /// The transaction that asks, or somebody who has ended: what was spilled would tell.
+    /// The transaction that asks, or one that has ended: what was spilled would tell.
     OwnOrEnded,
     /// Perhaps another transaction, which is active: what was spilled would tell.
     Unknown,
@@ -149,7 +149,7 @@ enum Needed {
     Everything,
 }
 
-/// A leaf that may hold ghosts which nobody needs any more, named by a key that it covered.
+/// A leaf that may hold ghosts which are not needed any more, named by a key that it covered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GarbageHint {
     pub(crate) tree: TreeId,
@@ -161,13 +161,13 @@ pub(crate) struct VersionStore {
     shards: Box<[RwLock<Shard>]>,
     bytes: AtomicUsize,
     leaves: AtomicUsize,
-    /// Pages whose word says so have no version of anybody who ended later.
+    /// Pages whose word says so have no version of a transaction that ended later.
     settled_horizon: AtomicU64,
     budget_bytes: usize,
     spill_file: Arc<SpillFile>,
-    /// Held by who spills.
+    /// Held by the thread that spills.
     hand: Mutex<Hand>,
-    /// Hints that nobody could follow yet.
+    /// Hints that could not be followed yet.
     hints: Mutex<Vec<GarbageHint>>,
 }
 
@@ -204,15 +204,15 @@ impl VersionStore {
         &self.shards[page.0 as usize % SHARDS]
     }
 
-    /// Snapshots from here on see all of what anybody wrote who has left versions of a settled page. To be asked after
-    /// the page's word was read.
+    /// Snapshots from here on see everything that was written by transactions that have left versions of a settled
+    /// page. To be asked after the page's word was read.
     #[inline]
     pub(crate) fn settled_horizon(&self) -> Lsn {
         Lsn(self.settled_horizon.load(Ordering::Acquire))
     }
 
-    /// Whether the snapshot sees all of what anybody wrote who has left versions of the page. If so, the horizon is
-    /// moved there, and `mark` called to set the page's bit while nobody adds a version.
+    /// Whether the snapshot sees everything that was written by transactions that have left versions of the page. If
+    /// so, the horizon is moved there, and `mark` called to set the page's bit while no thread adds a version.
     #[cold]
     pub(crate) fn settle(&self, page: PageId, snapshot: Lsn, mark: impl FnOnce()) -> bool {
         let shard = self.shard(page);
@@ -256,8 +256,8 @@ impl VersionStore {
         self.read_what_is(page, needed, read)
     }
 
-    /// As [`read`](Self::read), for one who sees what `view` sees: a table without versions if that is what the page
-    /// holds.
+    /// As [`read`](Self::read), for a reader that sees what `view` sees: a table without versions if that is what the
+    /// page holds.
     pub(crate) fn read_at<T>(
         &self,
         page: PageId,
@@ -304,7 +304,7 @@ impl VersionStore {
         self.load(page, copy).map(|table| Some(read(&table)))
     }
 
-    /// Who made the newest change of an entry, from the point of view of `own`. Reads nothing from disk.
+    /// The writer of the newest change of an entry, from the point of view of `own`. Reads nothing from disk.
     pub(crate) fn newest_writer(
         &self,
         page: PageId,
@@ -323,7 +323,7 @@ impl VersionStore {
         match leaf.table().newest_writer(key) {
             Some(writer) if is_own(writer) => NewestWriter::Own,
             Some(writer) if writer.is_active() => NewestWriter::Other,
-            // Nobody else could have changed the entry before an active transaction has ended.
+            // No other transaction could have changed the entry before an active one has ended.
             Some(_) => NewestWriter::Ended,
             None if may_be(&|writer| writer.is_active() && !is_own(writer)) => {
                 NewestWriter::Unknown
@@ -347,7 +347,7 @@ impl VersionStore {
         }
     }
 
-    /// Whether somebody else than `own`, who is active, has changed something in a tree.
+    /// Whether an active transaction other than `own` has changed something in a tree.
     pub(crate) fn has_active_writer(&self, tree: TreeId, own: &Arc<StatusCell>) -> bool {
         let is_other = |writer: &Arc<StatusCell>| writer.is_active() && !Arc::ptr_eq(writer, own);
         self.shards.iter().any(|shard| {
@@ -386,8 +386,8 @@ impl VersionStore {
         }
     }
 
-    /// Whether the versions of these leaves are together more than one leaf should have: those, too, that nobody has
-    /// needed since the last purge. A purge would take long, and this is asked while pages are latched.
+    /// Whether the versions of these leaves are together more than one leaf should have. Versions that were not needed
+    /// any more since the last purge count as well: a purge would take long, and this is asked while pages are latched.
     pub(crate) fn have_large_past(&self, pages: &[PageId]) -> bool {
         let past_bytes = |&page: &PageId| {
             let shard = self.shard(page).read();
@@ -530,7 +530,7 @@ impl VersionStore {
         }
     }
 
-    /// The tree is dropped, and nobody reads it any more: its pages may come to belong to others.
+    /// The tree is dropped, and no thread reads it any more: its pages may come to belong to other trees.
     pub(crate) fn forget_tree(&self, tree: TreeId) {
         for shard in &self.shards {
             shard.write().leaves.retain(|_, leaf| {
@@ -544,7 +544,7 @@ impl VersionStore {
         }
     }
 
-    /// Drops the versions of one leaf that nobody needs. Returns whether any are left.
+    /// Drops the versions of one leaf that are not needed. Returns whether any are left.
     pub(crate) fn purge_leaf(&self, page: PageId, live: &LiveSnapshots) -> bool {
         let mut shard = self.shard(page).write();
         let Some(leaf) = shard.leaves.get_mut(&page) else {
@@ -561,8 +561,8 @@ impl VersionStore {
         }
     }
 
-    /// Goes through all tables: drops what nobody needs, and leaves without a past. `emptied` is called, with the shard
-    /// locked, for each page that has none any more. Returns where garbage may lie.
+    /// Goes through all tables: drops what is not needed, and leaves without a past. `emptied` is called, with the
+    /// shard locked, for each page that has none any more. Returns where garbage may lie.
     pub(crate) fn sweep(
         &self,
         live: &LiveSnapshots,
@@ -584,7 +584,7 @@ impl VersionStore {
         self.leaves() > 0 || !self.hints.lock().is_empty()
     }
 
-    /// Gives hints back that could not be followed.
+    /// Returns hints that could not be followed.
     pub(crate) fn put_back(&self, mut hints: Vec<GarbageHint>) {
         self.hints.lock().append(&mut hints);
     }
@@ -617,7 +617,7 @@ impl VersionStore {
         }
     }
 
-    /// Drops what nobody needs of a leaf's past. Returns whether nothing was left of it, so that it is gone.
+    /// Drops what is not needed of a leaf's past. Returns whether nothing was left of it, so that it is gone.
     fn sweep_leaf(
         &self,
         shard: &mut Shard,

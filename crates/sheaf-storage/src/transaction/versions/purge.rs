@@ -3,7 +3,7 @@
 //! What a version holds was current from the commit of the next older version's writer until the commit of its own
 //! writer; when no snapshot lies in between, it goes.
 //!
-//! **Keys that came and went.** Somebody holds a snapshot, and another inserts an entry that a third one deletes, as
+//! **Keys that came and went.** A snapshot is held. Another transaction inserts an entry that a third one deletes, as
 //! the entries of an index on a column that is updated:
 //!
 //! ```text
@@ -12,10 +12,10 @@
 //!            held, sees no k
 //! ```
 //!
-//! Nobody looks between T1 and T2, so T2's version goes. T1's tells S that there was no entry, but there is none on the
-//! page either: it goes as well, or each such key would leave one behind for as long as S is held. For this a version
-//! remembers whether its writer has left no entry, and hands that down to the next older version when it goes itself. A
-//! chain that says "absent" to everybody, above a page that holds nothing, is no use to anybody.
+//! No snapshot looks between T1 and T2, so T2's version goes. T1's tells S that there was no entry, but there is none
+//! on the page either. So it goes as well, or each such key would leave one behind for as long as S is held. For this a
+//! version remembers whether its writer has left no entry, and hands that down to the next older version when it goes
+//! itself. A chain that says "absent" to every view, above a page that holds nothing, is of no use.
 //!
 //! A reader of the page as it was before T2 came finds that the page has changed since, and begins again.
 
@@ -35,7 +35,7 @@ impl VersionTable {
 
     fn drop_unneeded(&mut self, live: &LiveSnapshots) -> bool {
         let purge = Purge::new(self, live);
-        // While somebody looks back for long, most tables stay what they are at most purges: they are not rebuilt.
+        // While an old snapshot is held for long, most tables stay what they are at most purges: they are not rebuilt.
         if self.dead_bytes * 2 <= self.bytes.len() && purge.keeps_all() {
             self.purged_to = self.versions.len();
             return false;
@@ -65,7 +65,7 @@ impl VersionTable {
 /// What a purge asks a table, while it stays as it is.
 struct Purge<'t> {
     table: &'t VersionTable,
-    /// Of its writers: those who end meanwhile are not taken for ended.
+    /// Of its writers: those that end meanwhile are not taken for ended.
     statuses: Vec<TransactionStatus>,
     live: &'t LiveSnapshots,
 }
@@ -94,7 +94,7 @@ impl<'t> Purge<'t> {
             TransactionStatus::RolledBack => return false,
         };
         let key = self.table.key(version);
-        // What a writer has taken back may be all that it changed: then it did not begin with that writer.
+        // What a writer has undone may be all that it changed: then the state did not begin with that writer.
         let older = self.table.versions.get(i + 1).copied();
         let older = older.filter(|&older| self.table.key(older) == key && older.changes > 0);
         let created = match older.map(|older| self.status(older)) {
@@ -104,7 +104,7 @@ impl<'t> Purge<'t> {
         self.live.need(created, ended)
     }
 
-    /// The newest version of a chain that was not taken back as a whole.
+    /// The newest version of a chain that was not rolled back as a whole.
     fn newest(&self, chain: Range<usize>) -> Option<Version> {
         let mut versions = self.table.versions[chain].iter().copied();
         versions.find(|&version| self.status(version) != TransactionStatus::RolledBack)
@@ -115,7 +115,7 @@ impl<'t> Purge<'t> {
         self.newest(chain).is_some_and(Version::leaves_nothing)
     }
 
-    /// Whether everybody finds that there is no entry under the chain's key, with and without the chain. May be false
+    /// Whether every view finds that there is no entry under the chain's key, with and without the chain. May be false
     /// although that is so.
     fn is_useless(&self, chain: Range<usize>) -> bool {
         let has_ended = |version: Version| self.status(version) != TransactionStatus::Active;
@@ -156,7 +156,7 @@ mod tests {
         cell
     }
 
-    /// Somebody holds a snapshot of 1; the newest is of 100.
+    /// A snapshot of 1 is held; the newest is of 100.
     fn held_snapshot() -> (Arc<SnapshotRegistry>, ReadView) {
         let registry = Arc::new(SnapshotRegistry::new(Lsn(1)));
         let old = ReadView::take(&registry, None).unwrap();
@@ -231,7 +231,7 @@ mod tests {
         table.push_delete(b"k", &own, Before::Value(b"row"));
         table.push(b"k", &committed(7), Before::Absent);
         assert!(is_hidden(&mut table) && is_hidden(&mut table));
-        // Deleted, and that taken back: by its transaction as a whole, or as far as that.
+        // Deleted, and that undone: by its transaction as a whole, or as far as that.
         for commits in [false, true] {
             let mut table = VersionTable::default();
             let writer = StatusCell::new(TransactionId(9));
@@ -250,8 +250,7 @@ mod tests {
         }
     }
 
-    /// The one deletes what it has inserted; that is spilled; it takes the deletion back, and changes the entry
-    /// instead.
+    /// The writer deletes what it has inserted; that is spilled; it undoes the delete, and changes the entry instead.
     #[test]
     fn a_deletion_that_was_spilled_may_be_taken_back() {
         let (registry, old) = held_snapshot();
@@ -268,7 +267,7 @@ mod tests {
         table.add_older(&older, None, None);
         table.purge(&registry.live());
         assert_eq!(table.resolve(b"k", &old), Seen::Absent);
-        // Of those who have ended it is known for good.
+        // Of writers that have ended it is known for good.
         let mut ended = VersionTable::default();
         ended.push(b"k", &committed(5), Before::Absent);
         ended.push_delete(b"k", &committed(9), Before::Value(b"row"));

@@ -1,8 +1,8 @@
-//! Spilling: tables that nobody has used lately go to the spill file when memory is short.
+//! Spilling: tables that were not used lately go to the spill file when memory is short.
 //!
-//! Whoever is about to change something looks first, while it holds no latch, whether the store is crowded. If it is,
-//! garbage goes; if that is not enough, a hand goes round the leaves, as the clock of the buffer pool does, and picks
-//! tables that were not used since it came by last, until the store is well below its budget again. So spilling
+//! A thread that is about to change something looks first, while it holds no latch, whether the store is crowded. If it
+//! is, garbage goes. If that is not enough, a hand goes round the leaves, as the clock of the buffer pool does. It
+//! picks tables that were not used since it came by last, until the store is well below its budget again. So spilling
 //! happens rarely and in large sequential writes, and a huge transaction that goes from leaf to leaf spills every table
 //! once.
 //!
@@ -13,14 +13,14 @@
 //!   read back and keep <|> read back for one use
 //! ```
 //!
-//! A table is copied under its shard's lock, written with no lock held, and taken out of memory under the lock again,
-//! if the leaf's past is still the one that was copied: it carries a stamp that every change renews. Otherwise what was
-//! written is given up. So readers, changes, splits, merges, the collector and the dropping of trees need not know that
-//! a table is being spilled, and when the write fails, nothing has happened.
+//! A table is copied under its shard's lock and written with no lock held. It is taken out of memory under the lock
+//! again, if the leaf's past is still the one that was copied: it carries a stamp that every change renews. Otherwise
+//! what was written is discarded. So readers, changes, splits, merges, the collector and the dropping of trees need not
+//! know that a table is being spilled, and when the write fails, nothing has happened.
 //!
 //! A leaf that is spilled again and again has its newest spilled tables joined with the next one, as far as they fit in
-//! one piece together, and what nobody needs any more is left out. So each version is written again a few times at
-//! most, and a leaf's tables are few and small, or large. A table that is larger than a piece is spilled in several.
+//! one piece together. What is not needed any more is left out. So each version is written again a few times at most,
+//! and a leaf's tables are few and small, or large. A table that is larger than a piece is spilled in several.
 
 use std::borrow::Cow;
 use std::ops::Bound;
@@ -47,7 +47,7 @@ const WORTH_SPILLING_BYTES: usize = 512;
 /// So many spilled tables of a leaf are joined with the next one, if they fit in one piece.
 const PARTS_TO_JOIN: usize = 4;
 
-/// A batch of which nothing could be dropped, because all of it has changed meanwhile, is no reason to give up before
+/// A batch of which nothing could be dropped, because all of it has changed meanwhile, is no reason to stop before
 /// there were so many.
 const MOST_FRUITLESS_ROUNDS: u32 = 64;
 
@@ -144,8 +144,8 @@ impl VersionStore {
     /// To be called before a change, by a thread that holds no latch: the change's version has room in memory then.
     ///
     /// # Errors
-    /// `VersionStoreFull` if neither memory nor the spill file has room for what somebody may still need; `DiskFull`
-    /// and `Io` of the spill file.
+    /// `VersionStoreFull` if neither memory nor the spill file has room for what may still be needed; `DiskFull` and
+    /// `Io` of the spill file.
     #[inline]
     pub(crate) fn make_room(&self, live: impl FnOnce() -> Arc<LiveSnapshots>) -> Result<()> {
         if self.memory_bytes() <= self.high_water() {
@@ -342,7 +342,7 @@ fn is_worth_spilling(leaf: &LeafVersions) -> bool {
     leaf.table().memory_bytes() >= WORTH_SPILLING_BYTES
 }
 
-/// Whether somebody whom `matters` picks has perhaps written in a part of the leaf's past that was spilled.
+/// Whether a writer that `matters` picks has perhaps written in a part of the leaf's past that was spilled.
 pub(super) fn may_matter(
     leaf: &LeafVersions,
     key: Option<&[u8]>,

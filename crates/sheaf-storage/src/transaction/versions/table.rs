@@ -1,27 +1,27 @@
 //! The versions of one leaf: what its entries were before.
 //!
-//! A version says who wrote what comes after it, and what was there before. The versions of a key form a chain from
-//! the newest to the oldest, whose newest state is the entry on the page:
+//! A version names the writer of what comes after it, and holds what was there before. The versions of a key form a
+//! chain from the newest to the oldest, whose newest state is the entry on the page:
 //!
 //! ```text
 //!   page:  k = "c"                          entries of the table, by key and from new to old
 //!          ^ written by T9                  (k, T9, before "b")  (k, T5, before "a")  (k, T2, before absent)
 //!
-//!   who sees T9 sees "c"; else who sees T5 sees "b"; else who sees T2 sees "a"; all others see no entry
+//!   a view that sees T9 sees "c"; else one that sees T5, "b"; else one that sees T2, "a"; all others, no entry
 //! ```
 //!
 //! So a reader walks a chain until it finds a writer that it sees. What a version holds was current from the commit of
-//! the next older version's writer (since ever, if there is none) until the commit of its own writer; when no snapshot
+//! the next older version's writer (since ever, if there is none) until the commit of its own writer. When no snapshot
 //! lies in between, the version goes, also from the middle of a chain ([`super::purge`]).
 //!
-//! A transaction that changes a key again adds nothing: nobody may see what it was in between, except the transaction
-//! itself, which sees the page. Its one version counts its changes, so that taking them back one by one ends with it.
+//! A transaction that changes a key again adds nothing: no other may see what it was in between, and the transaction
+//! itself sees the page. Its one version counts its changes, so that undoing them one by one ends with it.
 //!
-//! **A version may outlive its change.** When a change is taken back, its version goes with it if it is at hand; if it
-//! was spilled, a version that counts less than none is noted here, and the two become one when the spilled table comes
-//! back: what is left of a key is what the writer has changed and not taken back. So the writer itself finds again what
-//! others had done to the key before it came, which its snapshot may not see. When all of a transaction has been taken
-//! back, readers pass its versions by, whichever of them are left, and a purge drops them.
+//! **A version may outlive its change.** When a change is undone, its version goes with it if it is in memory. If it
+//! was spilled, an anti-version is noted here, with a count below zero. The two become one when the spilled table comes
+//! back: what is left of a key is what the writer has changed and not undone. So the writer itself finds again what
+//! others had done to the key before it came, which its snapshot may not see. When a transaction has been rolled back
+//! as a whole, readers pass its versions by, whichever of them are left, and a purge drops them.
 //!
 //! The table is flat: keys and before-images lie in one block of bytes, and a version is 16 bytes that point into it.
 //! A version costs 16 bytes, the key and the before-image, and no allocation of its own; a table is moved, split with
@@ -68,8 +68,8 @@ pub(super) struct Version {
     /// The key's length, and perhaps [`LEAVES_NOTHING`].
     key_length: u16,
     before_length: u16,
-    /// Changes that the writer made to the key and has not taken back; below zero: it has taken back so many of those
-    /// that were spilled. Never zero.
+    /// Changes that the writer made to the key and has not undone; below zero: it has undone so many of those that were
+    /// spilled. Never zero.
     pub(super) changes: i32,
 }
 
@@ -209,7 +209,7 @@ impl VersionTable {
         !self.chain(key).is_empty()
     }
 
-    /// Who made the newest change of `key` that was not taken back, as far as anybody remembers.
+    /// The writer of the newest change of `key` that was not undone, as far as is known here.
     pub(crate) fn newest_writer(&self, key: &[u8]) -> Option<&Arc<StatusCell>> {
         let versions = self.versions[self.lower_bound(key)..].iter();
         versions
@@ -298,8 +298,8 @@ impl VersionTable {
         self.versions.insert(at, version);
     }
 
-    /// The newest change of `key`, which is `writer`'s, has been taken back. Its version goes unless the writer has
-    /// changed the key before. Returns false if it is not here.
+    /// The newest change of `key`, which is `writer`'s, has been undone. Its version goes unless the writer has changed
+    /// the key before. Returns false if it is not here.
     pub(crate) fn pop(&mut self, key: &[u8], writer: &Arc<StatusCell>) -> bool {
         let at = self.lower_bound(key);
         let is_here = self.is_newest(at, key, writer);
@@ -309,7 +309,7 @@ impl VersionTable {
         is_here
     }
 
-    /// The newest change of `key`, which is `writer`'s and was spilled, has been taken back.
+    /// The newest change of `key`, which is `writer`'s and was spilled, has been undone.
     pub(super) fn pop_spilled(&mut self, key: &[u8], writer: &Arc<StatusCell>) {
         self.insert(self.lower_bound(key), key, writer, Before::Absent, -1);
     }
@@ -326,8 +326,8 @@ impl VersionTable {
         }) as u32
     }
 
-    /// Whether the view sees everything that anybody wrote here: then the page is what it sees. May be false although
-    /// it does.
+    /// Whether the view sees everything that was written here: then the page is what it sees. May be false although it
+    /// does.
     pub(crate) fn is_seen_whole(&self, view: &ReadView) -> bool {
         view.timestamp()
             .is_none_or(|snapshot| self.settled.at <= snapshot)
@@ -498,7 +498,7 @@ impl VersionTable {
     }
 
     /// As [`append`](Self::append). If the version before this one is the same writer's, of the same key, they become
-    /// one, or none if the writer has taken back all of its changes.
+    /// one, or none if the writer has undone all of its changes.
     fn append_older(&mut self, source: &VersionTable, at: usize) {
         let older = source.versions[at];
         let newer = self.versions.last().copied().filter(|&newer| {
@@ -546,7 +546,7 @@ impl VersionTable {
             encoded.extend_from_slice(&version.start.to_le_bytes());
             encoded.extend_from_slice(&version.writer.to_le_bytes());
             let mut kept = *version;
-            // Who is active may take the change back, and finds only how many there were.
+            // An active writer may undo the change, and finds only how many there were.
             kept.set_leaves_nothing(kept.leaves_nothing() && !self.writer(kept).is_active());
             encoded.extend_from_slice(&kept.key_length.to_le_bytes());
             encoded.extend_from_slice(&version.before_length.to_le_bytes());
@@ -600,7 +600,7 @@ impl VersionTable {
         })
     }
 
-    /// Bytes that a purge or a split would give back.
+    /// Bytes that a purge or a split would free.
     #[cfg(all(test, not(feature = "simulation")))]
     fn dead_bytes(&self) -> usize {
         self.dead_bytes
@@ -685,7 +685,7 @@ mod tests {
     fn a_purge_drops_what_lies_between_snapshots() {
         let mut table = three_versions();
         let (registry, mut views) = views(&[3, 20]);
-        // "b" was current from 5 to 9, and nobody looks there. "absent" ended at 2, before the oldest snapshot.
+        // "b" was current from 5 to 9, and no snapshot looks there. "absent" ended at 2, before the oldest snapshot.
         assert!(!table.purge(&registry.live()));
         assert_eq!(table.len(), 1);
         assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"a"));
@@ -762,7 +762,7 @@ mod tests {
         assert_eq!(table.resolve(b"k", &views[0]), Seen::Value(b"1"));
         assert_eq!(table.resolve(b"k", &views[2]), Seen::Value(b"3"));
         assert_eq!(table.resolve(b"b", &views[1]), Seen::Value(b"b"));
-        // Two changes of the third transaction, taken back.
+        // Two changes of the third transaction, undone.
         assert!(table.pop(b"k", &third));
         assert_eq!(table.len(), 3);
         assert!(table.pop(b"k", &third));
@@ -770,8 +770,8 @@ mod tests {
         assert!(!table.pop(b"k", &third));
     }
 
-    /// The writer of the snapshot 3 changes twice what another has committed at 5, and takes it back after it was
-    /// spilled: its snapshot does not see the other's change.
+    /// The writer of the snapshot 3 changes twice what another has committed at 5, and undoes it after it was spilled:
+    /// its snapshot does not see the other's change.
     #[test]
     fn what_is_taken_back_after_it_was_spilled_is_gone_when_it_comes_back() {
         let (registry, mut views) = views(&[3]);
@@ -803,14 +803,14 @@ mod tests {
         assert_eq!(taken_back.len(), 1);
         assert_eq!(taken_back.resolve(b"k", &own_view), Seen::Value(b"1"));
         assert_eq!(taken_back.resolve(b"k", &views[1]), Seen::Page);
-        // It changes the key again, twice: once more than it has taken back.
+        // It changes the key again, twice: once more than it has undone.
         for before in [b"2", b"4"] {
             table.push(b"k", &own, Before::Value(before));
         }
         assert!(table.is_empty());
         assert_eq!(all(&table).resolve(b"k", &views[1]), Seen::Value(b"2"));
 
-        // A purge does not take what the writer took back for the beginning of what came later.
+        // A purge does not take what the writer has undone for the beginning of what came later.
         let mut table = VersionTable::default();
         table.pop_spilled(b"k", &own);
         table.pop(b"k", &own);

@@ -222,7 +222,7 @@ fn a_past_is_settled_for_who_sees_all_of_its_writers() {
     assert!(settles(LEAF, 7) && horizon() == 5);
     second.commit(Lsn(8));
     assert!(!settles(OTHER, 7) && settles(OTHER, 20) && horizon() == 8);
-    // Also what is spilled, and who takes changes back.
+    // Also what is spilled, and writers that undo changes.
     spill_all(&store);
     push_many(&store, LEAF, 5..6, &third);
     assert!(!settles(LEAF, 20) && settles(OTHER, 20));
@@ -258,7 +258,7 @@ fn garbage_is_remembered_when_leaves_split_and_merge_and_changes_are_taken_back(
     assert_eq!((store.memory_bytes(), store.leaves()), (0, 0));
 }
 
-/// Somebody has left garbage on a leaf, on which another one, who has not ended, has deleted an entry as well.
+/// A transaction has left garbage on a leaf, on which another one, which has not ended, has deleted an entry as well.
 #[test]
 fn the_collector_comes_again_when_the_last_deleter_has_ended() {
     let store = store();
@@ -357,7 +357,7 @@ fn a_large_past_is_no_longer_large_when_its_leaf_is_split() {
     assert!(is_large(LEAF));
 }
 
-/// Who waits beside a large past is told of it when some of that has gone, also by a split, and once.
+/// A leaf that waits beside a large past is told when some of that has gone, also by a split, and once.
 #[test]
 fn a_large_past_tells_its_neighbours_when_it_goes() {
     let store = store();
@@ -388,12 +388,12 @@ fn a_large_past_tells_its_neighbours_when_it_goes() {
     drop(held);
     assert_eq!(told(&store), [key(300)]);
     assert_eq!(store.memory_bytes(), 0);
-    // A leaf without a past is nobody to note anything at.
+    // A leaf without a past notes nothing.
     store.note_unmerged(LEAF, &key(50));
     assert!(told(&store).is_empty());
 }
 
-/// Who asks has pages latched: the past goes when the leaf is changed, or in a sweep.
+/// The caller has pages latched: the past goes when the leaf is changed, or in a sweep.
 #[test]
 fn whether_a_past_is_large_is_told_without_a_purge() {
     let store = store();
@@ -409,7 +409,7 @@ fn whether_a_past_is_large_is_told_without_a_purge() {
     assert!(!store.have_large_past(&[LEAF, OTHER]));
 }
 
-/// A purge comes between, which nobody is told of.
+/// A purge comes between, of which the spiller is not told.
 #[test]
 fn tables_are_joined_although_a_purge_drops_some_of_them_meanwhile() {
     let store = store();

@@ -1,8 +1,8 @@
 //! Which transaction waits for which, along a chain of waits. One walk over the table takes time that hardly grows
 //! faster than what it meets.
 //!
-//! A queue of a popular row has thousands of transactions that wait, and each of them waits for all before it. So a
-//! walk that comes to a queue writes down once where everybody stands, and follows a chain from there:
+//! A queue of a popular row has thousands of waiting transactions, and each of them waits for all before it. So a walk
+//! that comes to a queue writes down once where each of them stands, and follows a chain from there:
 //!
 //! ```text
 //!   holders H1 H2 | waiting  X1  S2  S3  X4  S5            X exclusive, S shared
@@ -10,9 +10,9 @@
 //!   X1 -> H1, H2      S2 -> X1      S3 -> X1      X4 -> S3, S2, X1      S5 -> X4
 //! ```
 //!
-//! A transaction that wants the lock alone waits for all before it. What stands behind it need not be led to what comes
-//! before it, so each place is told of once or twice. Transactions that are leaving (see [`LockTable::is_leaving`])
-//! wait for nobody and are in nobody's way for long, so no chain leads to them.
+//! A transaction that wants the lock alone waits for all before it. So what stands behind it leads to it and not to
+//! what comes before it, and each place is told of once or twice. Transactions that are leaving (see
+//! [`LockTable::is_leaving`]) wait for no other and will soon block no other, so no chain leads to them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -74,7 +74,7 @@ impl<'t> WaitSearch<'t> {
         }
     }
 
-    /// Gives `tell` those for whom a transaction waits, without those to whom others of them lead.
+    /// Gives `tell` the transactions for which a transaction waits, without those that others of them lead to.
     fn next(&mut self, transaction: TransactionId, tell: &mut Vec<TransactionId>) {
         let table = self.table;
         let Some(owner) = table.owners.get(&transaction) else {
@@ -152,8 +152,8 @@ impl LockTable {
         false
     }
 
-    /// All for whom a transaction waits in the end, and the waits that the search has found: a waiter, and what it
-    /// waits for.
+    /// All transactions for which a transaction waits (transitively), and the waits that the search has found: a
+    /// waiter, and what it waits for.
     fn waits_from(
         &self,
         transaction: TransactionId,
@@ -173,7 +173,7 @@ impl LockTable {
         (found, waits)
     }
 
-    /// All for whom a transaction waits in the end.
+    /// All transactions for which a transaction waits (transitively).
     pub(in crate::transaction::row_lock) fn waited_for(
         &self,
         transaction: TransactionId,
