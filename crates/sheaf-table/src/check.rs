@@ -1,8 +1,8 @@
 //! Whether a data directory is what it should be: `sheaf check`.
 //!
 //! First the storage looks at every page of every tree ([`Storage::check`](sheaf_storage::Storage::check)). Then each
-//! table is compared with itself: every row is decoded, its primary key encoded again, and the entries that its indexes
-//! ought to have are sorted and laid beside those that they do have. Memory is that of one sort per index, which
+//! table is compared with itself. Every row is decoded, and its primary key encoded again. The entries that its indexes
+//! ought to have are sorted and compared with those that they do have. Memory is that of one sort per index, which
 //! spills.
 //!
 //! ```text
@@ -70,8 +70,8 @@ impl CheckReport {
     }
 }
 
-/// Checks everything that a catalog knows, and what it ought to know. Nobody may be changing anything meanwhile.
-/// `memory_bytes` is for the sorts of one table.
+/// Checks everything that a catalog knows, and what it ought to know. Nothing may be changed meanwhile. `memory_bytes`
+/// is for the sorts of one table.
 ///
 /// # Errors
 /// `Interrupted`, a temporary file that cannot be written, or a tree directory that cannot be read. Everything else is

@@ -1,7 +1,7 @@
 //! Errors of the table floor. Each knows the MySQL error code, the SQLSTATE and the message a MySQL client expects.
 //!
-//! Problems with a value on its way into a column are a type of their own, [`ColumnIssue`], because in lenient mode the
-//! same problem is a warning and the statement goes on.
+//! Problems with a value on its way into a column are a type of their own, [`ColumnIssue`]. In lenient mode the same
+//! problem is a warning and the statement goes on.
 
 use std::io::ErrorKind;
 

@@ -12,7 +12,7 @@ pub trait Progress: Send + Sync {
     }
 }
 
-/// Nobody watches.
+/// Progress that is not watched.
 pub struct NoProgress;
 
 impl Progress for NoProgress {

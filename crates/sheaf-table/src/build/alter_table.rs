@@ -6,15 +6,17 @@
 //!                    -> free trees that it does not name
 //! ```
 //!
-//! Writers of the tables that new foreign keys refer to are locked out as well, so that no row loses its parent between
-//! the check and the moment from which on deleting it looks for children.
+//! Writers of the tables that new foreign keys refer to are locked out as well. So no row loses its parent between the
+//! check and the moment from which on deleting the parent looks for children.
 //!
-//! The definition is entered by one transaction of the catalog, and only then anybody sees the new trees. If something
-//! fails before that, they are freed; after a crash [`Catalog::open`] frees whatever no definition names, old or new.
+//! The definition is entered by one transaction of the catalog, and only then the new trees are visible. If something
+//! fails before that, they are freed; after a crash [`Catalog::open`] frees all trees that no definition names, old or
+//! new.
 //!
-//! What is dropped goes first, then columns change, then come indexes, then foreign keys, then the new name, in
-//! whatever order the statement has them: so an index may be replaced by another one of its name, and a foreign key may
-//! use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies rows.
+//! The order is the same whatever order the statement has: what is dropped goes first, then columns change, then come
+//! indexes, then foreign keys, then the new name. So an index may be replaced by another one of its name, and a foreign
+//! key may use an index that comes with it. `build/altered_definition.rs` works that out; `build/table_copy.rs` copies
+//! rows.
 //!
 //! Foreign keys of other tables name columns of this one. Where a column gets another name, these tables are locked and
 //! entered together with it.
@@ -163,7 +165,7 @@ pub struct Altered {
     pub more_issues: u64,
 }
 
-/// A table that is being altered, and others that nobody may write meanwhile.
+/// A table that is being altered, and others that must not be written meanwhile.
 struct LockedTables {
     table: Arc<Table>,
     writer: WriterLock,
@@ -209,9 +211,9 @@ impl Catalog {
     ///
     /// # Errors
     /// `DuplicateKey` for a unique index, `Column` and `InvalidUseOfNull` for a value that its column cannot hold any
-    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`, `DefinitionChanged` if it is
-    /// another version than that of the options by the time that nobody else writes it, and the MySQL error for
-    /// whatever is wrong with the request. The table is as before.
+    /// more, `NoParentRow`, `IndexNeededByForeignKey`, `Interrupted`, `LockWaitTimeout`. `DefinitionChanged` if it is
+    /// another version than that of the options by the time that there is no other writer. And the MySQL error for
+    /// anything that is wrong with the request. The table is as before.
     pub fn alter_table<'w>(
         &self,
         (database, table): (&str, &str),
@@ -275,9 +277,9 @@ impl Catalog {
         wait: LockRequest<'_>,
     ) -> Result<LockedTables> {
         loop {
-            // Says also what is wrong before anybody waits.
+            // Reports what is wrong also before any wait.
             let table = self.table(&name.0, &name.1)?;
-            // Who alters some of the same tables locks them in the same order.
+            // Other sessions that alter some of the same tables lock them in the same order.
             let mut names = self.others_to_lock(&table, changes)?;
             names.insert(name.clone());
             let mut others = match self.lock_writers(names.iter().cloned(), wait) {

@@ -80,7 +80,7 @@ impl AlteredDefinition {
     }
 }
 
-/// Whether the changes give a column another name, which those who name it must follow.
+/// Whether the changes give a column another name, which everything that names it must follow.
 pub(crate) fn renames_column(changes: &[Alteration], column: &str) -> bool {
     changes.iter().any(|change| match change {
         Alteration::RenameColumn { name, new } => same_name(name, column) && new != column,

@@ -123,7 +123,7 @@ impl BulkLoad {
     /// Sorts, builds, and puts the new trees in place. Returns the number of rows.
     ///
     /// # Errors
-    /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if somebody reads the empty table for long, and whatever the
+    /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if the empty table is being read for long, and whatever the
     /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is
     /// empty then, and a new one is not there.
     pub fn finish(self) -> Result<u64> {

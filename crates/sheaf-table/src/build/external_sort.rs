@@ -206,7 +206,7 @@ impl ExternalSort {
         Ok(())
     }
 
-    /// Ends the input: what was not spilled is, if anything was, and its memory is given back.
+    /// Ends the input: what was not spilled is, if anything was, and its memory is released.
     pub(crate) fn seal(&mut self) -> Result<()> {
         if !self.runs.is_empty() {
             if !self.arena.slots.is_empty() {

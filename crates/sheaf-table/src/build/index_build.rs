@@ -67,7 +67,7 @@ impl IndexSorts {
         Ok(())
     }
 
-    /// Ends the input, and gives back memory that is not needed any more.
+    /// Ends the input, and releases memory that is not needed any more.
     pub(crate) fn into_sorts(mut self) -> Result<Vec<(KeyLayout, ExternalSort)>> {
         for (_, sort) in &mut self.sorts {
             sort.seal()?;

@@ -8,8 +8,8 @@
 //! mode, and a warning otherwise. New columns get their default, or what their type has for nothing. The caller holds
 //! the writer's lock; others read the old trees until the new definition is entered.
 //!
-//! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and nobody else sees how far they
-//! are. Memory is that of the load, and one row.
+//! The copy has a [`TableState`] of its own: row ids and AUTO_INCREMENT begin anew, and no other session sees how far
+//! they are. Memory is that of the load, and one row.
 
 use std::sync::Arc;
 
@@ -234,7 +234,7 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// True if both are lists of labels: a value goes by its label, not by its number.
+/// True if both are lists of labels: a value is converted by its label, not by its number.
 fn is_label(old: &ColumnType, new: &ColumnType) -> bool {
     matches!(
         (old, new),

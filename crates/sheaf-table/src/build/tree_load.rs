@@ -9,7 +9,7 @@
 //!   finish()    --> merge and write the trees, several at a time
 //! ```
 //!
-//! Nobody sees the trees until whoever loads them enters them in the catalog.
+//! The trees are not visible until the caller of the load enters them in the catalog.
 //!
 //! If rows come out of order, what was written so far is finished as a tree of its own, and read again when the sorted
 //! rest is merged with it.
@@ -201,8 +201,8 @@ fn add_batch(table: &Table, sorts: &mut IndexSorts, batch: &Batch) -> Result<()>
 }
 
 impl TreeLoad {
-    /// Starts to write the trees of a table, which is empty and which nobody else writes. `empty`: trees to be freed
-    /// with the new ones, if nothing becomes of the load.
+    /// Starts to write the trees of a table, which is empty and has no other writer. `empty`: trees to be freed with
+    /// the new ones, if nothing becomes of the load.
     ///
     /// # Errors
     /// Whatever the storage reports. Nothing remains then.

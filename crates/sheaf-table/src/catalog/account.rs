@@ -1,4 +1,4 @@
-//! Accounts: who may connect, from where, how they prove it, and what they may do.
+//! Accounts: which users may connect, from where, how they are authenticated, and what they may do.
 //!
 //! An account is a user's name and a pattern of hosts; what it was granted is part of it. The catalog keeps each
 //! account as one value under its name (docs/catalog-format.md). What the patterns match, and how passwords are
@@ -30,7 +30,7 @@ pub type Accounts = BTreeMap<AccountName, Arc<Account>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccountName {
-    /// Letter case counts. Empty: anybody.
+    /// Letter case counts. Empty: any user.
     pub user: String,
     /// In lower case: a host, an address, or a pattern with `%` and `_`.
     pub host: String,
@@ -52,7 +52,7 @@ impl fmt::Display for AccountName {
     }
 }
 
-/// How the user of an account proves who they are.
+/// How the user of an account is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthenticationMethod {
     /// `mysql_native_password`
@@ -86,7 +86,7 @@ pub struct Account {
     pub method: AuthenticationMethod,
     /// What the method checks a password with, as text (`authentication_string`); empty: there is no password.
     pub verifier: String,
-    /// ACCOUNT LOCK: nobody may connect.
+    /// ACCOUNT LOCK: connections are refused.
     pub locked: bool,
     /// REQUIRE SSL.
     pub require_tls: bool,
@@ -116,7 +116,7 @@ impl Account {
         }
     }
 
-    /// The account that a new database has: `root` of this machine, without a password, who may do everything.
+    /// The account that a new database has: `root` of this machine, without a password, with all privileges.
     pub fn root() -> Account {
         Account {
             global: Privileges::all_at(PrivilegeLevel::Dynamic) | Privileges::GRANT_OPTION,

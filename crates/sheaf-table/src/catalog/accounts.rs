@@ -78,7 +78,7 @@ impl Catalog {
         Arc::clone(&self.accounts.accounts.read())
     }
 
-    /// Grows with every change of an account. Who reads it before [`Self::accounts`] sees accounts that are at least so
+    /// Grows with every change of an account. If it is read before [`Self::accounts`], the accounts are at least so
     /// new.
     pub fn accounts_version(&self) -> u64 {
         self.accounts.version.load(Ordering::Acquire)

@@ -1,6 +1,6 @@
 //! ANALYZE TABLE: reads samples of a table's trees and makes statistics of them.
 //!
-//! It holds no lock on rows and no snapshot: every leaf is read as it is at that moment, and rows that are changed
+//! It holds no lock on rows and no snapshot. Every leaf is read as it is at that moment, and rows that are changed
 //! meanwhile make no difference that matters to an estimate.
 //!
 //! Memory is bounded: 8 bytes for each value of the sampled leaves, and the values of the rows that histograms are made

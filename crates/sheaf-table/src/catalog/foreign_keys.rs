@@ -1,4 +1,4 @@
-//! Foreign keys in the catalog: whether they hold, and who refers to whom.
+//! Foreign keys in the catalog: whether they hold, and which table refers to which.
 //!
 //! A foreign key is part of its table's definition. What refers to a table is not written down: it is found by looking
 //! at the definitions, which are all in memory.
@@ -170,7 +170,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Error `ReferencedTable` if a table that stays refers to one of these, which go, unless nobody wants to know. The
+    /// Error `ReferencedTable` if a table that stays refers to one of these, which go, unless `check` is off. The
     /// caller changes definitions.
     pub(crate) fn check_unreferenced(
         &self,

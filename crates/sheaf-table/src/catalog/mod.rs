@@ -7,11 +7,11 @@
 //! and the map the new version of the table. Long work, such as building an index, is done before the exclusive lock
 //! is taken. Trees of a dropped table or index are freed last.
 //!
-//! **Order of locks.** Tables' locks come first, each table's in the order that [`crate::lock::table_lock`] tells, and
-//! DDL takes those of several tables in the order of their names; then
-//! `definitions`, so changes of definitions come one after the other; last `databases`, the accounts and the resource
-//! groups: a thread that holds one of these waits for none of the others. `definitions` is held until the change is
-//! durable, that is, for a sync of the log; the last three only to look something up or to put it in its place.
+//! **Order of locks.** Tables' locks come first: each table's in the order that [`crate::lock::table_lock`] tells, and
+//! those of several tables, for DDL, in the order of their names. Then comes `definitions`, so changes of definitions
+//! come one after the other. Last come `databases`, the accounts and the resource groups: a thread that holds one of
+//! these waits for none of the others. `definitions` is held until the change is durable, that is, for a sync of the
+//! log. The last three are held only to look something up or to put it in its place.
 //!
 //! The entries of the catalog tree are specified in docs/catalog-format.md.
 //!
@@ -22,7 +22,7 @@
 //! | [`foreign_keys`] | whether foreign keys hold, and which tables refer to which |
 //! | [`statistics`] | ANALYZE TABLE: collecting statistics, keeping them, telling when they are due |
 //! | [`accounts`] | accounts in the catalog |
-//! | [`account`] | who may connect, from where, how they prove it, what they may do |
+//! | [`account`] | which users may connect, from where, how they are authenticated, what they may do |
 //! | [`privilege`] | privileges, and sets of them |
 //! | [`resource_groups`] | resource groups in the catalog |
 //! | [`resource_group`] | the CPUs and the priority of a session's threads |
@@ -90,7 +90,7 @@ pub struct Catalog {
     pub(crate) definitions: Mutex<Definitions>,
 }
 
-/// What only who changes definitions needs to know.
+/// What only changes of definitions need to know.
 pub(crate) struct Definitions {
     /// The number of the table that is made next.
     pub(crate) next_table_id: u64,
@@ -141,7 +141,7 @@ pub struct WriteGuard {
 }
 
 impl WriteGuard {
-    /// Opens a table that nobody knows yet.
+    /// Opens a table that no other session knows yet.
     pub(crate) fn of_new(table: Table) -> Result<WriteGuard> {
         table.publish(Lsn(0));
         let writer = table.state.lock.writer(Duration::ZERO.into())?;
@@ -171,7 +171,8 @@ impl Catalog {
     /// Reads the catalog of a data directory; an empty one gets its header.
     ///
     /// Trees are made before the definition that names them is entered, and dropped after it is gone. If the process
-    /// ended in between, they belong to nobody; this drops them, so that DDL and bulk loads happen whole or not at all.
+    /// ended in between, no definition names them; this drops them, so that DDL and bulk loads happen whole or not at
+    /// all.
     ///
     /// # Errors
     /// `CatalogTooNew`, `Corrupt`, and whatever the storage reports.
@@ -277,8 +278,8 @@ impl Catalog {
         self.schema_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Drops a database with its tables, all or nothing, once nobody uses them, waiting at most `wait` for each;
-    /// returns how many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
+    /// Drops a database with its tables, all or nothing, once no session uses them, waiting at most `wait` for each.
+    /// Returns how many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
     ///
     /// # Errors
     /// `CannotDropDatabase` if there is none, `ReferencedTable`, `LockWaitTimeout`.
@@ -401,8 +402,8 @@ impl Catalog {
         }))
     }
 
-    /// As [`reopen_for_read`](Self::reopen_for_read), for who keeps the table itself: nothing is written that readers
-    /// share.
+    /// As [`reopen_for_read`](Self::reopen_for_read), for a caller that keeps the table itself: nothing is written that
+    /// readers share.
     ///
     /// # Errors
     /// `LockWaitTimeout`.
@@ -548,7 +549,7 @@ impl Catalog {
         }
     }
 
-    /// Makes an empty table that waits for nobody.
+    /// Makes an empty table; waits for no lock.
     ///
     /// # Errors
     /// As [`create_table_within`](Self::create_table_within).
@@ -607,7 +608,7 @@ impl Catalog {
         Ok(locked)
     }
 
-    /// Makes the trees of a new table, which nobody knows before it [is entered](Self::enter_new).
+    /// Makes the trees of a new table, which no other session knows before it [is entered](Self::enter_new).
     ///
     /// # Errors
     /// As [`create_table`](Self::create_table).
@@ -686,12 +687,12 @@ impl Catalog {
         Ok(())
     }
 
-    /// Frees trees that nobody can reach any more.
+    /// Frees trees that cannot be reached any more.
     pub(crate) fn drop_trees(&self, trees: &[TreeId]) {
         free_trees(&self.storage, trees);
     }
 
-    /// Drops tables, given with their databases, once nobody uses them: all or none. Waits at most `wait` for each.
+    /// Drops tables, given with their databases, once no session uses them: all or none. Waits at most `wait` for each.
     /// `check_foreign_keys`: no table that stays may refer to one of them.
     ///
     /// # Errors
@@ -703,7 +704,7 @@ impl Catalog {
         wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
         let wait = wait.into();
-        // Who drops some of the same tables locks them in the same order.
+        // Other sessions that drop some of the same tables lock them in the same order.
         let names: BTreeSet<_> = names.iter().cloned().collect();
         let locked = match self.lock_writers(names, wait) {
             Err(TableError::UnknownTable { database, table }) => {
@@ -750,7 +751,7 @@ impl Catalog {
         }
     }
 
-    /// Puts a new, empty table of the same definition in the place of a table, once nobody uses it, waiting at most
+    /// Puts a new, empty table of the same definition in the place of a table, once no session uses it, waiting at most
     /// `wait`. At every moment, and after a crash, one of them is there. `check_foreign_keys`: no other table may refer
     /// to it.
     ///
@@ -817,7 +818,7 @@ impl Catalog {
     }
 
     /// Renames tables, given with their databases, one after the other, all or none: so two of them change places by a
-    /// third name. Waits at most `wait` for each until nobody uses it.
+    /// third name. Waits at most `wait` for each until no session uses it.
     ///
     /// # Errors
     /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `RenamedReferencedTable`, `LockWaitTimeout`.
@@ -861,7 +862,7 @@ impl Catalog {
             renamed.try_for_each(|table| put_definition(tree, transaction, &table.definition))
         })?;
         let now = self.storage.newest_commit();
-        // Nobody finds a name without its table in between.
+        // No session finds a name without its table in between.
         let mut databases = self.databases.write();
         for (table, _) in &locked {
             if let Some(database) = databases.get_mut(&table.definition.database) {
@@ -913,8 +914,8 @@ impl Catalog {
         Ok(names)
     }
 
-    /// Puts new definitions in the places of tables', also under other names, all or none, once nobody uses the tables.
-    /// The trees that are not named any more are left to the caller.
+    /// Puts new definitions in the places of tables', also under other names, all or none, once no session uses the
+    /// tables. The trees that are not named any more are left to the caller.
     ///
     /// # Errors
     /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`.
@@ -1112,7 +1113,7 @@ fn put_redefinition(
     put_definition(tree, transaction, &entry.definition)
 }
 
-/// Waits, at most `wait` for each, until nobody uses the tables.
+/// Waits, at most `wait` for each, until no other session uses the tables.
 fn lock_others_out<'t>(
     tables: &'t [(Arc<Table>, WriterLock)],
     wait: LockRequest<'_>,

@@ -39,7 +39,7 @@ impl ResourceGroupKind {
         }
     }
 
-    /// What a thread's priority may be, as nice values: 19 gives way to everybody.
+    /// What a thread's priority may be, as nice values: 19 yields to all others.
     pub fn priorities(self) -> RangeInclusive<i8> {
         match self {
             ResourceGroupKind::User => 0..=19,

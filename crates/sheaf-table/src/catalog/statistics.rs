@@ -139,7 +139,7 @@ impl Catalog {
             let (database, name) = (&definition.database, &definition.name);
             match self.analyze_with(database, name, options, Duration::ZERO) {
                 Ok(_) => return Ok(true),
-                // Somebody is changing it, or has dropped it.
+                // Another session is changing it, or has dropped it.
                 Err(
                     TableError::LockWaitTimeout
                     | TableError::UnknownTable { .. }

@@ -12,13 +12,13 @@
 //! ```
 //!
 //! The row goes first, so that a row may refer to itself. Everything is checked row by row, at once, as InnoDB does. A
-//! change that fails takes back what it did; what it did before stays.
+//! change that fails undoes what it did; what was done before stays.
 //!
-//! **Beside others.** Each side changes its own row and then looks at the other side's, and waits for the end of
-//! whoever has made uncertain what it sees. So one of two that meet sees the other's change. That not both do, and wait
-//! for each other, is what the lock of the *reference* is for, the parent's key: children share it, the parent has it
-//! alone, each from before its change until after its look. No lock stays behind, and a parent's other columns may
-//! change meanwhile.
+//! **Beside other transactions.** Each side changes its own row and then looks at the other side's, and waits for the
+//! end of transactions that have made uncertain what it sees. So of two that meet, one sees the other's change. The
+//! lock of the *reference*, the parent's key, keeps both from seeing each other's change and waiting for each other.
+//! Children share it, the parent has it alone, each from before its change until after its look. No lock stays behind,
+//! and a parent's other columns may change meanwhile.
 //!
 //! ```text
 //!   child    lock (p) shared   insert the row   is p there?            unlock
@@ -58,7 +58,7 @@ const MAX_CASCADE_PASSES: usize = 1000;
 
 /// A table of the set, as it was opened.
 pub enum ChangeGuard {
-    /// Beside other transactions, who lock the rows that they change.
+    /// Beside other transactions, which lock the rows that they change.
     Beside(RowWriteGuard),
     Alone(WriteGuard),
 }
@@ -534,8 +534,8 @@ impl ChangeSet {
     }
 
     /// Does something about each child of a row of the parent that was `old`, until there is none left. The reference
-    /// is locked, so none comes; who is changing one is waited for. `keeps_key`: children are found by the new values,
-    /// too, and each is changed once.
+    /// is locked, so no child is added; transactions that are changing one are waited for. `keeps_key`: children are
+    /// found by the new values, too, and each is changed once.
     ///
     /// # Errors
     /// `HasChildRow` if there is one and the key restricts.

@@ -1,7 +1,7 @@
 //! What a statement has searched, and how a transaction keeps it as it is.
 //!
-//! A search reads ranges of one index. Whoever must find the same again, to be serializable or for a change or a
-//! locking read of REPEATABLE READ, locks these ranges of that index: what is not there stays away (the gaps of
+//! A search reads ranges of one index. A transaction that must find the same again locks these ranges of that index: to
+//! be serializable, or for a change or a locking read of REPEATABLE READ. What is not there stays away (the gaps of
 //! next-key locks), and with [`RangeLock::NoChanges`] what is there stays too. A secondary index says which rows there
 //! are, but not all that is in them:
 //!
@@ -14,12 +14,13 @@
 //! | a secondary index whole, and its rows | both trees |
 //! | keys that a join has looked up | the rows, then the gaps around them, against inserts |
 //!
-//! Rows go before their range, because writers go the same way, the clustered index first: who came to a row before
-//! waits for nothing here.
+//! Rows go before their range, because writers go the same way, the clustered index first. So a writer that came to a
+//! row before waits for nothing here.
 //!
 //! A join may look up thousands of keys, each with few rows. Rows are locked one by one, so ranges need only keep
-//! inserts out, and a few of them do, each from one key to another that follows later: what is between is kept from
-//! nobody who does not insert there, and who has inserted there before is neither waited for nor looked for.
+//! inserts out. A few coarse ranges are enough, each from one key to another that follows later. The extra keys that
+//! such a range covers are closed to new inserts only; transactions that have inserted there before are neither waited
+//! for nor looked for.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::table::Table;
 /// all of it.
 const MAX_GAPS: usize = 256;
 
-/// Rows that are locked before the transaction is asked whether it shall give up.
+/// Rows that are locked before the transaction is asked whether it shall stop.
 const ROWS_PER_CHECK: usize = 1024;
 
 /// The ranges of one index that a statement reads.

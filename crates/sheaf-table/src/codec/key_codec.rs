@@ -2,7 +2,7 @@
 //!
 //! A key is its parts one after the other. A part of a nullable column starts with a NULL byte, 0x00 for NULL (and the
 //! part ends) or 0x01. Then comes the value, in an encoding that is either of fixed width or cannot be the beginning of
-//! another value's, so that the order of keys is the order of their first differing parts:
+//! another value's. So the order of keys is the order of their first differing parts:
 //!
 //! | column | encoding |
 //! |---|---|
@@ -18,10 +18,10 @@
 //! A clustered key has the parts of the primary key, or the row id. A secondary key has the index's parts and then
 //! those of the primary key that are not among them, so it is unique and says where the row is.
 //!
-//! Sort keys do not give the original strings back, so a secondary entry's value is a *payload* that completes them:
-//! for each character part (as far as [`MAX_PAYLOAD_BYTES`] goes) one byte, which says that the original is what the
-//! key says in small letters (0) or in capitals (1), or that it follows, with its length in two bytes (2). A payload of
-//! zeros is left out. Parts with a prefix length are not completed: such columns are read from the row.
+//! Sort keys do not give the original strings back, so a secondary entry's value is a *payload* that completes them. It
+//! has one byte for each character part (as far as [`MAX_PAYLOAD_BYTES`] goes). The byte says that the original is what
+//! the key says in small letters (0) or in capitals (1), or that it follows, with its length in two bytes (2). A
+//! payload of zeros is left out. Parts with a prefix length are not completed: such columns are read from the row.
 //!
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.

@@ -1,7 +1,7 @@
 //! Ranges of encoded keys: what a condition on the leading parts of an index selects.
 //!
 //! A range is some parts that are equal to values, and bounds on the part after them. All keys of a part's value start
-//! with its encoding, and the next part may be anything; so `= v` is every key that starts with v, `> v` begins at the
+//! with its encoding, and the next part may be anything. So `= v` is every key that starts with v, `> v` begins at the
 //! [successor](prefix_successor) of v, and `<= v` ends there.
 //!
 //! A part with a prefix length knows only the beginnings of its values. A value that is longer shares its key with

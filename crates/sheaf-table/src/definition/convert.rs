@@ -6,8 +6,8 @@
 //!
 //! What is no date becomes 0000-00-00 in lenient mode. Without NO_ZERO_IN_DATE MySQL also has dates of which only the
 //! month or the day is zero, as 2024-00-10; these are not to be had here and are refused in every mode. MySQL keeps the
-//! sign of a zero in FLOAT and DOUBLE; here zero has none, because keys are equal where values are, and what an index
-//! shows in place of a row is to be what the row shows.
+//! sign of a zero in FLOAT and DOUBLE. Here zero has none: keys are equal where values are, and what an index shows in
+//! place of a row is to be what the row shows.
 
 use crate::definition::schema::{Column, DefaultValue};
 use crate::error::ColumnProblem;

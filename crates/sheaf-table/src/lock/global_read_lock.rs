@@ -10,8 +10,8 @@
 //! change something or commit, and wait there. Changes come before commits, so that a statement that waits for rows of
 //! a transaction still sees that commit.
 //!
-//! Both are [table locks](crate::lock::table_lock) of no table: statements and commits count as readers, which do not
-//! meet, and the global lock is WRITE, of an owner that is no session, so that several sessions may have it.
+//! Both are [table locks](crate::lock::table_lock) of no table. Statements and commits count as readers, which do not
+//! conflict. The global lock is WRITE, of an owner that is no session, so that several sessions may have it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::lock::table_lock::{
     Announced, LockRequest, SessionLock, SessionLockMode, SharedLock, TableLock,
 };
 
-/// Who owns the locks while some session has the global read lock.
+/// The owner of the locks while some session has the global read lock.
 const EVERYBODY: u64 = u64::MAX;
 
 /// See the module's comment.
@@ -30,7 +30,7 @@ pub struct GlobalReadLock {
     commits: Arc<TableLock>,
 }
 
-/// A statement that changes something is under way, until this is [given back](GlobalReadLock::end_change).
+/// A statement that changes something is under way, until this is [returned](GlobalReadLock::end_change).
 #[derive(Debug)]
 #[must_use]
 pub struct ChangeTicket {
@@ -74,7 +74,7 @@ impl GlobalReadLock {
         Ok(CommitTicket { _shared: shared })
     }
 
-    /// Says that somebody is about to [lock](Self::lock) it, until what is returned is dropped.
+    /// Says that a session is about to [lock](Self::lock) it, until what is returned is dropped.
     pub fn announce(&self) -> Announced {
         self.changes.announce(SessionLockMode::Write)
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`table_lock`] | who reads a table, writes it, or changes what it is |
+//! | [`table_lock`] | which sessions read a table, write it, or change what it is |
 //! | [`global_read_lock`] | FLUSH TABLES WITH READ LOCK |
 
 pub mod global_read_lock;

@@ -1,4 +1,4 @@
-//! The lock of a table: who reads it, who writes it, who changes what it is.
+//! The lock of a table: which sessions read it, write it, or change what it is.
 //!
 //! There are four ways to hold it. Each column says how a request gets along with a holder:
 //!
@@ -11,16 +11,16 @@
 //!
 //! So an index is built while others read the table, and only its entry into the catalog waits for them.
 //!
-//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out who writes, of whatever kind;
-//! WRITE keeps out everybody. Neither keeps out the session's own statements, which say for [which
-//! session](LockRequest<'_>) they ask. A busy table has no moment without writers, so who waits for LOCK TABLES
-//! [announces](TableLock::announce) it, and statements that hold no table yet let it pass; those that hold one go on,
-//! because somebody may be waiting for what they hold. The same goes for sessions that wait to be writer, which writers
-//! of rows let pass, or exclusive, which readers let pass, too: else a definition could not change while many sessions
-//! use the table in turn. A session that waits in several attempts stays announced [from one to the
+//! **LOCK TABLES** is held by a session, from one statement to another. READ keeps out writers of whatever kind; WRITE
+//! keeps out all others. Neither keeps out the session's own statements, which say for [which session](LockRequest<'_>)
+//! they ask. A busy table has no moment without writers. So a session that waits for LOCK TABLES
+//! [announces](TableLock::announce) it, and statements that hold no table yet let it pass. Statements that hold one go
+//! on, because another session may be waiting for what they hold. The same goes for sessions that wait to be writer,
+//! which writers of rows let pass, or exclusive, which readers let pass, too. Otherwise a definition could not change
+//! while many sessions use the table in turn. A session that waits in several attempts stays announced [from one to the
 //! next](DefinitionChange).
 //!
-//! **Order.** Writer before shared before exclusive, and whoever takes exclusive holds writer and no longer shared.
+//! **Order.** Writer before shared before exclusive. A session that takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
 //! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a
 //! limit.
@@ -35,23 +35,23 @@
 //!
 //! So a lock knows the session of its writer, and those that wait to be writer or exclusive. A session that waits looks
 //! from time to time whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that
-//! it holds itself, and gives up. It takes two changes of definitions at once to make a cycle that is longer; that ends
-//! with the limit.
+//! it holds itself; then it stops waiting. A longer cycle takes two changes of definitions at once; it ends with the
+//! limit.
 //!
-//! **Readers do not meet.** Every statement takes the lock shared, so shared holders are counted in shards, each in a
-//! cache line that few threads write. Who wants exclusive closes the lock, and then counts:
+//! **Readers do not contend.** Every statement takes the lock shared, so shared holders are counted in shards, each in
+//! a cache line that few threads write. A session that wants exclusive closes the lock, and then counts:
 //!
 //! ```text
 //!   shared                                 exclusive
 //!   1  count in a shard                    A  close
-//!   2  closed? take it back, and ask       B  add up the shards: somebody there? open again, and wait
+//!   2  closed? undo it, and ask            B  add up the shards: any holder? open again, and wait
 //!      under the mutex
 //! ```
 //!
-//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way: one that leaves takes its count back and
-//! then looks whether somebody waits; one that waits says so and then counts. (All of these are sequentially
-//! consistent.) While WRITE is held or announced, or somebody waits to be exclusive, the lock stays closed, and readers
-//! ask under the mutex.
+//! If B misses a shard's 1, then 2 comes after A. Leaving goes the same way. A holder that leaves subtracts its count
+//! and then looks whether there are waiters; a waiter says so and then counts. (All of these are sequentially
+//! consistent.) While WRITE is held or announced, or a session waits to be exclusive, the lock stays closed, and
+//! readers ask under the mutex.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ const SHARDS: usize = 16;
 #[repr(align(64))]
 struct Shard(AtomicUsize);
 
-/// Who asks for a table's lock, and how long it waits.
+/// Which session asks for a table's lock, and how long it waits.
 #[derive(Clone, Copy)]
 pub struct LockRequest<'a> {
     pub wait: Duration,
@@ -83,7 +83,7 @@ pub struct LockRequest<'a> {
     pub definition_change: Option<&'a DefinitionChange>,
 }
 
-/// Who asks for a lock without being a session.
+/// The session of a request that comes from no session.
 pub const NO_SESSION: u64 = 0;
 
 /// How often a wait that can be interrupted looks whether it is.
@@ -168,7 +168,7 @@ struct State {
     readers: Vec<u64>,
     /// The session that has LOCK TABLES ... WRITE, and how many times.
     owner: Option<(u64, usize)>,
-    /// Those who wait for LOCK TABLES, and how many of them for WRITE.
+    /// How many wait for LOCK TABLES, and how many of them for WRITE.
     announced: usize,
     announced_writes: usize,
 }
@@ -218,9 +218,9 @@ impl State {
 #[derive(Debug, Default)]
 pub(crate) struct TableLock {
     shared: [Shard; SHARDS],
-    /// Somebody is exclusive, or looks whether it can be.
+    /// A session is exclusive, or looks whether it can be.
     closed: AtomicBool,
-    /// Those who wait for a change of the others.
+    /// How many wait for others to change something.
     waiting: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
@@ -237,7 +237,7 @@ impl TableLock {
         self.acquire_as(None, request, free, take)
     }
 
-    /// As [`acquire`](Self::acquire); others can see who waits.
+    /// As [`acquire`](Self::acquire); others can see the waiter.
     fn acquire_as(
         self: &Arc<Self>,
         definer: Option<Definer>,
@@ -303,7 +303,7 @@ impl TableLock {
     /// Lets those that wait look again. The mutex was taken since the change, or is taken here: a waiter has either
     /// seen the change or sleeps already.
     fn wake(&self) {
-        // Waking nobody is a system call all the same.
+        // A wake-up is a system call even if no thread waits.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.changed.notify_all();
         }
@@ -347,7 +347,7 @@ impl TableLock {
         }
     }
 
-    /// Closes the lock if nobody is a shared holder. Called under the mutex.
+    /// Closes the lock if there is no shared holder. Called under the mutex.
     fn close(&self, state: &State) -> bool {
         self.closed.store(true, Ordering::SeqCst);
         let is_free = self
@@ -373,7 +373,7 @@ impl TableLock {
         })
     }
 
-    /// As [`shared`](Self::shared), for who keeps the lock itself alive.
+    /// As [`shared`](Self::shared), for a caller that keeps the lock itself alive.
     pub(crate) fn borrow_shared<'l>(
         self: &'l Arc<Self>,
         request: LockRequest<'_>,
@@ -382,7 +382,8 @@ impl TableLock {
         Ok(BorrowedSharedLock { lock: self, shard })
     }
 
-    /// As [`borrow_shared`](Self::borrow_shared), also beside LOCK TABLES of other sessions: for who reads no rows.
+    /// As [`borrow_shared`](Self::borrow_shared), also beside LOCK TABLES of other sessions: for a caller that reads no
+    /// rows.
     pub(crate) fn look(self: &Arc<Self>, wait: Duration) -> Result<BorrowedSharedLock<'_>> {
         let shard = thread_hint() % SHARDS;
         let enter = |_: &mut State| {
@@ -501,7 +502,7 @@ impl Drop for SessionLock {
     }
 }
 
-/// Somebody waits for LOCK TABLES while this lives.
+/// A session waits for LOCK TABLES while this lives.
 #[derive(Debug)]
 #[must_use]
 pub struct Announced {
@@ -548,7 +549,7 @@ impl Drop for BorrowedSharedLock<'_> {
     }
 }
 
-/// Nobody changes rows without locking them while this lives.
+/// No session changes rows without locking them while this lives.
 #[derive(Debug)]
 pub(crate) struct RowWriterLock(Arc<TableLock>);
 
@@ -558,7 +559,7 @@ impl Drop for RowWriterLock {
     }
 }
 
-/// Nobody else writes while this lives.
+/// There is no other writer while this lives.
 #[derive(Debug)]
 pub(crate) struct WriterLock {
     lock: Arc<TableLock>,
@@ -567,7 +568,7 @@ pub(crate) struct WriterLock {
 }
 
 impl WriterLock {
-    /// Waits until nobody reads the table. The holder must not hold a shared lock of it.
+    /// Waits until no session reads the table. The holder must not hold a shared lock of it.
     pub(crate) fn exclusive(&self, request: LockRequest<'_>) -> Result<ExclusiveLock<'_>> {
         let free = |state: &State| !state.exclusive && self.lock.close(state);
         let definer = definer(self.session, true);
@@ -586,7 +587,7 @@ impl Drop for WriterLock {
     }
 }
 
-/// Nobody else uses the table while this lives.
+/// No other session uses the table while this lives.
 #[derive(Debug)]
 pub(crate) struct ExclusiveLock<'a>(&'a WriterLock);
 
@@ -847,7 +848,7 @@ mod tests {
             changing.join().unwrap().unwrap();
             assert!(waiting.join().unwrap());
         });
-        // Nobody lets one pass that has given up.
+        // A session that has stopped waiting is let pass no more.
         let reader = lock.shared(first).unwrap();
         let writer = lock.writer(own).unwrap();
         let gives_up = request(7, Duration::from_millis(1));
@@ -857,7 +858,7 @@ mod tests {
         assert!(lock.row_writer(first).is_ok());
     }
 
-    /// Between two attempts nobody enters that let it pass during the first one.
+    /// Between two attempts no statement enters that let it pass during the first one.
     #[test]
     fn who_changes_the_definition_stays_announced_between_attempts() {
         let lock = Arc::new(TableLock::default());

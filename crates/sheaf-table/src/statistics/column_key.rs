@@ -1,6 +1,6 @@
 //! The order-preserving bytes under which statistics keep a column's values.
 //!
-//! They are the encoding of index keys ([`crate::codec::key_codec`]), so histograms compare bytes and know no types,
+//! They are the encoding of index keys ([`crate::codec::key_codec`]). So histograms compare bytes and know no types,
 //! strings are ordered by their collation, and a condition becomes a range of bytes as it does for an index. With each
 //! key goes the payload that an index entry would have, which gives the original of a string back.
 //!

@@ -1,18 +1,18 @@
 //! The number of distinct values of a column, from a sample of leaves.
 //!
-//! No estimator can be right for every column: from a sample of one percent, a column in which most sampled values are
-//! seen once may have as many values as rows, or a hundredth of that (Charikar, Chaudhuri, Motwani, Narasayya, "Towards
-//! Estimation Error Guarantees for Distinct Values", PODS 2000). So a [`DistinctEstimate`] comes with what the sample
-//! proves and what it allows:
+//! No estimator can be right for every column. If most values of a sample of one percent are seen once, the column may
+//! have as many values as rows, or a hundredth of that (Charikar, Chaudhuri, Motwani, Narasayya, "Towards Estimation
+//! Error Guarantees for Distinct Values", PODS 2000). So a [`DistinctEstimate`] comes with what the sample proves and
+//! what it allows:
 //!
 //! - *low*: the values that were seen;
 //! - *high*: each value that was seen once stands for as many values as the sample leaves out (the bounds of GEE in that
 //!   paper; here with room for the chance that fewer were seen once than was to be expected).
 //!
-//! Rows of one leaf resemble each other, so a sample of leaves is not a sample of rows. It is one of pairs (value, leaf)
-//! that holds each pair with the same chance; counting a value once per leaf makes the estimators for row samples fit
-//! (algorithm Collapse of Chaudhuri, Das, Srivastava, "Effective Use of Block-Level Sampling in Statistics Estimation",
-//! SIGMOD 2004).
+//! Rows of one leaf resemble each other, so a sample of leaves is not a sample of rows. It is one of pairs (value,
+//! leaf) that holds each pair with the same chance. Counting a value once per leaf makes the estimators for row samples
+//! fit (algorithm Collapse of Chaudhuri, Das, Srivastava, "Effective Use of Block-Level Sampling in Statistics
+//! Estimation", SIGMOD 2004).
 //!
 //! Between the bounds, the estimate is uj2a (Haas, Stokes, "Estimating the Number of Classes in a Finite Population",
 //! JASA 1998): with d values seen in n pairs, f1 of them once, from a share q of all leaves,
@@ -24,9 +24,9 @@
 //! ```
 //!
 //! after setting aside the values that were seen most often, which the sample holds for certain. In trials with a
-//! thousand leaves out of 5,000 to 100,000 it was within a factor of 1.3 for uniform columns, unique ones and runs in the
-//! clustered order, within 1.6 for Zipf's distribution with exponents 0.5 and 1, and within 3.5 for exponent 1.5; uj1,
-//! which PostgreSQL uses, was off by up to 15 on the last, and GEE by up to 22 on unique columns.
+//! thousand leaves out of 5,000 to 100,000 it was within a factor of 1.3 for uniform columns, unique ones and runs in
+//! the clustered order. It was within 1.6 for Zipf's distribution with exponents 0.5 and 1, and within 3.5 for exponent
+//! 1.5. On the last, uj1, which PostgreSQL uses, was off by up to 15; GEE was off by up to 22 on unique columns.
 //!
 //! A sample that is the whole table is counted exactly, or, beyond a number of values, by
 //! [HyperLogLog](crate::statistics::hyper_log_log).

@@ -16,7 +16,7 @@
 //! values than buckets, all are common, and nothing is left to be spread.
 //!
 //! **Errors.** In a histogram of b buckets over all rows, a range differs from the truth by no more than the height of
-//! the two buckets that its ends lie in, each 1/b of the rows, or that of one value more; a common value is exact, and
+//! the two buckets that its ends lie in, each 1/b of the rows, or that of one value more. A common value is exact, and
 //! any other value is rarer than the rarest common one. From a sample of r rows of n, a bucket differs from its height
 //! by a factor within 1 +- f with probability 1 - y if r >= 4 b ln(2 n / y) / f^2 (Chaudhuri, Motwani, Narasayya,
 //! "Random Sampling for Histogram Construction: How much is enough?", SIGMOD 1998): with 30,000 rows for 100 buckets of
@@ -33,7 +33,7 @@ use crate::statistics::column_key::ColumnKey;
 /// Most buckets of a histogram, and most common values (MySQL's limit).
 pub const MAX_BUCKETS: usize = 1024;
 
-/// Buckets of a histogram for which nobody asked otherwise (MySQL's and PostgreSQL's default).
+/// Buckets of a histogram unless another number was asked for (MySQL's and PostgreSQL's default).
 pub const DEFAULT_BUCKETS: usize = 100;
 
 /// A value seen less often in a sample is not called common: its share would be off by a third.

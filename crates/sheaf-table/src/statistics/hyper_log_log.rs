@@ -1,11 +1,11 @@
 //! HyperLogLog: how many different values there are in a stream, in 16 KiB, whatever the stream's length.
 //!
-//! Every value is hashed to 64 bits. The first bits of the hash choose a register; the register keeps the greatest rank
-//! that was seen, the rank being the position of the first one bit in the rest of the hash. A rank of r is seen about
-//! once in 2^r different values, so the registers together tell how many there were, and a repeated value changes
-//! nothing. (Flajolet, Fusy, Gandouet, Meunier: "HyperLogLog: the analysis of a near-optimal cardinality estimation
-//! algorithm", 2007. The estimate is the one of Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
-//! 2017, algorithm 6: exact in expectation from one value to 2^60, without tables of corrections.)
+//! Every value is hashed to 64 bits. The first bits of the hash choose a register. The register keeps the greatest rank
+//! that was seen; the rank is the position of the first one bit in the rest of the hash. A rank of r is seen about once
+//! in 2^r different values, so the registers together tell how many there were, and a repeated value changes nothing.
+//! (Flajolet, Fusy, Gandouet, Meunier: "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm",
+//! 2007. The estimate is the one of Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017,
+//! algorithm 6: exact in expectation from one value to 2^60, without tables of corrections.)
 //!
 //! The standard error is 1.04 / sqrt(registers).
 

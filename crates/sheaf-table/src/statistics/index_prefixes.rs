@@ -1,6 +1,6 @@
 //! The number of distinct values of the first one, two, ... parts of an index, from a sample of its leaves.
 //!
-//! The entries of an index are sorted, so equal prefixes are neighbours, and the number of distinct ones is that of the
+//! The entries of an index are sorted, so equal prefixes are neighbours. The number of distinct ones is that of the
 //! *borders*, where an entry differs from the one before, plus one. A sample of leaves holds nearly every pair of
 //! neighbours with the same chance; its share of borders, times the number of pairs, is an estimate without bias. It
 //! rests on the borders that were seen: b of them make a relative error of 1 / sqrt(b).

@@ -16,8 +16,8 @@
 //! | [`codec`] | statistics as bytes in the catalog |
 //!
 //! Statistics do not change by themselves: they are what the last analysis found, also after a restart, so plans change
-//! when somebody asked for it. An analysis reads a bounded number of leaves, the same ones for the same seed, so it
-//! takes seconds for a table of any size (`catalog/analyze.rs`); a table of at most that many leaves is read as a
+//! when an analysis was asked for. An analysis reads a bounded number of leaves, the same ones for the same seed, so it
+//! takes seconds for a table of any size (`catalog/analyze.rs`). A table of at most that many leaves is read as a
 //! whole, and what is found is exact. [`Table::changed_rows`](crate::table::Table::changed_rows) tells how far the data
 //! has moved on since.
 

@@ -1,8 +1,8 @@
 //! What AUTO_INCREMENT gives out: the counter of a table, and the series that a session takes values of.
 //!
 //! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the
-//! largest value that a row brought with it. Values that rows bring never lead back, so a value that is given back,
-//! because its row did not go in, is not given out again to the row of another when somebody has brought it meanwhile:
+//! largest value that a row brought with it. Values that rows bring never lead back. If a row does not go in, its value
+//! is given back. If another row has brought the same value meanwhile, it is not given out again:
 //!
 //! ```text
 //!   A   is given 5 (given out: 6)        fails, gives 5 back (given out: 5)
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
-//! The number of what was given out may be the same before and after all of that, so what takes a value looks at both
-//! numbers, takes it, and looks again at what was brought.
+//! The number of what was given out may be the same before and after all of that. So the code that takes a value looks
+//! at both numbers, takes it, and looks again at what was brought.
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 
@@ -97,7 +97,7 @@ impl AutoIncrement {
         (next > self.saved.load(Ordering::Relaxed)).then_some(next)
     }
 
-    /// The next value is to be found from the rows, and from the definition. Nobody else uses the table.
+    /// The next value is to be found from the rows, and from the definition. No other session uses the table.
     pub(crate) fn forget(&self) {
         for number in [&self.given_out, &self.brought, &self.saved] {
             number.store(0, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl AutoIncrement {
     /// The rows and the definition say that this is next, unless more is known here.
     pub(crate) fn begin_at(&self, next: u64) -> u64 {
         let next = next.max(self.saved.load(Ordering::Relaxed)).max(1);
-        // If somebody else found it out, some may have been given out since.
+        // If another thread found it out, some may have been given out since.
         let relaxed = Ordering::Relaxed;
         let _ = self
             .given_out
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(take(&counter), second);
     }
 
-    /// In whatever order: the row that brings the value is on its way, and nobody can see it yet.
+    /// In whatever order: the row that brings the value is on its way, and not visible yet.
     #[test]
     fn a_value_that_somebody_brings_is_given_back_and_not_given_out() {
         let series = AutoIncrementSeries::default();

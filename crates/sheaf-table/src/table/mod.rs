@@ -3,9 +3,9 @@
 //! A [`Table`] is one version of a table's definition with its trees opened; DDL makes another one. What all versions
 //! share (the lock, the counters of AUTO_INCREMENT, row ids and long values, the statistics) is in the [`TableState`].
 //!
-//! A row is an entry of the clustered tree (primary key, whole row), one of each secondary index, and the chunks of
-//! its long values. All changes go through a [`Transaction`]: a failed row is taken back to the savepoint before it,
-//! a failed statement as a whole.
+//! A row is an entry of the clustered tree (primary key, whole row), one of each secondary index, and the chunks of its
+//! long values. All changes go through a [`Transaction`]: a failed row is rolled back to the savepoint before it, a
+//! failed statement as a whole.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -68,8 +68,8 @@ pub(crate) struct TableState {
 }
 
 impl TableState {
-    /// The state of a new table in the place of another one: who waits for that, or has locked it, has to do with this
-    /// one.
+    /// The state of a new table in the place of another one: sessions that wait for that one, or have locked it, now
+    /// wait for this one or hold it.
     pub(crate) fn with_lock_of(table: &Table) -> TableState {
         TableState {
             lock: Arc::clone(&table.state.lock),
@@ -196,8 +196,8 @@ impl Table {
         })
     }
 
-    /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or nobody knows the table
-    /// yet.
+    /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or no other session knows the
+    /// table yet.
     pub(crate) fn publish(&self, now: Lsn) {
         self.made_at.store(now.0, Ordering::Release);
         self.state.version.store(self.version, Ordering::Release);
@@ -224,8 +224,8 @@ impl Table {
         self.state.version.load(Ordering::Acquire) == self.version
     }
 
-    /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: who changes this
-    /// table waits to change that one. `rows`: it has changed rows of it, and not only read it.
+    /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: the session that
+    /// changes this table waits to change that one. `rows`: it has changed rows of it, and not only read it.
     pub fn waits_in_a_circle(&self, held: &Table, rows: bool) -> bool {
         let writer = self.state.lock.writer_session();
         writer.is_some_and(|session| held.state.lock.awaits(session, rows))
@@ -388,8 +388,8 @@ impl Table {
         }
     }
 
-    /// Deletes the row with this encoded primary key; false: there is none. Waits for others who are changing it. After
-    /// an error the statement must be rolled back.
+    /// Deletes the row with this encoded primary key; false: there is none. Waits for others that are changing it.
+    /// After an error the statement must be rolled back.
     pub fn delete(&self, transaction: &mut Transaction, primary_key: &[u8]) -> Result<bool> {
         let seen = self.seen(transaction, primary_key)?;
         // The clustered entry first: from then on the row is this transaction's, and what was taken is its newest
@@ -972,8 +972,8 @@ impl Table {
         Ok(Some(self.state.auto_increment.begin_at(next)))
     }
 
-    /// [`next_auto_increment`](Self::next_auto_increment) for who has no lock of the table. `None` also if its
-    /// definition has changed, or is about to.
+    /// [`next_auto_increment`](Self::next_auto_increment) for a caller that has no lock of the table. `None` also if
+    /// its definition has changed, or is about to.
     ///
     /// # Errors
     /// Whatever the storage reports.
@@ -1131,7 +1131,7 @@ fn given_number(value: &Value) -> i128 {
 fn take_number(counter: &AtomicU64, largest: impl Fn() -> Result<u64>) -> Result<u64> {
     if counter.load(Ordering::Relaxed) == UNKNOWN {
         let (first, relaxed) = (largest()?.saturating_add(1), Ordering::Relaxed);
-        // If somebody else found it out meanwhile, that counts: some numbers may be taken since.
+        // If another thread found it out meanwhile, that counts: some numbers may be taken since.
         let _ = counter.compare_exchange(UNKNOWN, first, relaxed, relaxed);
     }
     Ok(counter.fetch_add(1, Ordering::Relaxed))

@@ -1,5 +1,5 @@
-//! What a foreign key looks up: the rows that a reference names, in the table that it refers to, or those that refer to
-//! a row, in the table that has the key.
+//! What a foreign key looks up: in the parent table the rows that a reference names, in the child table the rows that
+//! refer to a row.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl<'a> Lookup<'a> {
         Ok(self.tree.contains_prefix(&self.prefix)?.is_some())
     }
 
-    /// A key of a row that is there whatever becomes of those who are changing some.
+    /// A key of a row that is there whatever becomes of the transactions that are changing some.
     pub(crate) fn settled(&self, transaction: &mut Transaction) -> Result<Option<Vec<u8>>> {
         loop {
             match self.tree.settled_prefix(transaction, &self.prefix)? {
@@ -74,8 +74,8 @@ impl<'a> Lookup<'a> {
         Ok(is_kept)
     }
 
-    /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: whoever is waited for may
-    /// want it next.
+    /// As [`Self::settled`], for a child whose lock of the reference goes while it waits: the transaction that is
+    /// waited for may want it next.
     pub(crate) fn finds_parent(&self, transaction: &mut Transaction) -> Result<bool> {
         loop {
             match self.tree.settled_prefix(transaction, &self.prefix)? {

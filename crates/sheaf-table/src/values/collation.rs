@@ -9,9 +9,9 @@
 //!
 //! **`utf8mb4_0900_ai_ci`** compares primary weights of the Unicode Collation Algorithm: no case, no accents, trailing
 //! spaces count. The weights are ICU's (root collation, punctuation not ignored). Written plainly they would take two
-//! to four bytes; but nearly all text is nearly all ASCII, whose characters fall into 74 classes of equal weight. So
-//! class number r of ASCII has the one-byte code 3 + 2r, and any other character takes the even code of the gap in
-//! which its weight lies, ICU's weight bytes (all above 0x01), and 0x01:
+//! to four bytes. But nearly all text is nearly all ASCII, whose characters fall into 74 classes of equal weight. So
+//! class number r of ASCII has the one-byte code 3 + 2r. Any other character takes the even code of the gap in which
+//! its weight lies, ICU's weight bytes (all above 0x01), and 0x01:
 //!
 //! ```text
 //!   weight order   ...  9     a     (ɐ)            b    ...  z     (α)            (一)
@@ -157,10 +157,10 @@ impl Collation {
         }
     }
 
-    /// Appends the sort key of the first `limit` elements of `text` and returns how many there were: codes and
-    /// weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal beginnings,
-    /// though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not for text with
-    /// a limit and counts bytes.
+    /// Appends the sort key of the first `limit` elements of `text` and returns how many there were. Elements are codes
+    /// and weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal
+    /// beginnings, though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not
+    /// for text with a limit and counts bytes.
     pub(crate) fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         match self {
             Collation::Utf8mb4_0900_ai_ci => unicode_key(text, limit, key),

@@ -146,7 +146,7 @@ pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
     })
 }
 
-/// Numbers of a date and a clock, before anybody has looked whether there is such a day.
+/// Numbers of a date and a clock, before it was checked that there is such a day.
 struct Fields {
     year: u32,
     year_digits: usize,

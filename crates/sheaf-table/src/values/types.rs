@@ -1,10 +1,10 @@
 //! Column types: what a column may hold, and how MySQL spells it.
 //!
-//! A [`ColumnType`] is the declared type of a column. Its [`Display`](std::fmt::Display) is the text that
-//! `SHOW CREATE TABLE` and `information_schema.columns.column_type` print (`int unsigned`, `decimal(15,2)`,
-//! `enum('a','b')`), and [`ColumnType::parse`] reads that text back. The collation of a string column is part of the
-//! type but not of that text, because MySQL prints it only where it differs from the table's;
-//! [`ColumnType::descriptor`] is the text with the collation, and `parse` reads that too.
+//! A [`ColumnType`] is the declared type of a column. Its [`Display`](std::fmt::Display) is the text that `SHOW CREATE
+//! TABLE` and `information_schema.columns.column_type` print (`int unsigned`, `decimal(15,2)`, `enum('a','b')`), and
+//! [`ColumnType::parse`] reads that text back. The collation of a string column is part of the type but not of that
+//! text, because MySQL prints it only where it differs from the table's. [`ColumnType::descriptor`] is the text with
+//! the collation, and `parse` reads that too.
 
 use std::fmt;
 use std::sync::Arc;

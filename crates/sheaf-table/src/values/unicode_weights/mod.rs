@@ -13,9 +13,9 @@
 //! ```
 //!
 //! The collations are PAD SPACE. A key is built as those of `utf8mb4_bin` are, so that it has the same ends and
-//! prefixes: the weight of a space is 0x20, weights below it are one byte and follow [`PAD_BELOW`], and weights above
-//! it are two bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave
-//! no trace.
+//! prefixes. The weight of a space is 0x20. Weights below it are one byte and follow [`PAD_BELOW`]; weights above it
+//! are two bytes from 0x21 on, of which none is 0x00 or 0x01. Characters without weights (controls, accents) leave no
+//! trace.
 
 use std::sync::OnceLock;
 
