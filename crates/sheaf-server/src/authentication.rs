@@ -6,10 +6,10 @@
 //!   caching_sha2_password, proof unknown:   "send the password" -> password -> right or wrong
 //! ```
 //!
-//! The last is asked only of connections that nobody can listen to: TLS and Unix sockets. (MySQL also takes the password
-//! encrypted with a public key that it sends itself, which a server in the middle can replace by its own.)
+//! The last is asked only on connections that cannot be listened to: TLS and Unix sockets. (MySQL also takes the
+//! password encrypted with a public key that it sends itself, which a server in the middle can replace by its own.)
 //!
-//! A user who is not there is asked like one who is, and refused with the same words.
+//! An unknown user is asked like a known one, and refused with the same words.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Origin {
     pub host: String,
     /// The address, where it is not the name.
     address: Option<String>,
-    /// Nobody listens although nothing is encrypted.
+    /// It cannot be listened to although nothing is encrypted.
     is_unix_socket: bool,
 }
 
@@ -77,7 +77,7 @@ impl Origin {
     }
 }
 
-/// Who a client says that it is, and how it proves it.
+/// The user that a client says that it is, and how it proves that.
 pub struct Claim<'a> {
     pub user: &'a str,
     pub origin: &'a Origin,

@@ -5,12 +5,12 @@
 //!   greet -> session -> [ read command -> run -> answer ]* -> the session is dropped, which releases everything
 //! ```
 //!
-//! The loop ends when the client says goodbye or disappears, when it breaks the protocol, when it idles for
-//! `wait_timeout`, when it takes longer than `net_write_timeout` to take an answer, when it is killed, and after a
-//! statement that panicked, because what the panic left in the session is not known.
+//! The loop ends when the client says goodbye or disappears, breaks the protocol, or idles for `wait_timeout`. It ends
+//! when the client takes longer than `net_write_timeout` to take an answer, and when the connection is killed. It also
+//! ends after a statement that panicked, because what the panic left in the session is not known.
 //!
-//! A connection that waits for its client for longer than a moment keeps its thread and its session, and gives back
-//! what it can do without: its buffers, and the stack that statements have used.
+//! A connection that waits for its client for longer than a moment keeps its thread and its session. It releases what
+//! it can do without: its buffers, and the stack that statements have used.
 
 use std::collections::HashMap;
 use std::io;
@@ -36,7 +36,7 @@ use crate::transport::SocketTransport;
 
 /// What a connection keeps of its request buffer between two commands.
 const KEPT_REQUEST_BYTES: usize = 4 << 10;
-/// A connection without a thread has rested for so long when it gives back what it can make again.
+/// A connection without a thread has rested for so long when it releases what it can make again.
 const RESTS_AFTER_SECONDS: u64 = 2;
 
 /// A client that was let in.
@@ -74,7 +74,7 @@ pub(crate) enum Served {
     Waits,
     /// Its answer waits for the log: it is to be [settled](Connection::settle).
     Owes,
-    /// Its answer waits for the client, who has not taken all of it.
+    /// Its answer waits for the client, which has not taken all of it.
     WaitsForRoom,
     /// There is nothing more to do than to drop it.
     Over,
@@ -115,14 +115,14 @@ fn is_open(socket: &Socket) -> bool {
     }
 }
 
-/// Greets a client and gives it a session. Whoever is not let in has been told why, if they still listen.
+/// Greets a client and gives it a session. A client that is not let in has been told why, if it still listens.
 fn open(
     engine: &Arc<Engine>,
     (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
     origin: Origin,
     started: impl FnOnce(u64),
 ) -> Result<Box<Connection>, SqlError> {
-    // Of each step. Who accepts clients ends those that take longer for all.
+    // Of each step. The thread that accepts clients ends those that take longer for all.
     let connect_timeout = engine.connect_timeout();
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
     socket
@@ -293,7 +293,7 @@ impl Connection {
         let is_released = self.session.is_released();
         self.has_ended_well |= is_released;
         let goes_on = flow != Flow::Close && !is_released && !self.packets.is_out_of_step();
-        // Nobody reports commands that have been read already: they are run now, after the answer.
+        // Commands that have been read already are not reported: they are run now, after the answer.
         let may_owe = goes_on && !self.packets.has_unread() && !self.packets.is_broken();
         let owes = self.unfinished.is_some() && may_owe;
         if !owes {

@@ -1,4 +1,4 @@
-//! The handshake: who is it, and what can it do?
+//! The handshake: which user is it, and what can its client do?
 //!
 //! ```text
 //!   server: greeting (version, connection id, challenge, capabilities, authentication method)
@@ -99,7 +99,8 @@ fn bad_handshake() -> SqlError {
     SqlError::new(1043, "08S01", "Bad handshake")
 }
 
-/// Whether a client asks for TLS: it sends the beginning of its response, and the whole of it when nobody can read it.
+/// Whether a client asks for TLS: it sends the beginning of its response, and the whole of it when the connection is
+/// encrypted.
 fn is_tls_request(payload: &[u8]) -> bool {
     let capabilities = payload.first_chunk().copied().map(u32::from_le_bytes);
     let capabilities = CapabilityFlags::from_bits_truncate(capabilities.unwrap_or_default());
@@ -142,7 +143,7 @@ pub fn greet<T: Transport>(
     packets.read_packet(&mut payload)?;
     let mut encryption = None;
     if packets.offers_tls() && is_tls_request(&payload) {
-        // Who fails here is not told in a packet: TLS has its own way to say it.
+        // A client that fails here is not told in a packet: TLS has its own way to say it.
         let agreed = packets.start_tls().map_err(ReadError::Io)?;
         encryption = Some(agreed.ok_or_else(bad_handshake)?);
         packets.read_packet(&mut payload)?;
@@ -225,7 +226,7 @@ impl UserChange {
         })
     }
 
-    /// Has the client prove who it wants to be. The capabilities stay as they were.
+    /// Has the client prove that it is the user that it wants to be. The capabilities stay as they were.
     pub fn authenticate<T: Transport>(
         self,
         packets: &mut PacketStream<T>,
@@ -295,7 +296,7 @@ mod tests {
         frame
     }
 
-    /// A database that has only root, who has no password.
+    /// A database that has only root, without a password.
     struct Fixture {
         engine: Arc<Engine>,
         _directory: tempfile::TempDir,

@@ -1,18 +1,18 @@
 //! Answers that are held back until the log is on the disk.
 //!
-//! A commit waits for the log: a hundred microseconds in which its thread does nothing. Were it held meanwhile, another one
-//! would have to take its place, and with many connections that commit the statements would run on dozens of threads by
-//! turns, none of which finds its stack in the processor's caches. So a connection of the pool (`shared_threads.rs`) whose
-//! statement has committed goes to one thread, with its answer still in its send buffer:
+//! A commit waits for the log: a hundred microseconds in which its thread does nothing. If it were held meanwhile,
+//! another one would have to take its place. With many connections that commit, the statements would run on dozens of
+//! threads by turns, none of which finds its stack in the processor's caches. So a connection of the pool
+//! (`shared_threads.rs`) whose statement has committed goes to one thread, with its answer still in its send buffer:
 //!
 //! ```text
 //!   workers   --push-->  | c1 c2 c3 | --take all-->  c1: write the log, which serves c2 and c3, too; send three answers
 //!                        | c4 c5    |                 meanwhile these gather, and are served by the next write
 //! ```
 //!
-//! What is answered goes back to waiting for its client. The thread never waits for a client: an answer that does not fit into
-//! what the client is ready to take is left to a worker. Nor does it purge much for others: who has deleted many rows waits
-//! for the log on its own thread.
+//! What is answered goes back to waiting for its client. The thread never waits for a client: an answer that does not
+//! fit into what the client is ready to take is left to a worker. Nor does it purge much for others: a connection that
+//! has deleted many rows waits for the log on its own thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -36,7 +36,7 @@ pub(crate) struct HeldAnswers {
 struct State {
     /// No more than there are connections in the pool.
     waiting: Vec<Held>,
-    /// Their thread sleeps. Waking nobody is a system call all the same.
+    /// Their thread sleeps. A wake-up is a system call even if no thread waits.
     sleeps: bool,
     is_over: bool,
 }

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
-//!   handshake    what can it do, who is it      command      what a client can ask for
+//!   handshake    which user, which abilities    command      what a client can ask for
 //!   authentication  does it know its password
 //!   transport    socket, tls, compression       response     OK, EOF, ERR, result sets
 //!   tls, self_signed  keys and certificates     compression  the compressed protocol's frames

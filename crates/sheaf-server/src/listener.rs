@@ -50,7 +50,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 const HANGUP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often connections without a thread are told the time.
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-/// A client that closes its connection may leave as many bytes behind that nobody reads: its goodbye, in plain or
+/// A client that closes its connection may leave as many bytes behind that are not read: its goodbye, in plain or
 /// encrypted.
 const MAX_GOODBYE_BYTES: usize = 64;
 /// Lengths of encrypted records that are no command: the end of TLS 1.3, and the packet of a goodbye in TLS 1.3 and in
@@ -102,7 +102,7 @@ struct Acceptor {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The clients of a server, known to its acceptors and to whoever shuts it down.
+/// The clients of a server, known to its acceptors and to the thread that shuts it down.
 struct Clients {
     engine: Arc<Engine>,
     tls: Option<Arc<ServerConfig>>,
@@ -125,7 +125,7 @@ struct OpenClient {
     socket: Arc<Socket>,
     /// The id of its session, once it has one.
     session: Option<u64>,
-    /// When it came, until it has said who it is.
+    /// When it came, until it has identified itself.
     stranger_since: Option<Instant>,
     /// Its connection has read commands that come after the one that it runs.
     has_more_commands: Arc<AtomicBool>,
@@ -149,7 +149,7 @@ impl OpenClient {
 }
 
 impl OpenClients {
-    /// The client that has taken the longest so far to say who it is.
+    /// The client that has taken the longest so far to identify itself.
     fn oldest_stranger(&self) -> Option<&Socket> {
         let strangers = self.by_number.values();
         let strangers = strangers.filter_map(|client| Some((client.stranger_since?, client)));
@@ -329,7 +329,7 @@ impl Clients {
         true
     }
 
-    /// A number for a new client; `None` if there are enough. Those that have not said who they are do not count as
+    /// A number for a new client; `None` if there are enough. Those that have not identified themselves do not count as
     /// such: the oldest of them has to go, or a few silent connections would take the administrator's place.
     fn admit(&self, socket: &Arc<Socket>) -> Option<u64> {
         let deadline = Instant::now() + STRANGER_LEAVES;
@@ -363,7 +363,7 @@ impl Clients {
         Some(number)
     }
 
-    /// A client has said who it is. Where it says whether it has read more commands than the one that it runs.
+    /// A client has identified itself. Where it says whether it has read more commands than the one that it runs.
     fn note_let_in(&self, number: u64) -> Arc<AtomicBool> {
         match self.lock().by_number.get_mut(&number) {
             Some(client) => {
@@ -395,7 +395,7 @@ impl Drop for Admission {
     }
 }
 
-/// Says which accounts anybody may use who comes from the right place, if they may do what others are to be kept from.
+/// Says which accounts are open to any user from the right place, if they may do what others are to be kept from.
 fn warn_of_open_accounts(engine: &Engine) {
     let administers = Privileges::SUPER | Privileges::CREATE_USER | Privileges::SHUTDOWN;
     for account in engine.catalog().accounts().values() {
@@ -492,7 +492,8 @@ fn watch_for_hangups(clients: &Clients) {
     }
 }
 
-/// Ends the connections of clients that have not said who they are in time. Each of their bytes may have come in time.
+/// Ends the connections of clients that have not identified themselves in time. Each of their bytes may have come in
+/// time.
 fn turn_away_the_slow(open: &OpenClients, connect_timeout: Duration) {
     for client in open.by_number.values() {
         let is_slow = |since: Instant| since.elapsed() > connect_timeout;

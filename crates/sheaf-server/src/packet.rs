@@ -1,8 +1,8 @@
 //! Packets: how the MySQL protocol cuts a byte stream into messages.
 //!
-//! A packet is one or more frames. A frame is a header of 3 bytes length (little-endian) and 1 byte sequence
-//! number, then the payload. A frame of exactly 2^24 - 1 bytes says that the packet goes on in the next one, so
-//! a packet whose length is a multiple of that ends with an empty frame:
+//! A packet is one or more frames. A frame is a header of 3 bytes length (little-endian) and 1 byte sequence number,
+//! then the payload. A frame of exactly 2^24 - 1 bytes says that the packet goes on in the next one. So a packet whose
+//! length is a multiple of that ends with an empty frame:
 //!
 //! ```text
 //!   +--------+-----+----------------+      +--------+-----+---------------------+  +--------+-----+------+
@@ -18,8 +18,8 @@
 //! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
 //! leaves from. Receiving reads what is there, which for a short request is one system call too.
 //!
-//! A connection that waits longer than [`IDLE_AFTER`] for a command gives its buffers back. The wait for the first byte
-//! is a read that ends after that time, so a busy connection has no other system call for it; an idle one then waits
+//! A connection that waits longer than [`IDLE_AFTER`] for a command releases its buffers. The wait for the first byte
+//! is a read that ends after that time, so a busy connection has no other system call for it. An idle one then waits
 //! without a buffer ([`PacketStream::wait_without_buffers`]).
 
 use std::io::{self, Read, Write};
@@ -297,7 +297,7 @@ impl<T: Transport> PacketStream<T> {
         }
     }
 
-    /// Gives back the buffers that hold nothing.
+    /// Releases the buffers that hold nothing.
     pub(crate) fn take_back(&mut self, buffers: &mut Buffers) {
         if !self.has_unread() {
             (self.received_start, self.received_end) = (0, 0);
@@ -308,7 +308,7 @@ impl<T: Transport> PacketStream<T> {
         }
     }
 
-    /// Gives the buffers back and waits for the next packet, for the rest of the idle time.
+    /// Releases the buffers and waits for the next packet, for the rest of the idle time.
     ///
     /// # Errors
     /// `TimedOut` when that is over.

@@ -1,7 +1,7 @@
 //! Which of many sockets have something to read (Linux's epoll, edge-triggered).
 //!
 //! A socket is entered once and reported at each change: when something has come, when its end has come. It is not
-//! reported again for what was there at the last report, so a thread that is told of it reads until nothing is left,
+//! reported again for what was there at the last report. So a thread that is told of it reads until nothing is left,
 //! and nothing has to be said to the kernel between two reports.
 
 use std::io;
@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 /// The same, and that there is room for more to be sent.
 const INPUT_AND_ROOM: u32 = INPUT | libc::EPOLLOUT as u32;
-/// What stays for everybody to see.
+/// What stays, for all threads to see.
 const ALWAYS: u32 = libc::EPOLLIN as u32;
 /// Nothing will come any more behind what has come.
 const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
@@ -32,16 +32,16 @@ pub(crate) struct Readiness {
     epoll: OwnedFd,
 }
 
-/// Reports itself to one of those who wait, each time that it rings.
+/// Reports itself to one of the threads that wait, each time that it rings.
 pub(crate) struct Bell {
-    /// A counter of the kernel's, which nobody reads.
+    /// A counter of the kernel's, which is not read.
     event: OwnedFd,
 }
 
 /// What a system call has returned, as a descriptor or as an error.
 ///
 /// # Safety
-/// Nobody else owns the descriptor.
+/// The descriptor has no other owner.
 unsafe fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
@@ -70,7 +70,7 @@ pub(crate) fn closed_by_peers(sockets: impl Iterator<Item = RawFd>) -> Vec<usize
 }
 
 impl Bell {
-    /// A ring that nobody has been told of yet is not rung twice.
+    /// A ring that no thread has been told of yet is not rung twice.
     pub(crate) fn ring(&self) -> io::Result<()> {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: the bytes live during the call.
@@ -86,14 +86,14 @@ impl Bell {
 impl Readiness {
     /// No sockets yet.
     pub(crate) fn new() -> io::Result<Readiness> {
-        // SAFETY: no memory is passed, and nobody else knows a descriptor that was just made.
+        // SAFETY: no memory is passed, and a descriptor that was just made is known nowhere else.
         let epoll = unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }?;
         Ok(Readiness { epoll })
     }
 
     /// A bell that is reported by this number.
     pub(crate) fn bell(&self, number: u64) -> io::Result<Bell> {
-        // SAFETY: no memory is passed, and nobody else knows a descriptor that was just made.
+        // SAFETY: no memory is passed, and a descriptor that was just made is known nowhere else.
         let event = unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }?;
         self.control(libc::EPOLL_CTL_ADD, event.as_raw_fd(), INPUT, number)?;
         Ok(Bell { event })
@@ -104,7 +104,7 @@ impl Readiness {
         self.control(libc::EPOLL_CTL_ADD, socket, INPUT, number)
     }
 
-    /// Enters a socket that everybody who waits is told of, from when it has something to read on.
+    /// Enters a socket that is reported to every thread that waits, from when it has something to read on.
     pub(crate) fn add_for_all(&self, socket: RawFd, number: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, socket, ALWAYS, number)
     }

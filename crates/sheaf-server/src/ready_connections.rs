@@ -9,11 +9,11 @@
 //!              a connection has been served and may have more ---'
 //! ```
 //!
-//! # Nobody waits while there is work in the queue
+//! # No thread waits while there is work in the queue
 //!
-//! Whoever puts something into the queue looks afterwards whether somebody waits for the kernel, and rings a bell that the
-//! kernel reports to one of them. Whoever is about to wait says so first, and then looks at the queue once more. Both orders
-//! are total (SeqCst), so either the one sees the wait or the other sees the work:
+//! A thread that puts something into the queue looks afterwards whether a thread waits for the kernel, and rings a bell
+//! that the kernel reports to one of them. A thread that is about to wait says so first, and then looks at the queue
+//! once more. Both orders are total (SeqCst), so either the one sees the wait or the other sees the work:
 //!
 //! ```text
 //!   push                                next
@@ -21,15 +21,16 @@
 //!     waiting > 0 ?  ring                 queued == 0 ?  wait for the kernel
 //! ```
 //!
-//! The bell wakes one; if there is more in the queue than it takes, it rings for the next. It does not ring again before
-//! somebody was told (`is_rung`): that one clears the mark before it looks at the queue, so it sees what was put there by
-//! whoever found the mark set. If it does not look, because it has been told of a connection, too, it rings for another one.
+//! The bell wakes one thread; if there is more in the queue than it takes, it rings for the next. The bell does not
+//! ring again before a thread was told (`is_rung`). That thread clears the mark before it looks at the queue, so it
+//! sees what was put there by threads that found the mark set. If it does not look, because it has been told of a
+//! connection, too, it rings for another one.
 //!
 //! Connections that always have more to read come back to the queue, and could keep it from ever being empty. So the kernel is
 //! also asked when it was not for a while (`MAX_TAKEN`), and what it has takes its place in the queue.
 //!
-//! Who waits while others wait, too, takes one report only, and the kernel wakes another one for the next. So it is only
-//! while all are busy that work gathers in the queue, and the bell is for the moment in which that changes.
+//! A thread that waits while others wait, too, takes one report only, and the kernel wakes another one for the next. So
+//! work gathers in the queue only while all are busy, and the bell is for the moment in which that changes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -39,7 +40,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::readiness::{Bell, MAX_REPORTS, Readiness, Report};
 
-/// The number that wakes everybody to stop.
+/// The number that wakes every thread to stop.
 const STOP: u64 = u64::MAX;
 /// The number of the bell.
 const BELL: u64 = u64::MAX - 1;
@@ -52,7 +53,7 @@ pub(crate) struct ReadyConnections {
     /// The sockets, by the numbers of their connections.
     pub(crate) sockets: Readiness,
     bell: Bell,
-    /// The bell was rung, and nobody has been told.
+    /// The bell was rung, and no thread has been told.
     is_rung: AtomicBool,
     /// No more than a few for each connection: it is reported once for what it is, and once while it is served.
     queue: Mutex<VecDeque<Report>>,
@@ -60,7 +61,7 @@ pub(crate) struct ReadyConnections {
     queued: AtomicUsize,
     /// How many were taken out since the kernel was asked, roughly.
     taken: AtomicUsize,
-    /// Who waits for the kernel, or is about to.
+    /// How many threads wait for the kernel, or are about to.
     waiting: AtomicUsize,
 }
 
@@ -127,7 +128,7 @@ impl ReadyConnections {
         self.push_all(ready);
         let looks_at_queue = is_wanted && first.is_none();
         if !looks_at_queue && self.queued.load(Ordering::SeqCst) > 0 {
-            // The bell may have rung for what is there, and somebody else is to look now.
+            // The bell may have rung for what is there, and another thread is to look now.
             self.call();
         }
         first.copied()
@@ -169,7 +170,7 @@ impl ReadyConnections {
         self.call();
     }
 
-    /// There is something in the queue: if somebody waits, one is told.
+    /// There is something in the queue: if threads wait, one is told.
     fn call(&self) {
         let is_due = self.waiting.load(Ordering::SeqCst) > 0;
         if is_due

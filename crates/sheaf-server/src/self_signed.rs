@@ -1,8 +1,8 @@
-//! A certificate that the server makes for itself, so that clients can encrypt what they send without anybody having
-//! configured something: as MySQL does when it starts with an empty directory.
+//! A certificate that the server makes for itself, so that clients can encrypt what they send without any
+//! configuration. MySQL does so when it starts with an empty directory.
 //!
-//! It protects against those who listen, not against those who pretend to be the server: nobody vouches for it. A client that
-//! has got a copy of it by another way can check it (`--ssl-ca`), as it is its own authority.
+//! It protects against those that listen, not against those that pretend to be the server: no authority vouches for it.
+//! A client that has got a copy of it by another way can check it (`--ssl-ca`), as it is its own authority.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -17,14 +17,15 @@ use crate::tls::TlsOptions;
 const CERTIFICATE_FILE: &str = "server-cert.pem";
 const KEY_FILE: &str = "server-key.pem";
 const COMMON_NAME: &str = "Sheaf auto-generated server certificate";
-/// Whom the certificate is for: clients of this machine. Others have no name that this one could know.
+/// The names that the certificate is for: it serves clients of this machine. Other clients use no name that this one
+/// could know.
 const SUBJECTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl TlsOptions {
     /// The certificate and the key that lie in `directory`, which are made if neither is there.
     ///
     /// # Errors
-    /// They cannot be made or written; or only one of them is there, and nobody knows what became of the other.
+    /// They cannot be made or written; or only one of them is there, and it is unknown what became of the other.
     pub fn self_signed(directory: &Path) -> io::Result<TlsOptions> {
         let options = TlsOptions {
             certificate: directory.join(CERTIFICATE_FILE),

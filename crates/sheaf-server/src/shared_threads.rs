@@ -1,10 +1,11 @@
 //! Threads that serve more connections than there are threads.
 //!
-//! While there are few connections, each has a thread that waits for its client in a read. When hundreds have something to
-//! say, every statement runs on a thread that has not run for a while: its stack, its allocator's cache and what the kernel
-//! keeps of it have left the processor's caches, and switching to it is most of what a short statement costs. (A server that
-//! does nothing but echo 32 bytes needs 10 us for it with 16 connections and 18 us with 1,024, a thread each; with few threads
-//! for all of them 9 us.) So where there are many, connections are handed over to this pool between two commands:
+//! While there are few connections, each has a thread that waits for its client in a read. When hundreds have something
+//! to say, every statement runs on a thread that has not run for a while. Its stack, its allocator's cache and what the
+//! kernel keeps of it have left the processor's caches, and switching to it is most of what a short statement costs. (A
+//! server that does nothing but echo 32 bytes needs 10 us for it with 16 connections and 18 us with 1,024, a thread
+//! each. With few threads for all of them it needs 9 us.) So where there are many, connections are handed over to this
+//! pool between two commands:
 //!
 //! ```text
 //!   connection's own thread --adopt--> waits for its client  <----------------.
@@ -15,9 +16,9 @@
 //!
 //! A statement that has committed leaves its thread without waiting for the log: `held_answers.rs`.
 //!
-//! A connection that waits lies in a slot; who is told of it takes it out and has it alone until it puts it back. It has no
-//! stack and no buffers: workers lend it theirs. A thread's identity means nothing to a session. A connection that was handed
-//! over stays, also when there are few again.
+//! A connection that waits lies in a slot. The worker that is told of it takes it out and has it alone until it puts it
+//! back. It has no stack and no buffers: workers lend it theirs. A thread's identity means nothing to a session. A
+//! connection that was handed over stays, also when there are few again.
 //!
 //! # Nothing that a client sends is overlooked
 //!
@@ -25,9 +26,9 @@
 //! report must not be lost:
 //!
 //! - It finds the connection in its slot: it is served, and reads.
-//! - It finds the slot empty, as somebody serves the connection: it leaves a mark there. Who puts the connection back does so
-//!   under the same lock, and finds the mark: then the connection goes to the queue of those that have something to read
-//!   (`ready_connections.rs`), and is read once more.
+//! - It finds the slot empty, as a worker serves the connection: it leaves a mark there. That worker puts the
+//!   connection back under the same lock, and finds the mark. Then the connection goes to the queue of those that have
+//!   something to read (`ready_connections.rs`), and is read once more.
 //! - A turn reads once. If that read finds less than it has room for, it has taken all that had come; what comes later is
 //!   reported. If it fills its buffer, or the end was reported, the connection goes to the queue, too.
 //!
@@ -36,10 +37,11 @@
 //!
 //! # How many workers
 //!
-//! As many run as processors can use. A statement may have to wait: for a lock, the disk, its workers, its client. Whoever
-//! waits says so ([`sheaf_storage::sync::waiting`]), and another worker takes its place meanwhile; a statement that just
-//! takes long is noticed by its pace (see [`SharedThreads::notice_long_statements`]). So connections in the pool cannot keep
-//! each other from running, and in the worst case there is a thread for each statement under way, as without the pool.
+//! As many run as processors can use. A statement may have to wait: for a lock, the disk, its workers, its client. A
+//! thread that waits says so ([`sheaf_storage::sync::waiting`]), and another worker takes its place meanwhile. A
+//! statement that just takes long is noticed by its pace (see [`SharedThreads::notice_long_statements`]). So
+//! connections in the pool cannot keep each other from running. In the worst case there is a thread for each statement
+//! under way, as without the pool.
 //!
 //! ```text
 //!            statement            waits                       over
@@ -95,7 +97,7 @@ struct Slot(Mutex<Place>);
 /// What is in a slot.
 #[derive(Default)]
 struct Place {
-    /// `None`: it is free, or somebody has the connection.
+    /// `None`: it is free, or a worker has the connection.
     connection: Option<Box<Connection>>,
     /// Something has come for the connection since it was taken.
     is_reported: bool,
@@ -123,7 +125,7 @@ pub(crate) struct SharedThreads {
     /// Connections whose commits wait for the log.
     held: HeldAnswers,
     stopping: AtomicBool,
-    /// Everybody is told when the other end is closed.
+    /// All threads are told when the other end is closed.
     stop_signal: Mutex<Option<UnixStream>>,
     _stop_watch: UnixStream,
     /// Seconds since the pool began, roughly: for `wait_timeout`.
@@ -189,7 +191,7 @@ impl SharedThreads {
         slots.get(number % BLOCK_SLOTS)
     }
 
-    /// Takes a connection that waits for its client; gives it back if there is no place or no thread for it.
+    /// Takes a connection that waits for its client; returns it if there is no place or no thread for it.
     pub(crate) fn adopt(
         self: &Arc<Self>,
         mut connection: Box<Connection>,
@@ -216,8 +218,8 @@ impl SharedThreads {
             lock(&self.state).free.push(number);
             return Err(connection);
         };
-        // A report of who had the number before may still be on its way: nobody takes the connection by it before it is in the
-        // set, or ends it, and gives the number back, while it is being entered.
+        // A report of the number's former connection may still be on its way. No worker takes the connection by it
+        // before it is in the set. Nor does one end it, and give the number back, while it is being entered.
         let mut place = lock(&slot.0);
         match self.ready.sockets.add(socket, number as u64) {
             Ok(()) => {
@@ -336,7 +338,7 @@ impl SharedThreads {
         active.saturating_sub(self.blocked.load(Ordering::Acquire))
     }
 
-    /// Somebody waits: another one shall run.
+    /// A thread waits: another one shall run.
     fn block(self: &Arc<Self>) {
         self.blocked.fetch_add(1, Ordering::AcqRel);
         self.replace_blocked();
@@ -400,14 +402,14 @@ impl SharedThreads {
         }
         state.resting -= 1;
         if state.calls > 0 {
-            // Whoever called has counted it as active.
+            // The thread that called has counted this one as active.
             state.calls -= 1;
             return true;
         }
         false
     }
 
-    /// Takes the connection that is reported out of its slot; if somebody has it, they will find the report there.
+    /// Takes the connection that is reported out of its slot; if a worker has it, it will find the report there.
     fn take(&self, report: Report) -> Option<Box<Connection>> {
         let mut place = lock(&self.slot(report.number as usize)?.0);
         match place.connection.take() {
@@ -577,7 +579,7 @@ impl WaitObserver for Worker {
             RUNNING => self.pool.block(),
             // It is counted already.
             LONG => {}
-            // Between statements nobody needs its place.
+            // Between statements its place is not needed.
             other => self.doing.store(other, Ordering::Release),
         }
     }

@@ -11,12 +11,12 @@
 
 use std::mem::MaybeUninit;
 
-/// What is kept below the caller's frame: the frames of the system calls that give the rest back and wait, and more than
+/// What is kept below the caller's frame: the frames of the system calls that release the rest and wait, and more than
 /// the red zone of the x86-64 ABI (128 bytes).
 const KEPT_BYTES: usize = 4 << 10;
 
-/// Gives back what the calling thread's stack has below its current frame. Does nothing on a stack that is not the thread's
-/// own, and when the system cannot tell where it is.
+/// Releases what the calling thread's stack has below its current frame. Does nothing on a stack that is not the
+/// thread's own, and when the system cannot tell where it is.
 #[inline(never)]
 pub(crate) fn release_unused() {
     let marker = 0u8;
@@ -37,10 +37,11 @@ pub(crate) fn release_unused() {
     if end <= first {
         return;
     }
-    // SAFETY: [first, end) consists of whole pages of this thread's own stack, below every frame that is in use: stacks grow
-    // downwards, `here` is in the innermost Rust frame, and what the call below itself needs is less than KEPT_BYTES.
-    // Nothing refers to memory below the innermost frame, and other threads do not use this stack. The mapping stays; pages
-    // that are touched again read as zeros, which nobody relies on. An error leaves everything as it is.
+    // SAFETY: [first, end) consists of whole pages of this thread's own stack, below every frame that is in use: stacks
+    // grow downwards, `here` is in the innermost Rust frame, and what the call below itself needs is less than
+    // KEPT_BYTES. Nothing refers to memory below the innermost frame, and other threads do not use this stack. The
+    // mapping stays; pages that are touched again read as zeros, which no code relies on. An error leaves everything as
+    // it is.
     unsafe {
         libc::madvise(
             std::ptr::with_exposed_provenance_mut(first),

@@ -51,7 +51,7 @@ pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     }
 }
 
-/// The texts of a batch's values, for those who show rows instead of sending them.
+/// The texts of a batch's values, for callers that show rows instead of sending them.
 pub struct TextRows<'a> {
     readers: Vec<CellReader<'a>>,
     columns: &'a [ColumnMeta],
