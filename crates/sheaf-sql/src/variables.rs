@@ -1,10 +1,10 @@
 //! System variables: what SET assigns, SHOW VARIABLES lists and `@@name` reads.
 //!
 //! One table describes every variable: its scope, its type with limits, its default. Names, defaults and the four
-//! errors (1193 unknown, 1231 wrong value, 1232 wrong type, 1238 read only) are MySQL's, so that clients, drivers
-//! and dumps find what they ask for. Many of the variables tune engines that are not here; they are kept, shown
-//! and without effect, and the table says so by leaving them out of [`Variables`]'s accessors. Those that would protect
-//! something, or change what statements do, are told apart in [`unheeded`]: nobody is to rely on them by mistake.
+//! errors (1193 unknown, 1231 wrong value, 1232 wrong type, 1238 read only) are MySQL's, so that clients, drivers and
+//! dumps find what they ask for. Many of the variables tune engines that are not here. They are kept, shown and without
+//! effect, and the table says so by leaving them out of [`Variables`]'s accessors. Those that would protect something,
+//! or change what statements do, are told apart in [`unheeded`]: no user is to rely on them by mistake.
 //!
 //! The engine holds the global values. A session starts with a shared copy of them; when it changes a value it gets one
 //! of its own, which keeps what differs from the defaults.
@@ -144,7 +144,7 @@ pub struct Truncated {
     pub value: String,
 }
 
-/// Who may not change anything, as `read_only` and `super_read_only` say.
+/// Which users may not change anything, as `read_only` and `super_read_only` say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ServerReadOnly {
     #[default]
@@ -564,7 +564,7 @@ impl Variables {
         self.integer("cte_max_recursion_depth")
     }
 
-    /// Who may not change anything, of the global variables.
+    /// Which users may not change anything, of the global variables.
     pub(crate) fn server_read_only(&self) -> ServerReadOnly {
         match (self.boolean("super_read_only"), self.boolean("read_only")) {
             (true, _) => ServerReadOnly::All,

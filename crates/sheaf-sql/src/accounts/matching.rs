@@ -1,6 +1,7 @@
 //! Which account a client is: the first that fits, in MySQL's order.
 //!
-//! Accounts are ordered by their hosts, the most specific first, and then by their users, names before anybody:
+//! Accounts are ordered by their hosts, the most specific first, and then by their users, names before the empty name,
+//! which is any user:
 //!
 //! ```text
 //!   a host or an address    localhost, 10.0.0.7
@@ -80,7 +81,7 @@ fn have_common_address(one: &str, other: &str) -> bool {
     }
 }
 
-/// Whether anybody may connect from there.
+/// Whether any account may connect from there.
 pub fn admits(accounts: &Accounts, hosts: &[&str]) -> bool {
     let mut patterns = accounts.keys().map(|name| &name.host);
     patterns.any(|pattern| hosts.iter().any(|host| host_fits(host, pattern)))
@@ -239,7 +240,7 @@ mod tests {
             ("ann", &["10.1.1.8"], "'ann'@'10.%'"),
             ("ann", &["web.EXAMPLE.org"], "'ann'@'%.example.org'"),
             ("ann", &["::1"], "'ann'@'%'"),
-            // A name for anybody at the host is more specific than the user at any host.
+            // An account for any user of the host is more specific than the user at any host.
             ("ann", &["localhost", "127.0.0.1"], "''@'localhost'"),
             ("bob", &["10.0.0.7"], "'bob'@''"),
             ("bob", &["192.168.7.7"], "''@'192.168.0.0/255.255.0.0'"),

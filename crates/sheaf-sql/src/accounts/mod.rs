@@ -1,4 +1,4 @@
-//! Accounts: who a client is, and what its session may do.
+//! Accounts: which user a client is, and what its session may do.
 //!
 //! ```text
 //!   handshake -> account of (user, host) -> proof of the password -> session
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The catalog keeps the accounts, as one value with a version. A session has a pointer to its account and the version
-//! that it looked at; a statement compares versions, which writes nothing, and whoever may do everything is asked
-//! nothing more. So a change of privileges holds from the next statement on, of all sessions.
+//! that it looked at. A statement compares versions, which writes nothing; if the account may do everything, nothing
+//! more is checked. So a change of privileges holds from the next statement on, of all sessions.
 //!
 //! Rights are checked in two places: [`requirements`] when a statement is dispatched, by what it says, and
 //! [`Session::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
@@ -149,7 +149,7 @@ impl Session {
 
     /// The rights that the session's account has.
     pub(crate) fn take_rights(&mut self) {
-        // It may have another name now. Until its client has said who it is, the handle knows of none.
+        // It may have another name now. Until its client has identified itself, the handle knows of none.
         if self.info.account.is_some()
             && let Some(name) = self.handle.account()
         {
@@ -161,7 +161,7 @@ impl Session {
         };
     }
 
-    /// Runs something of the server's own, whoever the client is.
+    /// Runs something of the server's own, whichever rights the client has.
     pub(crate) fn with_all_rights<T>(&mut self, body: impl FnOnce(&mut Session) -> T) -> T {
         let own = std::mem::replace(&mut self.rights, Rights::all());
         let account = self.info.account.take();
@@ -311,7 +311,7 @@ impl Engine {
         matching::find(&self.catalog().accounts(), user, hosts).cloned()
     }
 
-    /// Whether anybody may connect from a host.
+    /// Whether any account may connect from a host.
     pub fn admits_host(&self, hosts: &[&str]) -> bool {
         matching::admits(&self.catalog().accounts(), hosts)
     }

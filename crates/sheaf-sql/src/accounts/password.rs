@@ -7,8 +7,8 @@
 //!                           proof  SHA256(password) xor SHA256(SHA256(SHA256(password)), challenge)
 //! ```
 //!
-//! The second method's proof can only be checked with SHA256(SHA256(password)), which is not kept: after a start of the
-//! server each user's first connection sends the password itself, on a connection that nobody can listen to, and the
+//! The second method's proof can only be checked with SHA256(SHA256(password)), which is not kept. So after a start of
+//! the server each user's first connection sends the password itself, on a connection that cannot be listened to. The
 //! digest stays in memory for those that follow. Both are described in the MySQL Source Code Documentation,
 //! "Authentication Methods".
 

@@ -11,7 +11,7 @@ const TEXT: Cells = Cells::Text(64);
 const GRANTEE: Cells = Cells::Text(292);
 
 impl Session {
-    /// An account to show: one's own, or any for who may read the database `mysql`. Errors 1044 and 1141.
+    /// An account to show: the user's own, or any if the user may read the database `mysql`. Errors 1044 and 1141.
     fn shown_account(&self, user: &UserName) -> Result<Account> {
         if !self.is_own(user) {
             self.check_database("mysql", Privileges::SELECT)?;

@@ -21,7 +21,7 @@ use crate::variables::VariableValue;
 
 /// The most accounts of a database. Each connection looks at all of them.
 const MAX_ACCOUNTS: usize = 10_000;
-/// Of the privileges that somebody misses, a message names so many.
+/// Of the privileges that are missing, a message names so many.
 const MAX_SHOWN_PRIVILEGES: usize = 3;
 /// The most databases, and the most tables, that an account has privileges on.
 const MAX_GRANTS_OF_ACCOUNT: usize = 10_000;
@@ -214,7 +214,7 @@ impl Session {
         renamed
     }
 
-    /// Nobody takes an account over that may do what they may not: error 1227.
+    /// No user takes over an account that may do what they may not: error 1227.
     fn check_covers(&self, accounts: &Accounts, names: &[AccountName]) -> Result<()> {
         self.check_covers_each(names.iter().filter_map(|name| accounts.get(name)))
     }
@@ -289,7 +289,7 @@ impl Session {
         })
     }
 
-    /// Nobody grants what they do not have. Errors 1045, 1044 and 1142.
+    /// No user grants what they do not have. Errors 1045, 1044 and 1142.
     pub(super) fn check_may_grant(&self, grant: &Grant) -> Result<()> {
         let needed = self.granted(grant)? | Privileges::GRANT_OPTION;
         match &grant.on {
@@ -327,7 +327,7 @@ impl Session {
     fn grant(&mut self, grant: &Grant) -> Result<()> {
         let granted = self.granted(grant)?;
         let level = self.level_of(grant)?;
-        // A table that is not there yet may be granted to whoever may make it.
+        // A grant on a table that is not there yet must include the privilege to make it.
         if let Level::Table(database, table) = &level
             && !granted.contains(Privileges::CREATE)
         {

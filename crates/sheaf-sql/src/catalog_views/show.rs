@@ -555,7 +555,7 @@ impl Session {
         rows
     }
 
-    /// SHOW ENGINES. Clients and dumps ask for InnoDB, so this is the name the one engine goes by.
+    /// SHOW ENGINES. Clients and dumps ask for InnoDB, so the one engine is shown by this name.
     pub(crate) fn engine_rows(&self) -> Rows {
         let mut rows = Rows::new([
             ("Engine", TEXT),

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! So rows are found as fast as queries find them, and every expression means what it means in a query. The tables are
-//! locked for writing before the query is planned: nobody else changes what it finds.
+//! locked for changes before the query is planned, so their definitions stay. Rows that others change meanwhile are
+//! found out when they are locked (`isolation/transaction.rs`).
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! The types of columns that CREATE TABLE … SELECT makes of expressions.
 //!
 //! A column of a table keeps its type. Of an expression the plan knows a kind of type, but not how long its texts can
-//! be, and whole numbers are 64 bits wide; both are found out here from the expression, as far as it is simple:
+//! be, and whole numbers are 64 bits wide. Both are found out here from the expression, as far as it is simple:
 //!
 //! ```text
 //!   'abc'  varchar(3)     1  int     concat(v, 'x')  varchar(11)     coalesce(i, 0)  int     left(v, 3)  varchar(3)

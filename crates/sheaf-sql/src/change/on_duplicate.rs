@@ -3,7 +3,7 @@
 //! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted, by
 //! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
 //! `query/row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each row in the way,
-//! from left to right: an assignment sees what those before it made of the row.
+//! from left to right. An assignment sees what those before it made of the row.
 //!
 //! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
 //! are a third row:

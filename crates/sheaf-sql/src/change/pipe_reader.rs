@@ -1,9 +1,8 @@
-//! Reads a named pipe so that KILL is noticed: both the wait for somebody who writes it, and the waits for what he
-//! writes.
+//! Reads a named pipe so that KILL is noticed, both while it waits for a writer and while it waits for what is written.
 //!
-//! Opening a pipe waits for its writer. A thread does that, and if the statement is given up meanwhile, it is woken by
-//! being a writer for a moment. Then the pipe is opened once more by its descriptor, this time without waiting: as
-//! there is a writer now, a read that finds nothing says either that there is nothing yet, or that this is the end.
+//! Opening a pipe waits for its writer. A thread does that. If the statement is killed meanwhile, the thread is woken
+//! by being a writer for a moment. Otherwise the pipe is opened once more by its descriptor, this time without waiting.
+//! As there is a writer now, a read that finds nothing says either that there is nothing yet, or that this is the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -37,7 +36,7 @@ pub(crate) struct PipeReader {
 }
 
 impl PipeReader {
-    /// Waits for somebody who writes the pipe.
+    /// Waits for a writer of the pipe.
     ///
     /// # Errors
     /// `Other` if the statement was killed, and whatever the system reports.
@@ -47,7 +46,7 @@ impl PipeReader {
         std::thread::Builder::new()
             .name("open-pipe".into())
             .spawn(move || {
-                // Nobody may be there any more to take it.
+                // The receiver may be gone.
                 let _ = sender.send(File::open(own_path));
             })?;
         let opened = loop {
@@ -83,10 +82,10 @@ impl Read for PipeReader {
     }
 }
 
-/// Ends the wait of who opens the pipe to read it.
+/// Ends the wait of the thread that opens the pipe to read it.
 fn wake(path: &Path, opener: &Receiver<io::Result<File>>) {
     for _ in 0..MAX_WAKES {
-        // Fails as long as nobody waits, because the thread has not come so far, or is through.
+        // Fails as long as no thread waits, because it has not come so far, or is through.
         let _ = without_waiting().write(true).open(path);
         match opener.recv_timeout(EMPTY_PAUSE) {
             Err(RecvTimeoutError::Timeout) => {}

@@ -282,7 +282,7 @@ fn implicit_default(column: &Column) -> Value {
 
 /// Where the rows go.
 enum Target {
-    /// Fields are dropped in this order: rows are taken back before the next writer comes.
+    /// Fields are dropped in this order: rows are rolled back before the next writer comes.
     Rows {
         transaction: StatementTransaction,
         tables: ChangeSet,
@@ -720,7 +720,7 @@ impl Session {
         })
     }
 
-    /// Ends a writer as the statement ended: keeps the rows, or takes them back and reports why.
+    /// Ends a writer as the statement ended: keeps the rows, or rolls them back and reports why.
     pub(crate) fn close_writer(
         &mut self,
         writer: TableWriter,

@@ -1,7 +1,7 @@
 //! Changes of definitions: tables, indexes.
 //!
-//! The catalog checks and carries out; this module turns what the statement says into what the catalog is asked for:
-//! it resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
+//! The catalog checks and carries out. This module turns what the statement says into what the catalog is asked for. It
+//! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -780,7 +780,7 @@ fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
     for change in changes {
         match change {
             TableChange::Algorithm(word) => match (word.as_str(), work) {
-                // Whoever asks for a copy gets the same with less work.
+                // A statement that asks for a copy gets the same with less work.
                 ("DEFAULT" | "COPY", _) | ("INSTANT", AlterWork::Definition) => {}
                 ("INPLACE" | "INSTANT", AlterWork::Copy) => {
                     return Err(SqlError::alter_not_supported_because(
@@ -893,7 +893,7 @@ impl Session {
     }
 
     /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If
-    /// they differ, others may have written between: then all is read once more while nobody does.
+    /// they differ, others may have written between: then all is read once more while there is no other writer.
     fn check_table(&self, table: &Table) -> Result<()> {
         if self.wrong_index(table)?.is_none() {
             return Ok(());

@@ -1,12 +1,12 @@
 //! UPDATE and DELETE of rows by a unique key, or of a short range of an index.
 //!
-//! They run as their vectorised forms do (`change/update.rs`, `change/delete.rs`): rows are found through a view,
-//! locked one by one, and if one of them has changed since, the statement takes back what it did and begins again with
-//! a newer view. Only the finding is short, and new values are computed here instead of by a query.
+//! They run as their vectorised forms do (`change/update.rs`, `change/delete.rs`): rows are found through a view and
+//! locked one by one. If one of them has changed since, the statement rolls back what it did and begins again with a
+//! newer view. Only the finding is short, and new values are computed here instead of by a query.
 //!
 //! An UPDATE of columns that no index has looks, locks and changes in one visit of the row's leaf, if the row is what
-//! the view shows and nobody is in the way ([`sheaf_table::Table::amend`]); a row whose key is known is not even found
-//! before.
+//! the view shows and no other transaction conflicts ([`sheaf_table::Table::amend`]). A row whose key is known is not
+//! even found before.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -630,7 +630,7 @@ impl Work<'_> {
         Ok(Some(row != old))
     }
 
-    /// Changes a row that nobody has locked yet, if it is what the view shows and only the row itself changes. False:
+    /// Changes a row that is not locked yet, if it is what the view shows and only the row itself changes. False:
     /// nothing has happened, and the row is to be found, locked and changed one after the other.
     fn amend(
         &self,
@@ -660,7 +660,8 @@ impl Work<'_> {
                 }
                 false => row.value(column, &columns[column].ty),
             };
-            // Who has locked the row may be about to change it: an error is one if it is still found under the lock.
+            // Another transaction that has locked the row may be about to change it: an error is one if it is still
+            // found under the lock.
             let values = update.new_values(table, old, inputs, number, warnings);
             values.ok().flatten().filter(|_| !asks_for_long.get())
         };

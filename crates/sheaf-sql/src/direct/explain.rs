@@ -1,7 +1,7 @@
 //! EXPLAIN of a direct plan: the operators' plan that reads what it reads, as it reads it.
 //!
 //! A direct plan has no operators to show. But hints lead the optimizer to the same indexes, in the same order and
-//! without what direct plans do not do (multi-range reads, jumps, hash joins, giving up), and that plan can be shown.
+//! without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). That plan can be shown.
 
 use sqlparser::ast;
 

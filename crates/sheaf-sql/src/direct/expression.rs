@@ -12,7 +12,7 @@
 //! expression, as a literal is: the pattern of LIKE, the digits of ROUND, what is compared with a date. So a session
 //! keeps an expression for each combination of such values that it has met lately.
 //!
-//! An expression is a session's own, although plans are shared: it notes in the session which texts it has cut to
+//! An expression is a session's own, although plans are shared. It notes in the session which texts it has cut to
 //! numbers, and it holds as long as the [circumstances](super::Circumstances), and the day, are the same.
 
 mod collector;

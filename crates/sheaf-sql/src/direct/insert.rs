@@ -1,8 +1,8 @@
 //! INSERT and REPLACE ... VALUES of constants, parameters, and what is computed from them and the session.
 //!
-//! The vectorised path inserts such rows without a plan too; what is saved is parsing them again, finding the table
-//! and its columns by their names, and planning the query that computes values. Whatever is wrong with the names or
-//! the number of values is left to it to tell.
+//! The vectorised path inserts such rows without a plan too. What is saved is parsing them again, finding the table and
+//! its columns by their names, and planning the query that computes values. What is wrong with the names or the number
+//! of values is left to it to tell.
 
 use std::borrow::Cow;
 use std::sync::Arc;

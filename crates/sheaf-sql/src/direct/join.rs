@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
-//! parameters to it as well, which stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
-//! A plan is made where every table but the first can be read so by a complete unique key, or, the tables before it
-//! being read by unique keys, by any.
+//! parameters to it as well. They stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
+//! A plan is made where every table but the first can be read so by a complete unique key. If the tables before it are
+//! read by unique keys, any key will do.
 //!
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.

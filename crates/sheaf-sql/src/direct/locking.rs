@@ -1,9 +1,9 @@
 //! SELECT … FOR UPDATE and FOR SHARE of columns of one table.
 //!
-//! It goes as the vectorised form does (`isolation/locking_read.rs`): rows are found through a view and locked one by
-//! one; if one of them is not what the view shows, the statement begins again with a newer one. What was found waits in
+//! It runs as the vectorised form does (`isolation/locking_read.rs`): rows are found through a view and locked one by
+//! one. If one of them is not what the view shows, the statement begins again with a newer one. What was found waits in
 //! memory until its rows are locked. A LIMIT that the index serves ends the search, so rows behind it stay free. A row
-//! whose key is known is locked and read in one visit, if nobody is about.
+//! whose key is known is locked and read in one visit, if no other transaction conflicts.
 //!
 //! SKIP LOCKED locks rows as it finds them, without waiting, and leaves out those that are locked or have changed since
 //! the view. LIMIT and OFFSET count the rows that it could lock. No gaps are locked, so nothing is begun again.

@@ -7,21 +7,27 @@
 //!   parameters  -> bind -> keys -> rows -> client       each time, on the connection's own thread
 //! ```
 //!
-//! **What is direct.** SELECT of columns by a complete unique key, a list of them, a short range of an index, or in
-//! the order of an index with a LIMIT that is reached soon, with ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE,
-//! COUNT, SUM, MIN and MAX over these, also by groups; joins by key of few rows, with the same; whatever else a SELECT
-//! does with such rows ([`over_rows`]); UPDATE and DELETE of such rows; INSERT and REPLACE. Operands of keys are
-//! constants and parameters, and only those whose comparison is plain by MySQL's typing rule ([`operand`]). Whatever
-//! else is computed from one row, in select lists, in assignments, in VALUES and in the rest of a condition, is
-//! computed by the expressions of the vectorised path ([`expression`]). Code that meets anything else, while compiling,
-//! binding, or later before anything was sent or changed, leaves the statement to the vectorised path, which can do
-//! everything. So both paths give the same results, and a test runs each statement through both:
-//! `optimizer_switch='direct=off'` closes this one.
+//! **What is direct.** Statements about few rows:
+//!
+//! - SELECT of columns by a complete unique key, a list of them, a short range of an index, or in the order of an index
+//!   with a LIMIT that is reached soon;
+//! - ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups;
+//! - joins by key of few rows, with the same;
+//! - all else that a SELECT does with such rows ([`over_rows`]);
+//! - UPDATE and DELETE of such rows;
+//! - INSERT and REPLACE.
+//!
+//! Operands of keys are constants and parameters, and only those whose comparison is plain by MySQL's typing rule
+//! ([`operand`]). All else that is computed from one row is computed by the expressions of the vectorised path
+//! ([`expression`]): in select lists, in assignments, in VALUES and in the rest of a condition. Code that meets
+//! anything else, while compiling, binding, or later before anything was sent or changed, leaves the statement to the
+//! vectorised path, which can do everything. So both paths give the same results, and a test runs each statement
+//! through both: `optimizer_switch='direct=off'` closes this one.
 //!
 //! **When a plan holds.** It is made for one version of a table's definition, and for the variables and the database
-//! that the session had; sharing the variables' memory with the session it notices each SET. It is compared with all of
-//! these before each execution, and the definition once more under the table's lock. Sessions share plans, and each has
-//! those that it uses at hand: finding one of these writes nothing that another session reads.
+//! that the session had. It shares the variables' memory with the session, so it notices each SET. It is compared with
+//! all of these before each execution, and the definition once more under the table's lock. Sessions share plans, and
+//! each has those that it uses at hand: finding one of these writes nothing that another session reads.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -78,7 +78,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whoever knows the columns of a table by their names.
+/// What knows the columns of a table by their names.
 pub(super) trait ColumnNames {
     fn definition(&self) -> &TableDefinition;
 

@@ -1,7 +1,7 @@
 //! Operands: constants and parameters, and where they stand among the values of a column.
 //!
 //! A comparison goes the direct way only where MySQL's typing rule (`sheaf_exec::typing`) compares in the column's own
-//! order, and where the operand's place in that order can be told from the operand alone:
+//! order. The operand's place in that order must also be known from the operand alone:
 //!
 //! | column | operand | compared as |
 //! |---|---|---|

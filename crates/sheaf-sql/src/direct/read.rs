@@ -605,7 +605,7 @@ pub(super) struct Ready {
 pub(crate) enum Way {
     /// Those under the keys, to the end or to the LIMIT.
     Through,
-    /// The same, but it is given up if it takes too long.
+    /// The same, but it is abandoned if it takes too long.
     ForAWhile,
     /// All in the wanted order, until there are enough or it takes too long.
     InOrder,

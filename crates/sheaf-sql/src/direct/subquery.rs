@@ -8,9 +8,9 @@
 //! What a subquery takes from the row are operands of comparisons with its own columns. Its value is one more column of
 //! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
 //!
-//! A scalar subquery that a WHERE compares with runs before the statement, and what it comes to, if that is a whole
-//! number, is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a
-//! list of whole numbers ([`with_list`]):
+//! A scalar subquery that a WHERE compares with runs before the statement. What it comes to, if that is a whole number,
+//! is a parameter ([`with_places`]): so it is an operand of keys as well. In the same way subqueries bring a list of
+//! whole numbers ([`with_list`]):
 //!
 //! ```text
 //!   WHERE id IN (SELECT user FROM c WHERE post = ?)    ->    WHERE id IN (what it finds)

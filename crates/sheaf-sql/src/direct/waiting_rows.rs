@@ -1,8 +1,9 @@
 //! Rows that are looked up together, because entries that lead to them have been read.
 //!
-//! A lookup waits for memory several times, or for the disk. So the keys of some rows are collected first, over several ranges
-//! of the index if need be. Then memory is asked for all of them ([`PointReader::look_ahead`]); and the disk, once one of them
-//! has had to be waited for, for more and more at a time. Whoever wants only so many rows does not have more looked up at first.
+//! A lookup waits for memory several times, or for the disk. So the keys of some rows are collected first, over several
+//! ranges of the index if need be. Then memory is asked for all of them ([`PointReader::look_ahead`]); and the disk,
+//! once one of them has had to be waited for, for more and more at a time. A caller that wants only so many rows does
+//! not have more looked up at first.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

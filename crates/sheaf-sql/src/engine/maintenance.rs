@@ -1,5 +1,5 @@
-//! What an engine does by itself, on a thread of its own beside all statements: it measures the optimizer's cost
-//! constants when a database is new, or others were at work when they were measured, and analyzes tables that have
+//! What an engine does by itself, on a thread of its own beside all statements. It measures the optimizer's cost
+//! constants when a database is new, or others were at work when they were measured. And it analyzes tables that have
 //! changed.
 //!
 //! Every piece of work is a step ([`Engine::analyze_step`]), which tests take one by one without the thread.

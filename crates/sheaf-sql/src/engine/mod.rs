@@ -63,7 +63,7 @@ const MIN_VERSION_BYTES: usize = 8 << 20;
 const PACKET_SHARE: usize = 32;
 const MIN_PACKET_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 64 << 20;
-/// Clients that may say who they are while all places of `max_connections` are taken: one of them may be let in yet.
+/// Clients that may identify themselves while all places of `max_connections` are taken: one of them may be let in yet.
 const LOGINS: usize = 16;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
@@ -109,7 +109,7 @@ impl Default for EngineOptions {
 pub struct MemorySplit {
     pub pool_bytes: usize,
     pub query_bytes: usize,
-    /// Old versions of rows, for those who may not see the newest.
+    /// Old versions of rows, for readers that may not see the newest.
     pub version_bytes: usize,
 }
 
@@ -313,8 +313,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// Starts the session of a client that has not said yet who it is. It gets a place of `max_connections` when it
-    /// [has](Session::change_user). Error 1040 when too many are about to say it.
+    /// Starts the session of a client that has not identified itself yet. It gets a place of `max_connections` when it
+    /// [has](Session::change_user). Error 1040 when too many are about to do so.
     pub fn session_of_stranger(self: &Arc<Self>, host: &str) -> Result<Session> {
         self.session_without_place(SessionInfo {
             user: "unauthenticated user".into(),
@@ -356,8 +356,8 @@ impl Engine {
     /// Gives a session a place of `max_connections`, as a connection of its account; it may have had one of another.
     ///
     /// # Errors
-    /// 1040 if there is none left; whoever may end connections gets one more. 1203 and 1226 if the account has its
-    /// share.
+    /// 1040 if there is none left; an account that may end connections gets one more. 1203 and 1226 if the account has
+    /// its share.
     pub(crate) fn give_place(
         &self,
         handle: &SessionHandle,
@@ -408,12 +408,12 @@ impl Engine {
         }
     }
 
-    /// Clients that may be connected at the same time, with those who have not said yet who they are.
+    /// Clients that may be connected at the same time, with those that have not identified themselves yet.
     pub fn max_clients(&self) -> usize {
         self.max_connections().saturating_add(LOGINS)
     }
 
-    /// How long a client may take to say who it is (`connect_timeout`).
+    /// How long a client may take to identify itself (`connect_timeout`).
     pub fn connect_timeout(&self) -> Duration {
         self.globals().connect_timeout()
     }
@@ -506,7 +506,7 @@ impl Engine {
         changed
     }
 
-    /// Who may not change anything. Every statement that does asks.
+    /// Which users may not change anything. Every statement that does asks.
     pub(crate) fn read_only(&self) -> ServerReadOnly {
         let read_only = self.read_only.load(Ordering::Relaxed);
         let all = [ServerReadOnly::WithoutPrivilege, ServerReadOnly::All];

@@ -1,6 +1,6 @@
 //! The optimizer's cost constants in the tables `mysql.server_cost` and `mysql.engine_cost`.
 //!
-//! They are ordinary tables with MySQL's columns, so whoever may change tables may change constants:
+//! They are ordinary tables with MySQL's columns, so a user who may change tables may change constants:
 //!
 //! ```sql
 //!   UPDATE mysql.engine_cost SET cost_value = 120 WHERE cost_name = 'io_block_read_cost';
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `cost_value` NULL means `default_value`, which is what was measured when the database was made
-//! ([`sheaf_optimizer::cost::measure`]). If others were at work then, the comments of the rows say so, and the next
-//! start measures again and keeps the lower values: nothing makes a machine faster than it is. Values are in
+//! ([`sheaf_optimizer::cost::measure`]). If others were at work then, the comments of the rows say so. The next start
+//! then measures again and keeps the lower values: nothing makes a machine faster than it is. Values are in
 //! microseconds. A value that cannot be a cost is ignored with a warning in the log, as in MySQL. The manual's section
 //! is "The Optimizer Cost Model".
 
@@ -125,7 +125,7 @@ impl Engine {
         };
         let definition = &table.definition;
         let column = |name: &str| definition.column_position(name);
-        // Somebody may have made a table of his own in its place.
+        // A user may have made another table in its place.
         let (Some(set), Some(measured)) = (column("cost_value"), column("default_value")) else {
             return Ok(None);
         };

@@ -60,7 +60,7 @@ impl RewriteRegistry {
     }
 
     fn rules(&self) -> Option<Arc<RewriteRules>> {
-        // Who meets a flag that is set a moment late sees the rules a moment late.
+        // A thread that sees the flag a moment late sees the rules a moment late.
         let is_active = self.active.load(Ordering::Relaxed);
         is_active.then(|| {
             let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);

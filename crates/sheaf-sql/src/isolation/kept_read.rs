@@ -1,8 +1,8 @@
 //! What a SELECT of SERIALIZABLE reads stays as it is until its transaction ends, and little else does.
 //!
 //! Scans say before they run what they are going to search, and that is locked first. A keyed join learns its keys from
-//! its outer rows. So a query that has one goes as a locking read does: it reads through a snapshot, its rows wait in
-//! memory, and what its joins have looked into is locked then, rows and gaps. If something has come in between, the
+//! its outer rows. So a query that has one runs as a locking read does. It reads through a snapshot, and its rows wait
+//! in memory. Then what its joins have looked into is locked, rows and gaps. If something has come in between, the
 //! query begins again with a newer snapshot; the locks stay, so that it gets ahead.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!     '----------------------+---- something there is not what the view shows'
 //! ```
 //!
-//! A plan without keyed joins streams its rows once its scans are locked. A query whose rows are too many to wait, or
-//! that others keep from coming to an end, locks all that it could read before it runs, whole indexes for its joins
-//! ([`Session::lock_all_it_reads`]).
+//! A plan without keyed joins streams its rows once its scans are locked. Some queries have too many rows to wait, or
+//! are kept by others from coming to an end. Such a query locks all that it could read before it runs, whole indexes
+//! for its joins ([`Session::lock_all_it_reads`]).
 
 use sqlparser::ast;
 

@@ -1,7 +1,7 @@
 //! LOCK TABLES, FLUSH TABLES WITH READ LOCK and UNLOCK TABLES.
 //!
 //! ```text
-//!   LOCK TABLES t READ          others may read t; who writes it waits
+//!   LOCK TABLES t READ          others may read t; writers of it wait
 //!   LOCK TABLES t WRITE         others wait for t
 //!   FLUSH TABLES WITH READ LOCK others may read; statements that change something, and commits, wait
 //! ```
@@ -16,8 +16,8 @@
 //! statement may name them. A session that waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
 //!
 //! Statements of such a session take the long way: direct plans name no aliases. A statement that changes something has
-//! a [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for, and a session that
-//! has locked a table for WRITE has one until it unlocks it.
+//! a [ticket](sheaf_table::ChangeTicket) while it runs, which FLUSH TABLES WITH READ LOCK waits for. A session that has
+//! locked a table for WRITE has one until it unlocks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -109,7 +109,7 @@ impl Session {
             }
         }
         let limit = match self.global_read_lock {
-            // Who holds a table may be waiting to commit, until this session unlocks.
+            // A session that holds a table may be waiting to commit, until this session unlocks.
             Some(_) => self.variables.innodb_lock_wait_timeout_seconds(),
             None => self.variables.lock_wait_timeout_seconds(),
         };
@@ -130,7 +130,7 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    /// Gives back what LOCK TABLES has locked.
+    /// Releases what LOCK TABLES has locked.
     pub(crate) fn unlock_tables(&mut self) {
         self.locked_tables = None;
         if let Some(ticket) = self.locks_ticket.take() {
@@ -138,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Gives back all locks that last longer than a transaction.
+    /// Releases all locks that last longer than a transaction.
     pub(crate) fn unlock_everything(&mut self) {
         self.end_change();
         self.unlock_tables();

@@ -1,7 +1,7 @@
 //! SELECT … FOR UPDATE and FOR SHARE.
 //!
-//! A locking read of tables goes as UPDATE does: one query finds the rows' keys through a snapshot, they are locked one
-//! by one, and if one is not what the snapshot shows, the statement begins again with a newer one. Then the query
+//! A locking read of tables runs as UPDATE does. One query finds the rows' keys through a snapshot, and they are locked
+//! one by one. If one is not what the snapshot shows, the statement begins again with a newer one. Then the query
 //! itself is run through the same snapshot, which shows the rows as they are now.
 //!
 //! ```text
@@ -15,9 +15,9 @@
 //! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it
 //! searches: FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
 //!
-//! SKIP LOCKED goes row by row: the query delivers keys and items, a row is locked without waiting, and is left out if
-//! that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take the
-//! next jobs of a queue. It locks no gaps.
+//! SKIP LOCKED goes row by row. The query delivers keys and items, and a row is locked without waiting. It is left out
+//! if that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take
+//! the next jobs of a queue. It locks no gaps.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Session {
 
     /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for
     /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
-    /// done with the table, so that nobody waits for this session meanwhile. False: its definition has changed.
+    /// done with the table, so that no other session waits for this one meanwhile. False: its definition has changed.
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
         self.check_no_read_lock()?;
         self.begin_change()?;

@@ -2,29 +2,29 @@
 //!
 //! | level | rows that it finds | what it searched ([`Search`]) |
 //! |---|---|---|
-//! | READ COMMITTED | locked; given back if they do not match any more once they are locked | nothing |
+//! | READ COMMITTED | locked; released if they do not match any more once they are locked | nothing |
 //! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find |
 //! | SERIALIZABLE | locked | of all tables: nothing changes |
 //!
-//! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through: so who waits
-//! for a row holds no range that the row's owner may have to insert into. If something has come into a range since the
-//! statement read it, the statement begins again; the range is locked by then.
+//! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through. So a
+//! transaction that waits for a row holds no range that the row's owner may have to insert into. If something has come
+//! into a range since the statement read it, the statement begins again; the range is locked by then.
 //!
-//! A row that the statement has changed needs no lock besides: its version is one. The lock is given back, so that a
+//! A row that the statement has changed needs no lock besides: its version is one. The lock is released, so that a
 //! large change holds no lock for each row. A statement that begins again keeps them, so that it gets ahead. A
 //! statement that is a transaction of its own locks no gaps in REPEATABLE READ: when it could look again, they are
 //! free.
 //!
 //! **Rows that are read and not found.** What is in the searched ranges of an index is what the statement finds, unless
 //! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a
-//! change of a row there could make it one that the statement would have found, so in REPEATABLE READ nothing may
+//! change of a row there could make it one that the statement would have found. So in REPEATABLE READ nothing may
 //! change in the ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
-//! Lookups of a keyed join are not known before it runs; it notes them down ([`LookupRecord`]), and then the rows that
+//! Lookups of a keyed join are not known before it runs. It records them ([`LookupRecord`]), and then the rows that
 //! they have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same
 //! (`isolation/kept_read.rs`). Only a query that is locked before it runs locks the whole index instead: one whose rows
-//! cannot wait, or that feeds a change. Of a plan that may be given up for another one ([`RegretExec`]), what the one
-//! has searched that came to the end is locked.
+//! cannot wait, or that feeds a change. If a plan can be replaced at run time ([`RegretExec`]), only what the plan that
+//! came to the end has searched is locked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ use crate::isolation::transaction::{Isolation, StatementTransaction};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 
-/// Rows that a statement remembers to have locked, to give those back that do not match. The others stay locked.
+/// Rows that a statement remembers to have locked, to release those that do not match. The others stay locked.
 const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
 
 /// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to
@@ -70,7 +70,7 @@ pub(crate) struct PlannedSearch {
     doubts: Vec<Doubt>,
 }
 
-/// A part of a plan that runs only if another one is not given up for it, or given up.
+/// A part of a plan that counts only if a plan was not replaced at run time, or only if it was.
 #[derive(Clone)]
 struct Doubt {
     /// A [`RegretExec`].
@@ -382,8 +382,9 @@ impl StatementTransaction {
         Ok(row.is_unchanged.then_some(row.is_new))
     }
 
-    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and nobody
-    /// is in the way. `Some(false)`: there is none. `None`: it is to be found and locked as other rows are.
+    /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and no
+    /// other transaction conflicts. `Some(false)`: there is none. `None`: it is to be found and locked as other rows
+    /// are.
     pub(crate) fn lock_only_row(
         &mut self,
         view: &ReadView,
@@ -403,7 +404,7 @@ impl StatementTransaction {
     /// The statement has changed a row that it had locked: if it was the first to, the version is lock enough.
     pub(crate) fn row_is_changed(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool) {
         let (changes, locks) = self.changes_and_locks();
-        // In SERIALIZABLE the lock is also what keeps the row as it was read, should the change be taken back.
+        // In SERIALIZABLE the lock is also what keeps the row as it was read, if the change is rolled back.
         if is_new && !locks.has_restarted && locks.isolation < Isolation::Serializable {
             changes.unlock_row(&table.clustered, key);
             locks.kept.remove(&(table.clustered.id(), key.to_vec()));
@@ -464,7 +465,7 @@ impl StatementTransaction {
     }
 
     /// Ends the locking of a statement that has found its rows through `view`, `rows` of them, the last one with this
-    /// key: locks what it searched, and gives back what does not match. False: the statement begins again.
+    /// key: locks what it searched, and releases what does not match. False: the statement begins again.
     pub(crate) fn lock_searches(
         &mut self,
         view: &ReadView,

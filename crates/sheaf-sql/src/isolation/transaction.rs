@@ -10,26 +10,26 @@
 //! ```
 //!
 //! A statement that changes rows takes the transaction out of the session while it runs ([`StatementTransaction`]), and
-//! gives it back; a statement that fails takes back its own changes alone, and a deadlock all of them.
+//! returns it. A statement that fails rolls back its own changes alone, and a deadlock rolls back all of them.
 //!
 //! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each
 //! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what
 //! is committed when they have their locks.
 //!
-//! **What is locked.** The rows that a transaction changes are its own until it ends: others see what was there
-//! before, and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each
-//! other are found out when the last of them begins to wait, and that one is rolled back (error 1213); so is one that
-//! waits for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock.rs`). FOR UPDATE
-//! and FOR SHARE (`isolation/locking_read.rs`) lock the rows they find; what else a statement locks depends on the
-//! level (`isolation/statement_locks.rs`).
+//! **What is locked.** The rows that a transaction changes are its own until it ends. Others see what was there before,
+//! and wait to change them, at most `innodb_lock_wait_timeout` (error 1205). Transactions that wait for each other are
+//! found out when the last of them begins to wait, and one of them is rolled back (error 1213). So is one that waits
+//! for the change of a table's definition that waits for it (`sheaf-table/src/lock/table_lock.rs`). FOR UPDATE and FOR
+//! SHARE (`isolation/locking_read.rs`) lock the rows they find; what else a statement locks depends on the level
+//! (`isolation/statement_locks.rs`).
 //!
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
-//! row is not what the snapshot shows, another transaction has changed it in between: the statement takes back what it
-//! did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest rows,
-//! whatever it consists of (Oracle calls this a restart to establish write consistency).
+//! row is not what the snapshot shows, another transaction has changed it in between. Then the statement rolls back
+//! what it did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest
+//! rows, whatever it consists of (Oracle calls this a restart to establish write consistency).
 //!
 //! **When a commit is done.** A commit waits for the log. A caller that has better things to do with the thread
-//! meanwhile gets the rest of it as an [`UnfinishedCommit`] when the statement returns, and tells the client nothing
+//! meanwhile gets the rest of it as an [`UnfinishedCommit`] when the statement returns. It tells the client nothing
 //! before that is finished.
 //!
 //! Definitions are changed outside of transactions: such a statement commits the open one first, as in MySQL.
@@ -101,7 +101,7 @@ pub(crate) struct SessionTransaction {
 #[must_use]
 pub struct UnfinishedCommit {
     pending: PendingCommit,
-    /// Nobody changes a definition before snapshots see the rows.
+    /// No definition is changed before snapshots see the rows.
     writing: Vec<ChangeGuard>,
     _reading: Vec<ReadGuard>,
     /// FLUSH TABLES WITH READ LOCK waits until all see the changes, or none will.
@@ -124,7 +124,7 @@ pub(crate) struct StatementTransaction {
     /// What SET TRANSACTION said about it, if it is the statement's own.
     next: NextTransaction,
     locks: StatementLocks,
-    /// What the statement tells its client goes by what others have committed.
+    /// What the statement tells its client depends on what others have committed.
     tells_of_others: bool,
 }
 
@@ -150,7 +150,7 @@ impl StatementTransaction {
         self.transaction.transaction.savepoint() != self.savepoint
     }
 
-    /// Takes back what the statement did so far; its locks stay.
+    /// Rolls back what the statement did so far; its locks stay.
     pub(crate) fn start_again(&mut self) -> Result<()> {
         self.locks.start_again();
         Ok(self.transaction.transaction.rollback_to(self.savepoint)?)
@@ -249,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Ends the changes of a statement as it ended itself: keeps them, or takes them back and reports why.
+    /// Ends the changes of a statement as it ended itself: keeps them, or rolls them back and reports why.
     pub(crate) fn end_changes<T>(
         &mut self,
         statement: StatementTransaction,
@@ -342,7 +342,7 @@ impl Session {
         }
     }
 
-    /// Whether no table is kept as it is for the session, so that nobody waits for it.
+    /// Whether no table is kept as it is for the session, so that no other session waits for it.
     pub(crate) fn holds_no_table(&self) -> bool {
         let is_free =
             |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();

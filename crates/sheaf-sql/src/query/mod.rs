@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`run`] | SELECT: from the syntax tree to rows at the sink |
 //! | [`read_plan`] | through which view a query reads, and when what it reads is locked |
-//! | [`result`] | what a statement gives back: columns, batches, an OK |
+//! | [`result`] | what a statement returns: columns, batches, an OK |
 //! | [`cell_reader`] | one value of a batch, for clients that want rows |
 //! | [`batch_builder`] | rows of a direct plan as batches |
 //! | [`rows`] | small tables that are made of what the engine knows |

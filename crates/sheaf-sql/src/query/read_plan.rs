@@ -52,7 +52,7 @@ impl Purpose {
     }
 }
 
-/// Who asks that what a query reads is locked.
+/// What asks for locks of what a query reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocksFor {
     Nobody,

@@ -1,4 +1,4 @@
-//! What a statement gives back: column descriptions, Arrow batches, or an OK with counts.
+//! What a statement returns: column descriptions, Arrow batches, or an OK with counts.
 //!
 //! A statement writes to a [`ResultSink`] while it runs, so a result of any size needs the memory of one batch.
 //! The sink decides where rows go: the protocol floor encodes them onto the socket, the embedded library and

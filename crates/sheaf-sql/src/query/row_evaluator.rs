@@ -2,7 +2,7 @@
 //! or the rows that RETURNING shows.
 //!
 //! The expressions are planned as the select list of a query over tables in memory, one for each kind of row, so that
-//! they mean what they mean in a query; then only the list is kept, and evaluated over the rows as they come.
+//! they mean what they mean in a query. Then only the list is kept, and evaluated over the rows as they come.
 //!
 //! ```text
 //!   ON DUPLICATE KEY UPDATE n = n + VALUES(n)

@@ -11,7 +11,7 @@ use crate::session::Session;
 /// The least that a sort works in.
 const MIN_SORT_BYTES: usize = 1 << 20;
 
-/// Reserved memory; dropping it gives it back.
+/// Reserved memory; dropping it releases it.
 pub(crate) struct SortMemory {
     reservation: MemoryReservation,
 }

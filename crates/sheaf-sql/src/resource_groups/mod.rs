@@ -6,9 +6,9 @@
 //!     '- the group's runtime     vectorised plans                     workers were started there
 //! ```
 //!
-//! The catalog has the definitions; an [`ActiveGroup`] is one that somebody uses, with its worker threads, which start
-//! with its first vectorised plan. When a definition changes, a new active group takes the old one's place and its
-//! sessions are handed over; a statement that runs stays where it began.
+//! The catalog has the definitions. An [`ActiveGroup`] is one that is in use, with its worker threads, which start with
+//! its first vectorised plan. When a definition changes, a new active group takes the old one's place and its sessions
+//! are handed over; a statement that runs stays where it began.
 //!
 //! What group a session is in is kept in its [`SessionHandle`](crate::session::handle::SessionHandle), because others
 //! may move it; the session looks there when a statement starts.
@@ -61,8 +61,8 @@ impl ActiveGroup {
     }
 }
 
-/// The active groups of an engine, by the names of their definitions. Whoever changes who is in which group, or a
-/// definition, holds the lock.
+/// The active groups of an engine, by the names of their definitions. Code that changes which session is in which
+/// group, or a definition, holds the lock.
 #[derive(Default)]
 pub(crate) struct ActiveGroups(Mutex<BTreeMap<String, Arc<ActiveGroup>>>);
 

@@ -1,7 +1,7 @@
 //! CREATE, ALTER, DROP and SET RESOURCE GROUP.
 //!
-//! Their rules and messages are those of MySQL's manual, "Resource Group Management Statements", but for two: what
-//! ALTER does not name stays as it is, the priority too; and threads are named by the ids of their connections.
+//! Their rules and messages are those of MySQL's manual, "Resource Group Management Statements", with two exceptions.
+//! What ALTER does not name stays as it is, the priority too. And threads are named by the ids of their connections.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ type Disconnect = Box<dyn FnOnce() + Send>;
 /// Tells whether the connection's client is still there. Called only by the thread that serves the connection.
 type ClientProbe = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// Lets those who wait for locks ask whether they shall give up.
+/// Lets those that wait for locks ask whether they shall stop waiting.
 type RouseWaiters = Box<dyn Fn() + Send + Sync>;
 
 /// What a session is doing.
@@ -52,7 +52,7 @@ pub struct SessionHandle {
     client: OnceLock<ClientProbe>,
     rouse_waiters: OnceLock<RouseWaiters>,
     activity: Mutex<Activity>,
-    /// It has one of the places of `max_connections`: its client has said who it is, and was believed.
+    /// It has one of the places of `max_connections`: its client has been authenticated.
     has_place: AtomicBool,
     /// The account that it counts as a connection of.
     account: Mutex<Option<AccountName>>,
@@ -119,8 +119,8 @@ impl SessionHandle {
         }
     }
 
-    /// How a statement that waits learns that nobody waits for its answer any more: the protocol floor looks at the
-    /// socket here. Set once.
+    /// How a statement that waits learns that its client does not wait for the answer any more: the protocol floor
+    /// looks at the socket here. Set once.
     pub fn on_waiting(&self, is_client_there: ClientProbe) {
         // A second probe could only look at the same socket.
         let _ = self.client.set(is_client_there);
@@ -133,7 +133,7 @@ impl SessionHandle {
         let _ = self.rouse_waiters.set(rouse);
     }
 
-    /// Whether a statement that waits for a lock shall give up: it was killed, or its client is gone.
+    /// Whether a statement that waits for a lock shall stop waiting: it was killed, or its client is gone.
     pub(crate) fn should_stop_waiting(&self) -> bool {
         let is_client_gone = || self.client.get().is_some_and(|is_there| !is_there());
         self.cancel.is_cancelled() || is_client_gone()

@@ -97,7 +97,7 @@ pub struct Encryption {
     pub cipher: String,
 }
 
-/// Who connects, and what the client said that it can do.
+/// The user that connects, and what the client said that it can do.
 #[derive(Clone, Debug)]
 pub struct SessionInfo {
     pub user: String,
@@ -648,7 +648,7 @@ impl Session {
         self.is_alone = true;
     }
 
-    /// Gives back what the next statement can make again: the client has had nothing to say for a while.
+    /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
         self.task = None;
     }
@@ -855,7 +855,7 @@ impl Drop for Session {
     }
 }
 
-/// Takes the results that nobody asked for.
+/// Takes the results that were not asked for.
 pub(crate) struct IgnoredResult;
 
 impl ResultSink for IgnoredResult {

@@ -1,8 +1,7 @@
 //! Prepared statements, of the protocol (COM_STMT_*) and of SQL (PREPARE, EXECUTE, DEALLOCATE).
 //!
 //! A prepared statement is its text. Executing it puts the parameters' values in the places of the `?`, as literal
-//! tokens before the statement is parsed, so a parameter can stand wherever a literal can and is never read as
-//! SQL.
+//! tokens before the statement is parsed. So a parameter can stand wherever a literal can and is never read as SQL.
 //!
 //! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if
 //! it has no parameters. Later executions then parse nothing, as long as the circumstances are what they were. One of

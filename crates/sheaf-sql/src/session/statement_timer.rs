@@ -128,7 +128,7 @@ impl Drop for StatementTimer {
         lock(&self.shared.state).stopped = true;
         self.shared.changed.notify_one();
         if let Some(thread) = lock(&self.thread).take() {
-            // A panic of the thread has been reported; nobody waits for it any more.
+            // A panic of the thread has been reported; no statement waits for it any more.
             let _ = thread.join();
         }
     }

@@ -1,9 +1,9 @@
 //! Status counters: what SHOW STATUS lists.
 //!
-//! Three sources meet here. Each session counts its access methods' work ([`SessionCounters`]) and its statements
-//! by kind ([`CommandCounters`]); the engine keeps the sums of sessions that ended or flushed; the buffer pool has
-//! counters of its own, shown under InnoDB's names. A global value is the engine's sum plus what the live
-//! sessions have counted since.
+//! Three sources meet here. Each session counts its access methods' work ([`SessionCounters`]) and its statements by
+//! kind ([`CommandCounters`]). The engine keeps the sums of sessions that ended or flushed. The buffer pool has
+//! counters of its own, shown under InnoDB's names. A global value is the engine's sum plus what the live sessions have
+//! counted since.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,7 +93,8 @@ impl CommandCounters {
         self.add(command, 1);
     }
 
-    /// To be called only by who runs the session: others read meanwhile, but nobody else adds, so nothing is locked.
+    /// To be called only by the thread that runs the session: others read meanwhile, but no other adds, so nothing is
+    /// locked.
     pub fn add(&self, command: Command, n: u64) {
         let count = &self.counts[command as usize];
         count.store(count.load(Ordering::Relaxed) + n, Ordering::Relaxed);
@@ -139,7 +140,7 @@ pub struct ServerGauges {
     pub open_tables: u64,
     pub query_memory_bytes: u64,
     pub statement_cache: SharedPlansGauges,
-    /// Memory of old row versions that somebody may still read.
+    /// Memory of old row versions that may still be read.
     pub version_bytes: u64,
     /// Most memory that they may take; what does not fit is spilled.
     pub version_bytes_limit: u64,

@@ -67,7 +67,7 @@ impl Warnings {
         }
     }
 
-    /// Counts warnings that nobody keeps.
+    /// Counts warnings that are not kept.
     pub fn count_others(&mut self, others: u64) {
         self.count += others;
     }

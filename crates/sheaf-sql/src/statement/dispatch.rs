@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Ends another session of the same user, or of anybody with the privilege (COM_PROCESS_KILL).
+    /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).
     pub fn kill_session(&self, id: u64) -> Result<()> {
         self.check_may_kill(id)?;
         self.engine.kill(id, true)

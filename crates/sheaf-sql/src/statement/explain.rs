@@ -1,4 +1,4 @@
-//! EXPLAIN: the plan that a statement would run with; EXPLAIN ANALYZE: the plan with what happened; and EXPLAIN FOR
+//! EXPLAIN: the plan that a statement would run with. EXPLAIN ANALYZE: the plan with what happened. EXPLAIN FOR
 //! CONNECTION: the plan that another session is running, with how far it has come.
 
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Session {
         let (hinted, is_direct) = self.hinted_as_direct(&statement, text)?;
         let (mut query, change) = self.plan_to_explain_as_is(statement, text)?;
         if let Some(hinted) = hinted {
-            // Nobody asked for these hints.
+            // The user has not asked for these hints.
             let warnings = self.warnings.clone();
             self.obey_statement_hints(properties_of(&hinted).hints, text);
             let explained = self.plan_to_explain_as_is(hinted, text);
@@ -163,7 +163,7 @@ impl Session {
             _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
         };
         if is_hinted {
-            // Nobody asked for these hints.
+            // The user has not asked for these hints.
             self.warnings = warnings;
         }
         let mut planned = planned?;

@@ -15,7 +15,7 @@
 //!   is_traced          optimizer_trace           statement/traces.rs
 //! ```
 //!
-//! The rows hold references into the statement. Whoever reads a column does the work, so building a row costs nothing.
+//! The rows hold references into the statement. The reader of a column does the work, so building a row costs nothing.
 //! MySQL has the same table as `sql_command_flags` (`sql/sql_parse.cc`).
 
 use sheaf_table::Privileges;

@@ -1,8 +1,8 @@
 //! The traces of the session's statements: `optimizer_trace` and `information_schema.OPTIMIZER_TRACE`.
 //!
 //! Which statements are kept is said by `optimizer_trace_offset` and `optimizer_trace_limit`, as in MySQL's manual
-//! ("Tracing the Optimizer"): with an offset of 0 or more, so many statements since tracing was set up, after the
-//! offset; with a negative offset the first of the last ones. All of them together keep to
+//! ("Tracing the Optimizer"). With an offset of 0 or more: so many statements since tracing was set up, after the
+//! offset. With a negative offset: the first of the last ones. All of them together keep to
 //! `optimizer_trace_max_mem_size`: a trace that becomes longer loses steps, and says how many bytes they had.
 //!
 //! A statement that is traced is planned in full, also if it would run directly otherwise. One that reads the traces is

@@ -13,7 +13,7 @@ use crate::isolation::transaction::Isolation;
 use crate::query::result::CellRow;
 use crate::{Cell, ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionHandle};
 
-/// Waiting for another thread gives up after this.
+/// Waiting for another thread fails after this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sink that takes rows, and can wait at each until the statement is cancelled.

@@ -141,7 +141,7 @@ fn a_pipe_is_read_as_it_is_written_and_can_be_given_up() {
         bench.ok("LOAD DATA INFILE 'pipe' INTO TABLE t");
     });
     assert_eq!(bench.table_rows("t"), ["1", "2", "3"]);
-    // Nobody writes it, or somebody who has nothing to say.
+    // There is no writer, or one that writes nothing.
     for is_written in [false, true] {
         let (handle, done) = (bench.session.handle(), AtomicBool::new(false));
         std::thread::scope(|scope| {

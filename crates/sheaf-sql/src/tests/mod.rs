@@ -133,7 +133,7 @@ impl Bench {
     }
 }
 
-/// What a request gave back.
+/// What a request returned.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub(crate) columns: Vec<ColumnMeta>,

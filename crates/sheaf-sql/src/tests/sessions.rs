@@ -231,7 +231,7 @@ fn the_field_list_has_the_columns_of_a_table() {
     );
 }
 
-/// A statement runs until what it has committed is durable, also where somebody else waits for that.
+/// A statement runs until what it has committed is durable, also where another thread waits for that.
 #[test]
 fn a_statement_whose_commit_is_left_to_others_still_runs() {
     let mut bench = Bench::new();

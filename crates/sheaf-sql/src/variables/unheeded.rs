@@ -1,8 +1,8 @@
 //! Variables that are kept and shown, but not obeyed, although a user may count on them.
 //!
-//! Values other than the default are refused where data would be written otherwise than was asked for, or somebody kept
-//! out who is not; where a client sets the variable by habit, or a log or a limit is merely absent, SET warns.
-//! Variables that only tune are in neither list.
+//! Values other than the default are refused where data would be written otherwise than was asked for, or where access
+//! would not be denied that the variable denies. SET warns where a client sets the variable by habit, or where a log or
+//! a limit is merely absent. Variables that only tune are in neither list.
 
 use super::{DEFINITIONS, Definition, VariableValue, Variables, position};
 use crate::error::{Result, SqlError};

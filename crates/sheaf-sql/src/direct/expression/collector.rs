@@ -32,7 +32,7 @@ pub(in crate::direct) struct Collector<'a> {
     are_unfinished: bool,
     /// Of a whole query: what its items are called.
     aliases: Option<BTreeSet<String>>,
-    /// Items are stored, and nobody is told of their types.
+    /// Items are stored, and their types are not shown.
     are_stored: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// For items that are stored, so that nobody is told of their types.
+    /// For items that are stored, so that their types are not shown.
     pub(in crate::direct) fn for_values(self) -> Collector<'a> {
         Collector {
             are_stored: true,
@@ -261,8 +261,8 @@ impl<'a> Collector<'a> {
 }
 
 impl Collector<'_> {
-    /// Sees to it that inputs are columns which an item is put together of, also where it has no column: nobody asks
-    /// whether an item is constant.
+    /// Sees to it that inputs are columns which an item is put together of, also where it has no column: it does not
+    /// matter whether an item is constant.
     fn free_item(&mut self, item: &ast::Expr) {
         use ast::BinaryOperator::{Divide, Minus, Modulo, Multiply, MyIntegerDivide, Plus};
         match item {
