@@ -15,11 +15,11 @@
 //! | [`selectivity`] | the share of rows that a condition accepts |
 //! | [`codec`] | statistics as bytes in the catalog |
 //!
-//! Statistics do not change by themselves: they are what the last analysis found, also after a restart, so plans change
-//! when an analysis was asked for. An analysis reads a bounded number of leaves, the same ones for the same seed, so it
-//! takes seconds for a table of any size (`catalog/analyze.rs`). A table of at most that many leaves is read as a
-//! whole, and what is found is exact. [`Table::changed_rows`](crate::table::Table::changed_rows) tells how far the data
-//! has moved on since.
+//! Statistics are what the last analysis found, also after a restart. A user asks for an analysis, or the engine makes
+//! one when enough rows have changed ([`AutoAnalyze`](crate::AutoAnalyze)). An analysis reads a bounded number of
+//! leaves, the same ones for the same seed, so it takes seconds for a table of any size (`catalog/analyze.rs`). A table
+//! of at most that many leaves is read as a whole, and what is found is exact.
+//! [`Table::changed_rows`](crate::table::Table::changed_rows) tells how far the data has moved on since.
 
 pub(crate) mod codec;
 pub mod column_key;
