@@ -259,7 +259,8 @@ impl Connection {
         response.finish(result, self.session.status_flags())
     }
 
-    /// Executes a statement and keeps its rows until they are fetched. One without rows is answered as without a cursor.
+    /// Executes a statement and keeps its rows until they are fetched. One without rows is answered as without a
+    /// cursor.
     fn open_cursor(&mut self, id: u32, parameters: &[Value]) -> Result<(), SqlError> {
         let mut sink = CursorSink::new(
             self.session.record_spool("rows of a cursor"),

@@ -85,8 +85,8 @@ impl CompressedStream {
         Ok(true)
     }
 
-    /// Reads until so many bytes of the next frame are there. False: the stream ended before its first. What has come stays
-    /// if there is an error.
+    /// Reads until so many bytes of the next frame are there. False: the stream ended before its first. What has come
+    /// stays if there is an error.
     fn read_raw(&mut self, below: &mut impl Read, bytes: usize) -> io::Result<bool> {
         while self.raw.len() < bytes {
             let start = self.raw.len();

@@ -1,8 +1,8 @@
 //! Cursors: a result that waits for the client to fetch its rows.
 //!
-//! A client that executes a statement with a cursor gets the columns only, and then as many rows as it asks for each time
-//! (COM_STMT_FETCH). Meanwhile it may run other statements, so the result is complete when the cursor is opened, as in
-//! MySQL: its rows wait in the form in which they are sent.
+//! A client that executes a statement with a cursor gets the columns only, and then as many rows as it asks for each
+//! time (COM_STMT_FETCH). Meanwhile it may run other statements, so the result is complete when the cursor is opened,
+//! as in MySQL: its rows wait in the form in which they are sent.
 
 use std::io::Read;
 

@@ -67,8 +67,8 @@ impl Transport for Pieces {
     }
 }
 
-/// Reads packets until there is none any more. The first byte says in pieces of how many bytes they come, and whether they
-/// are compressed.
+/// Reads packets until there is none any more. The first byte says in pieces of how many bytes they come, and whether
+/// they are compressed.
 pub fn packets(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else {
         return;
@@ -100,8 +100,8 @@ pub fn handshake(bytes: &[u8]) {
     let _ = UserChange::parse(bytes);
 }
 
-/// Reads the bytes as the values of a prepared statement, twice: types that were sent are remembered. The first byte says
-/// how many parameters there are.
+/// Reads the bytes as the values of a prepared statement, twice: types that were sent are remembered. The first byte
+/// says how many parameters there are.
 pub fn parameters(bytes: &[u8]) {
     let Some((&count, body)) = bytes.split_first() else {
         return;

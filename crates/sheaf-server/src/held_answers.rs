@@ -6,7 +6,7 @@
 //! (`shared_threads.rs`) whose statement has committed goes to one thread, with its answer still in its send buffer:
 //!
 //! ```text
-//!   workers   --push-->  | c1 c2 c3 | --take all-->  c1: write the log, which serves c2 and c3, too; send three answers
+//!   workers   --push-->  | c1 c2 c3 | --take all-->  c1: write the log, which serves c2 and c3, too; send all answers
 //!                        | c4 c5    |                 meanwhile these gather, and are served by the next write
 //! ```
 //!

@@ -1,10 +1,10 @@
 //! The MySQL protocol floor of Sheaf.
 //!
-//! Nothing above a socket is asynchronous here. A connection reads a command, gives it to its [`sheaf_sql::Session`], and
-//! encodes what comes out straight into its send buffer, on one thread that blocks. While there are few connections (up to
-//! [`ServerOptions::own_threads`]), each has that thread to itself. The others wait for their clients in an epoll set and
-//! take a thread for a command only (`shared_threads`); the commits of many are waited for together (`held_answers`). Either
-//! way a slow client holds nothing but its own thread.
+//! Nothing above a socket is asynchronous here. A connection reads a command, gives it to its [`sheaf_sql::Session`],
+//! and encodes what comes out straight into its send buffer, on one thread that blocks. While there are few connections
+//! (up to [`ServerOptions::own_threads`]), each has that thread to itself. The others wait for their clients in an
+//! epoll set and take a thread for a command only (`shared_threads`); the commits of many are waited for together
+//! (`held_answers`). Either way a slow client holds nothing but its own thread.
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye

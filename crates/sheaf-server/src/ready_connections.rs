@@ -1,7 +1,7 @@
 //! Connections that have something to read, for the workers of a pool (`shared_threads.rs`).
 //!
-//! A worker that finds the queue empty asks the kernel, and puts what it gets beyond the one that it serves itself into the
-//! queue. So where many connections are busy, one call fetches work for many statements:
+//! A worker that finds the queue empty asks the kernel, and puts what it gets beyond the one that it serves itself into
+//! the queue. So where many connections are busy, one call fetches work for many statements:
 //!
 //! ```text
 //!   sockets --report--> [ kernel's list ] --wait, up to 32--> [ queue ] --pop--> workers
@@ -26,8 +26,8 @@
 //! sees what was put there by threads that found the mark set. If it does not look, because it has been told of a
 //! connection, too, it rings for another one.
 //!
-//! Connections that always have more to read come back to the queue, and could keep it from ever being empty. So the kernel is
-//! also asked when it was not for a while (`MAX_TAKEN`), and what it has takes its place in the queue.
+//! Connections that always have more to read come back to the queue, and could keep it from ever being empty. So the
+//! kernel is also asked when it was not for a while (`MAX_TAKEN`), and what it has takes its place in the queue.
 //!
 //! A thread that waits while others wait, too, takes one report only, and the kernel wakes another one for the next. So
 //! work gathers in the queue only while all are busy, and the bell is for the moment in which that changes.
@@ -240,8 +240,8 @@ mod tests {
         }
     }
 
-    /// Each of four workers takes a number and waits for three others that have one: if one of them slept while there was
-    /// something in the queue, all would wait for ever.
+    /// Each of four workers takes a number and waits for three others that have one: if one of them slept while there
+    /// was something in the queue, all would wait for ever.
     #[test]
     fn nobody_sleeps_while_there_is_work() {
         const WORKERS: usize = 4;

@@ -22,18 +22,18 @@
 //!
 //! # Nothing that a client sends is overlooked
 //!
-//! The kernel reports a socket at each change, and nothing is said to it between two statements ([`crate::readiness`]), so a
-//! report must not be lost:
+//! The kernel reports a socket at each change, and nothing is said to it between two statements ([`crate::readiness`]),
+//! so a report must not be lost:
 //!
 //! - It finds the connection in its slot: it is served, and reads.
 //! - It finds the slot empty, as a worker serves the connection: it leaves a mark there. That worker puts the
 //!   connection back under the same lock, and finds the mark. Then the connection goes to the queue of those that have
 //!   something to read (`ready_connections.rs`), and is read once more.
-//! - A turn reads once. If that read finds less than it has room for, it has taken all that had come; what comes later is
-//!   reported. If it fills its buffer, or the end was reported, the connection goes to the queue, too.
+//! - A turn reads once. If that read finds less than it has room for, it has taken all that had come; what comes later
+//!   is reported. If it fills its buffer, or the end was reported, the connection goes to the queue, too.
 //!
-//! The other way round a report may be late: what it is about was read meanwhile, or its connection is gone and the slot has
-//! another one. So a turn may find nothing to read, and does no harm.
+//! The other way round a report may be late: what it is about was read meanwhile, or its connection is gone and the
+//! slot has another one. So a turn may find nothing to read, and does no harm.
 //!
 //! # How many workers
 //!

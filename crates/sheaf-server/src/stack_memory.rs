@@ -56,8 +56,8 @@ fn stack_of_thread() -> Option<(usize, usize)> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut low = std::ptr::null_mut();
     let mut bytes = 0;
-    // SAFETY: pthread_getattr_np initialises the attributes of the calling thread, and only if it returns 0 they are read and
-    // then destroyed; the two results are valid for writes.
+    // SAFETY: pthread_getattr_np initialises the attributes of the calling thread, and only if it returns 0 they are
+    // read and then destroyed; the two results are valid for writes.
     let found = unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;

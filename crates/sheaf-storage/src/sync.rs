@@ -78,8 +78,8 @@ pub fn wall_clock_us() -> u64 {
     }
 }
 
-/// A number that no other machine or process comes up with, as far as can be hoped for with 64 bits. It may name things;
-/// nothing that happens may depend on it. In simulation, the clock.
+/// A number that no other machine or process comes up with, as far as can be hoped for with 64 bits. It may name
+/// things; nothing that happens may depend on it. In simulation, the clock.
 pub fn unique_number() -> u64 {
     #[cfg(not(feature = "simulation"))]
     {
@@ -92,8 +92,8 @@ pub fn unique_number() -> u64 {
     wall_clock_us()
 }
 
-/// A small number of the calling thread, for what is split so that threads do not meet: it decides nothing but speed. 0 in
-/// simulation, whose threads share their thread locals.
+/// A small number of the calling thread, for what is split so that threads do not meet: it decides nothing but speed. 0
+/// in simulation, whose threads share their thread locals.
 pub fn thread_hint() -> usize {
     #[cfg(not(feature = "simulation"))]
     {

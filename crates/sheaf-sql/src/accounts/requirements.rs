@@ -309,7 +309,7 @@ pub(crate) fn insert_needs(insert: &ast::Insert) -> Privileges {
     needs
 }
 
-/// Whether ON DUPLICATE KEY UPDATE looks at a column of the row in the way. The row that was to be inserted is the
+/// Whether ON DUPLICATE KEY UPDATE looks at a column of the conflicting row. The row that was to be inserted is the
 /// statement's own.
 fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -> bool {
     let ast::OnInsert::DuplicateKeyUpdate(assignments) = on else {
@@ -323,7 +323,7 @@ fn duplicates_are_read(on: &ast::OnInsert, alias: Option<&ast::InsertAliases>) -
     names.found > 0
 }
 
-/// Counts names that may be those of columns of the row in the way.
+/// Counts names that may be those of columns of the conflicting row.
 struct OldColumns<'a> {
     /// `INSERT ... AS alias(columns)`
     alias: Option<&'a ast::InsertAliases>,

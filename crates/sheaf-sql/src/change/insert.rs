@@ -334,7 +334,7 @@ impl Session {
         })
     }
 
-    /// Tells the writer what the statement says about rows in the way and about RETURNING.
+    /// Tells the writer what the statement says about conflicting rows and about RETURNING.
     fn prepare_writer(
         &self,
         writer: &mut TableWriter,

@@ -1,8 +1,8 @@
-//! ON DUPLICATE KEY UPDATE: what happens to the row in the way.
+//! ON DUPLICATE KEY UPDATE: what happens to the conflicting row, which has a unique key of the new one.
 //!
-//! The expressions see two rows: the one that is there, by the column's name, and the one that was to be inserted, by
+//! The expressions see two rows: the conflicting one, by the column's name, and the one that was to be inserted, by
 //! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
-//! `query/row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each row in the way,
+//! `query/row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each conflicting row,
 //! from left to right. An assignment sees what those before it made of the row.
 //!
 //! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
@@ -223,7 +223,7 @@ impl Session {
 }
 
 impl DuplicateUpdate {
-    /// The row in the way, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
+    /// The conflicting row, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
     /// delivers behind it.
     pub(crate) fn updated(
         &self,

@@ -35,11 +35,11 @@ pub(crate) struct Written {
     pub(crate) rows: u64,
     /// Rows left out because their key was there (IGNORE).
     pub(crate) duplicates: u64,
-    /// Rows deleted because they were in the way (REPLACE).
+    /// Rows deleted because they conflicted (REPLACE).
     pub(crate) deleted: u64,
-    /// Rows in the way that were changed (ON DUPLICATE KEY UPDATE).
+    /// Conflicting rows that were changed (ON DUPLICATE KEY UPDATE).
     pub(crate) updated: u64,
-    /// Rows in the way that were as they should be already.
+    /// Conflicting rows that were as they should be already.
     pub(crate) unchanged: u64,
     /// The first value that AUTO_INCREMENT gave out; 0 if none.
     pub(crate) first_auto_increment: u64,
@@ -77,9 +77,9 @@ pub(crate) enum OnDuplicate {
     Fail,
     /// A warning, and the row is left out.
     Skip,
-    /// What is in the way is deleted.
+    /// Conflicting rows are deleted.
     Replace,
-    /// What is in the way is updated: see [`TableWriter::update_duplicates`].
+    /// Conflicting rows are updated: see [`TableWriter::update_duplicates`].
     Update,
 }
 
@@ -331,7 +331,7 @@ impl TableWriter {
         self.written.records()
     }
 
-    /// What to do with rows in the way, for [`OnDuplicate::Update`].
+    /// What to do with conflicting rows, for [`OnDuplicate::Update`].
     pub(crate) fn update_duplicates(&mut self, update: DuplicateUpdate) {
         self.update = Some(update);
     }
@@ -437,11 +437,11 @@ impl TableWriter {
         else {
             return Err(SqlError::unknown("a bulk load replaces nothing"));
         };
-        // As MySQL updates the row in the way of the last unique key, and finds that nothing changes.
+        // As MySQL updates the conflicting row of the last unique key, and finds that nothing changes.
         let indexes = self.table.definition.indexes();
         let has_one_key = indexes.filter(|index| index.unique).count() == 1;
         let may_stay = has_one_key && !tables.is_parent(*table);
-        // Rows in the way are locked first: another transaction may be about to take them away, or to bring them.
+        // Conflicting rows are locked first: another transaction may be about to delete or to insert them.
         loop {
             while let Some(key) = self.table.conflicting_row(row)? {
                 let changes = transaction.changes();
@@ -466,7 +466,7 @@ impl TableWriter {
         }
     }
 
-    /// Updates the row that has a key of this one. False: it has gone, and nothing is in the way any more.
+    /// Updates the row that has a key of this one. False: it has gone, and nothing conflicts any more.
     fn update(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<bool> {
         let number = self.rows_seen() + 1;
         let (
@@ -487,7 +487,7 @@ impl TableWriter {
             };
             let (mode, wait) = (LockMode::Exclusive, self.lock_wait);
             let old = self.table.lock_row(changes, &key, mode, wait)?;
-            // Before it was locked it may have gone, or have changed so that it is not in the way any more.
+            // Before it was locked it may have gone, or have changed so that it does not conflict any more.
             match old {
                 Some(old) if self.table.conflicting_row(row)?.as_ref() == Some(&key) => {
                     break (key, old);

@@ -73,7 +73,7 @@ struct Target {
     checks: Option<TableChecks>,
 }
 
-/// How values that do not fit and rows in the way are treated.
+/// How values that do not fit and conflicting rows are treated.
 #[derive(Clone, Copy)]
 struct Rules {
     mode: Mode,

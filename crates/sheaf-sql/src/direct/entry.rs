@@ -5,9 +5,9 @@
 //!                |---- range ----|     |---|     |---|   the entry decides about b, only its row about c
 //! ```
 //!
-//! Tests of columns that the index holds are made on the entry's bytes, which order as their values do: an entry that fails
-//! saves the lookup of its row. If the index holds every column that the statement reads, no row is looked up at all: the
-//! entry's values are put where the row would have them.
+//! Tests of columns that the index holds are made on the entry's bytes, which order as their values do: an entry that
+//! fails saves the lookup of its row. If the index holds every column that the statement reads, no row is looked up at
+//! all: the entry's values are put where the row would have them.
 
 use std::cmp::Ordering;
 

@@ -679,7 +679,7 @@ impl Evaluator {
     }
 }
 
-/// Expressions of ON DUPLICATE KEY UPDATE: over the row in the way and the row that was to be inserted.
+/// Expressions of ON DUPLICATE KEY UPDATE: over the conflicting row and the row that was to be inserted.
 pub(crate) struct KeptExpressions(pub(super) Evaluator);
 
 impl KeptExpressions {

@@ -68,7 +68,7 @@ fn given_rows(insert: &ast::Insert) -> Option<(Vec<String>, Vec<Vec<&ast::Expr>>
     })
 }
 
-/// What becomes of a row in the way.
+/// What becomes of a conflicting row.
 struct Duplicates {
     /// From left to right.
     assignments: Vec<(usize, NewValue)>,
@@ -340,7 +340,7 @@ impl Session {
         Ok(Some(values))
     }
 
-    /// What becomes of rows in the way in a run with these parameters. `None`: the vectorised path has to do it.
+    /// What becomes of conflicting rows in a run with these parameters. `None`: the vectorised path has to do it.
     fn duplicate_update_of(
         &mut self,
         insert: &Insert,

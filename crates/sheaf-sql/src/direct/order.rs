@@ -1,7 +1,7 @@
 //! ORDER BY and DISTINCT of a direct plan: a few rows, sorted in memory.
 //!
-//! A row's sort key is made as an index makes its keys, so that comparing bytes compares by MySQL's rules. Each part says
-//! itself where it ends; for DESC its bytes are inverted.
+//! A row's sort key is made as an index makes its keys, so that comparing bytes compares by MySQL's rules. Each part
+//! says itself where it ends; for DESC its bytes are inverted.
 
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;

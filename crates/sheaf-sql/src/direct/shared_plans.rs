@@ -5,14 +5,14 @@
 //!   session B   its own few statements --miss--+--> shards of shared plans --miss--> parse and compile
 //! ```
 //!
-//! A session looks here only for statements that it does not know itself, so that running a known statement writes nothing
-//! that others read. What is recent is therefore what some session has looked for lately; sessions that hold a plan keep
-//! it when it is thrown out here.
+//! A session looks here only for statements that it does not know itself, so that running a known statement writes
+//! nothing that others read. What is recent is therefore what some session has looked for lately; sessions that hold a
+//! plan keep it when it is thrown out here.
 //!
-//! A plan depends on more than its text: on the database that names without one are in, on how `sql_mode` reads text and
-//! treats values, on the collation that results are described in, and on whether index conditions are used. These are its
-//! key. It holds for one version of the
-//! definitions; when that changes, all of a shard goes, so that no plan keeps a dropped table.
+//! A plan depends on more than its text: on the database that names without one are in, on how `sql_mode` reads text
+//! and treats values, on the collation that results are described in, and on whether index conditions are used. These
+//! are its key. It holds for one version of the definitions; when that changes, all of a shard goes, so that no plan
+//! keeps a dropped table.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,8 +29,8 @@ const MAX_BYTES: usize = 16 << 20;
 const SHARDS: usize = 16;
 /// What a plan takes for each byte of its text, at most: VALUES needs two for an operand.
 const PLAN_BYTES_PER_TEXT_BYTE: usize = 32;
-/// What a plan takes for each column of its result, of which `*` names any number: its descriptions for the client and for
-/// Arrow.
+/// What a plan takes for each column of its result, of which `*` names any number: its descriptions for the client and
+/// for Arrow.
 const PLAN_BYTES_PER_COLUMN: usize = 512;
 
 /// What is known of a statement.

@@ -1,5 +1,5 @@
-//! Expressions over rows that are not read but at hand: the row in the way of an INSERT and the row that it brings,
-//! or the rows that RETURNING shows.
+//! Expressions over rows that are not read but at hand: the row that an INSERT conflicts with and the row that it
+//! brings, or the rows that RETURNING shows.
 //!
 //! The expressions are planned as the select list of a query over tables in memory, one for each kind of row, so that
 //! they mean what they mean in a query. Then only the list is kept, and evaluated over the rows as they come.

@@ -8,9 +8,9 @@
 //! which costs a commit two more context switches.
 //!
 //! **Submitting** takes the ring's lock, fills submission entries and tells the kernel, in one call for a whole batch.
-//! At most [`RING_DEPTH`] operations of a ring are in flight; the rest stand in a backlog and follow as others complete.
-//! An operation submitted alone goes to the head of the backlog, because its submitter is about to wait for it, while
-//! batches are read-ahead or write-back.
+//! At most [`RING_DEPTH`] operations of a ring are in flight; the rest stand in a backlog and follow as others
+//! complete. An operation submitted alone goes to the head of the backlog, because its submitter is about to wait for
+//! it, while batches are read-ahead or write-back.
 //!
 //! **Reaping.** One of the threads that wait, the leader, sleeps in the kernel until something completes, and delivers
 //! it. The others, the followers, are parked; the completion of what a follower waits for unparks it directly. A thread
@@ -494,7 +494,8 @@ impl Drop for Leading<'_> {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel may still be writing into buffers that the slots own. It ends some day, also if it cannot be called.
+        // The kernel may still be writing into buffers that the slots own. It ends some day, also if it cannot be
+        // called.
         while self.in_flight.load(Ordering::Acquire) > 0 {
             self.sleep();
             self.harvest();

@@ -203,7 +203,8 @@ impl Control {
     /// To be asked about a log that was read to its end.
     ///
     /// # Errors
-    /// `UnknownFormat`: it is the log of a copy, and a part of it is lost. The pages of the copy may have changes from there.
+    /// `UnknownFormat`: it is the log of a copy, and a part of it is lost. The pages of the copy may have changes from
+    /// there.
     pub(crate) fn check_copy(&self, file: &LogFile, end: Lsn) -> Result<()> {
         if self.state == LogState::Copy && end < self.copy_end {
             return Err(file.damaged(format!(

@@ -19,8 +19,8 @@
 //!
 //! **Segments** are slots of equal size in one file ([`log_file`]), filled with zeros once and recycled. A checkpoint
 //! moves the redo start forward and so frees the segments before it, unless an archive or a backup has not read them
-//! yet ([`follower`]). New slots are made while the log is shorter than its limit, and beyond it rather than failing a
-//! rollback: the limit paces checkpoints and is not a wall.
+//! yet ([`follower`]). New slots are made whenever the free ones do not suffice, also beyond the log's limit: the limit
+//! paces checkpoints and is not a wall.
 //!
 //! **Room.** What was appended must reach the disk in the end, whichever thread runs out of space meanwhile. So room is
 //! ensured *before* a change is made, by [`ensure_room`](Log::ensure_room), while its thread holds nothing: a full disk

@@ -10,8 +10,9 @@
 //!                free list, else the clock hand evicts, else dirty pages are written back
 //! ```
 //!
-//! One miss reads, all others that want the page wait for it: the claim in the page's word decides. Whatever goes wrong
-//! on the way, the word goes back to EVICTED and the waiters are woken, so each of them tries, and fails, by itself.
+//! The first thread that misses a page reads it, and all others that want the page wait for this read: the claim in the
+//! page's word decides. If anything goes wrong on the way, the word goes back to EVICTED and the waiters are woken, so
+//! each of them tries, and fails, by itself.
 //!
 //! **Budget.** `pool_bytes` pays for everything: frames, their descriptors, staging for writes, counters, and the page
 //! table. The table grows with the file, one frame's worth of words at a time, and each step takes a frame out of

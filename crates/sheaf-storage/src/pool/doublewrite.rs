@@ -20,9 +20,9 @@
 //! taken, the copies are written in place from here. If that fails too, nothing is written any more, pages stay dirty,
 //! and recovery finds all it needs.
 //!
-//! **Repair.** At the start, each page here of whose namesake in the data file the checksum is wrong replaces it. Pages
-//! of batches before the last checkpoint began are not used: such a page may be older than the place in the log from
-//! which redo starts. A newer one is a sound basis for redo, because it has all changes from before that place.
+//! **Repair.** At the start, a page here replaces the same page of the data file if the checksum of that one is wrong.
+//! Pages of batches before the last checkpoint began are not used: such a page may be older than the place in the log
+//! from which redo starts. A newer one is a sound basis for redo, because it has all changes from before that place.
 
 use std::collections::BTreeMap;
 use std::io;

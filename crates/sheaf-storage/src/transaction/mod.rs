@@ -1,4 +1,4 @@
-//! Transactions: what one changed, so that it stays or goes as a whole.
+//! Transactions: the changes of one stay or go as a whole.
 //!
 //! Undo is logical. It names the tree, the key and the value before, not pages. By the time of a rollback the entry may
 //! have moved, and others may have split and merged pages. A rollback goes through the changes from the newest to the

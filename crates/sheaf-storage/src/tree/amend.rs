@@ -11,9 +11,9 @@
 //!   latch: no obstacle? newest version seen? -> new value -> change        one
 //! ```
 //!
-//! In any other case nothing is changed, and the caller goes the long way, which can wait and begin again. Such cases
-//! are: another transaction has changed the entry or locked it, the view does not show its newest version, or the leaf
-//! is full.
+//! In any other case nothing is changed, and the caller takes the general path, which can wait and begin again. Such
+//! cases are: another transaction has changed the entry or locked it, the view does not show its newest version, or the
+//! leaf is full.
 
 use crate::error::Result;
 use crate::pool::guard::ExclusiveGuard;

@@ -159,7 +159,8 @@ impl Tree {
         Ok(points)
     }
 
-    /// Calls `visit` for each node of a level that the range meets, with the slots whose separators lie inside the range.
+    /// Calls `visit` for each node of a level that the range meets, with the slots whose separators lie inside the
+    /// range.
     fn visit_separators(
         &self,
         range: &KeyRange,

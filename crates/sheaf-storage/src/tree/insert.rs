@@ -246,7 +246,7 @@ impl Tree {
         })
     }
 
-    /// Releases the leaf, and waits until what was in the way there may be gone.
+    /// Releases the leaf, and waits until the obstacle there may be gone.
     fn overcome(
         &self,
         leaf: ExclusiveGuard<'_>,

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`node`] | one page: slots, heads, heap, fences |
 //! | [`search`] | descents: optimistic, latched, exclusive |
-//! | [`insert`], [`delete`] | changes of one leaf, in the way of others or not; ghosts and their purge |
+//! | [`insert`], [`delete`] | changes of one leaf, with or without conflicts; ghosts and their purge |
 //! | [`amend`] | a change of what a view shows, in one visit of the leaf |
 //! | [`split`], [`merge`] | changes of the shape |
 //! | [`cursor`], [`point_reader`] | scans by private copies of leaves; lookups in a row |

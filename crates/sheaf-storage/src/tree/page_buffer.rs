@@ -1,7 +1,7 @@
 //! Memory for private copies of pages.
 //!
-//! A scan copies leaf after leaf into one page's worth of memory. Short ranges copy one, and getting 16 KiB, cleared, would
-//! cost as much as all the rest; so a thread keeps a few buffers for its next scans.
+//! A scan copies leaf after leaf into one page's worth of memory. Short ranges copy one, and getting 16 KiB, cleared,
+//! would cost as much as all the rest; so a thread keeps a few buffers for its next scans.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};

@@ -727,7 +727,7 @@ mod tests {
             while !lock.awaits(8, true) {
                 std::thread::yield_now();
             }
-            // Readers are not in its way.
+            // Readers do not conflict with it.
             assert!(!lock.awaits(8, false));
             drop(writer);
             assert!(waiting.join().unwrap());

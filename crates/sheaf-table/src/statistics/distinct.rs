@@ -6,8 +6,8 @@
 //! what it allows:
 //!
 //! - *low*: the values that were seen;
-//! - *high*: each value that was seen once stands for as many values as the sample leaves out (the bounds of GEE in that
-//!   paper; here with room for the chance that fewer were seen once than was to be expected).
+//! - *high*: each value that was seen once stands for as many values as the sample leaves out (the bounds of GEE in
+//!   that paper; here with room for the chance that fewer were seen once than was to be expected).
 //!
 //! Rows of one leaf resemble each other, so a sample of leaves is not a sample of rows. It is one of pairs (value,
 //! leaf) that holds each pair with the same chance. Counting a value once per leaf makes the estimators for row samples

@@ -72,7 +72,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Over the row in the way of an INSERT and the row that it brings, whose columns are qualified.
+    /// Over the row that an INSERT conflicts with and the row that it brings, whose columns are qualified.
     pub(in crate::direct) fn of_duplicates(definition: &'a TableDefinition) -> Collector<'a> {
         let resolve = |expr: &ast::Expr| {
             let ast::Expr::CompoundIdentifier(parts) = expr else {

@@ -46,10 +46,9 @@ pub(super) enum Wait {
     End(TransactionId),
     /// The end of another transaction that waits for a key, or that it stops waiting.
     Turn(TransactionId),
-    /// The end of another transaction, or that its range goes or lets pass. There may be more whose ranges are in the
-    /// way.
+    /// The end of another transaction, or that its range goes or lets pass. There may be more with conflicting ranges.
     Range(TransactionId),
-    /// The end of another transaction whose locks are in the way of a range, or that it releases locks.
+    /// The end of another transaction whose locks conflict with a range, or that it releases locks.
     Locks(TransactionId),
 }
 
@@ -152,7 +151,7 @@ struct Owner {
     wait: Option<Wait>,
     /// A lock that it has as a place in the queue, until the writer that it waits for has ended.
     place: Option<LockName>,
-    /// The key that it waits for, where a range is in its way.
+    /// The key that it waits for, where a range conflicts.
     wanted: Option<WantedKey>,
     wakeup: Arc<Condvar>,
     /// While it waits: what tells whether it shall stop waiting.

@@ -20,8 +20,8 @@
 //!
 //! A **range** takes the place of gap locks and next-key locks. It is named by its bounds and not by the entry that
 //! follows the gap, so it does not depend on which entries exist. Purges, splits and merges have nothing to pass on,
-//! and the range covers what was searched and no more. An insert that finds a range in its way waits for the end of the
-//! range's owner.
+//! and the range covers what was searched and no more. An insert that meets a range of another transaction waits for
+//! the end of the range's owner.
 //!
 //! To lock a range, a transaction enters it and looks at the leaves. It waits for transactions with uncommitted changes
 //! there, and for holders of locks there that the range excludes. Meanwhile the range is *pending*: newcomers queue
@@ -32,8 +32,8 @@
 //! A transaction that locks a row enters the lock first and then looks at the leaf. Whichever of the two comes second
 //! sees the other. (The counter that lets writers pass by trees without locks is read after a full fence, and raised
 //! before one.) The same holds for a transaction that rolls changes back and goes on. Before a waiter looks at the leaf
-//! for a writer, it reads a counter of such rollbacks. A transaction that rolls changes back counts up and then wakes
-//! those that wait for it. So a waiter sleeps only while the version that it has found is there.
+//! for a writer, it reads a counter of such rollbacks. A transaction that rolls changes back increments it and then
+//! wakes those that wait for it. So a waiter sleeps only while the version that it has found is there.
 //!
 //! **Deadlocks** are looked for when a wait starts, because only then can a cycle close. The search starts from the
 //! transaction that begins to wait and follows the waits of each transaction that it meets. If it comes back to the

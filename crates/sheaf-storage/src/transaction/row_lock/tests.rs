@@ -917,7 +917,7 @@ fn every_range_in_the_way_of_a_key_counts_in_deadlocks() {
     end(&locks, &writer);
 }
 
-/// One writer after the other is in the way of a range: each is soon through, but the range does not wait for all of
+/// One writer after the other conflicts with a range: each is soon through, but the range does not wait for all of
 /// them.
 #[test]
 fn a_range_waits_no_longer_than_it_may_in_all() {

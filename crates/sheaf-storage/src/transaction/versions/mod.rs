@@ -52,14 +52,14 @@
 //! no room. Then it is garbage, and its versions are all that is left of it:
 //!
 //! ```text
-//!   page    a  c  d             what there is: readers of now read no more than that, however long others look back
+//!   page    a  c  d             what there is: readers of now read no more than that, however old other snapshots are
 //!   table   (b, T9, "row")      a reader that does not see T9 finds b here, between a and c
 //! ```
 //!
 //! A leaf's past remembers a key near its ghosts and whether some of them may be garbage, also through splits and
 //! merges, until the collector has been there.
 //!
-//! The deleted go to the table for good, so a leaf that hardly holds entries may have a long past. Beyond
+//! In the end deleted entries are in the table only, so a leaf that hardly holds entries may have a long past. Beyond
 //! [`LARGE_PAST_BYTES`] ghosts stay as long as their keys have versions, and the leaf is not merged: it fills up and is
 //! split, and its past with it. So a change never moves much in a table, and a reader of the past never has to go
 //! through much for one leaf.

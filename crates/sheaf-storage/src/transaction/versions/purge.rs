@@ -1,7 +1,7 @@
 //! The purge of a leaf's versions: what no snapshot needs goes.
 //!
 //! What a version holds was current from the commit of the next older version's writer until the commit of its own
-//! writer; when no snapshot lies in between, it goes.
+//! writer. When no snapshot lies in between, it goes.
 //!
 //! **Keys that came and went.** A snapshot is held. Another transaction inserts an entry that a third one deletes, as
 //! the entries of an index on a column that is updated:

@@ -26,7 +26,7 @@ struct Places {
     place_of: BTreeMap<TransactionId, usize>,
     /// By place: the nearest one before it that wants the lock alone and is not leaving.
     alone_before: Vec<Option<usize>>,
-    /// The holders were told of to one that wants the lock alone: all of them are in its way.
+    /// The holders were told of to one that wants the lock alone: all of them conflict with it.
     are_holders_told: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'t> WaitSearch<'t> {
         }
         match (&owner.wait, &owner.wanted) {
             (None, _) => {}
-            // Where one range is in the way, others may be too.
+            // Where one range conflicts, others may, too.
             (Some(Wait::Range(first)), Some(wanted)) => {
                 tell.extend(table.owners_against(transaction, wanted));
                 tell.push(*first);
