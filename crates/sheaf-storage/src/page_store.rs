@@ -687,7 +687,8 @@ impl PageStore {
     }
 
     /// Bytes of log since the last checkpoint from which on another one is due, so that recovery takes no longer than
-    /// `recovery_time_goal`: half of what it reads in that time, because the log grows on while the checkpoint is made.
+    /// `recovery_time_goal`. It is half of what recovery reads in that time, because the log grows on while the
+    /// checkpoint is made.
     pub(crate) fn checkpoint_due_bytes(&self, recovery_time_goal: Duration) -> u64 {
         let speed = self.recovery_speed.load(Ordering::Relaxed);
         let bytes = speed as f64 * recovery_time_goal.as_secs_f64() / 2.0;

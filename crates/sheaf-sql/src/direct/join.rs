@@ -598,7 +598,7 @@ impl<'a> Conditions<'a> {
         best
     }
 
-    /// The order that begins with `first` and goes on to tables that have one row for each row so far; several rows may
+    /// The order that begins with `first` and goes on to tables that have one row for each row so far. Several rows may
     /// come from one table only, besides those of a list of unique keys.
     fn order_from(&self, first: usize, names: &[Names<'_>]) -> Option<Order> {
         let mut order = Order {

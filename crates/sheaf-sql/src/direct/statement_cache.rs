@@ -11,8 +11,8 @@
 //! The plan is compiled from that text as from a prepared statement, and a literal means the same in both. The rest is
 //! kept as it is written, spaces and letters, because result headers are cut from it. Comments are left out, so that
 //! clients that tag their statements share plans. Anything that the pass is not sure of makes the statement one for the
-//! parser: hints and other comments with a meaning, or in parentheses, where they may be part of a header, escapes,
-//! quoted names of variables, literals with an introducer.
+//! parser. Such are hints and other comments with a meaning, comments in parentheses, where they may be part of a
+//! header, escapes, quoted names of variables, and literals with an introducer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

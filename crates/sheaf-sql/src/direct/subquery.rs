@@ -465,8 +465,8 @@ pub(super) fn with_places(
     (!found.is_empty()).then_some((query, found))
 }
 
-/// A query in whose WHERE a list has the place of a subquery behind IN, or of an OR of several columns: the list is
-/// behind so many parameters, and these subqueries, which take nothing from a row, bring it. `None` if there is no such
+/// A query in whose WHERE a list has the place of a subquery behind IN, or of an OR of several columns. The list is
+/// behind so many parameters. These subqueries, which take nothing from a row, bring it. `None` if there is no such
 /// place.
 pub(super) fn with_list(
     session: &Session,

@@ -160,7 +160,7 @@ impl Session {
         Err(SqlError::definition_changed())
     }
 
-    /// FOR UPDATE counts as a change of the table, as in MySQL: it waits while another session has locked the table for
+    /// FOR UPDATE counts as a change of the table, as in MySQL. It waits while another session has locked the table for
     /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
     /// done with the table, so that no other session waits for this one meanwhile. False: its definition has changed.
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {

@@ -16,9 +16,9 @@
 //! free.
 //!
 //! **Rows that are read and not found.** What is in the searched ranges of an index is what the statement finds, unless
-//! something besides the ranges decides: a condition on other columns, a join, a sort that ends at a LIMIT. Then a
-//! change of a row there could make it one that the statement would have found. So in REPEATABLE READ nothing may
-//! change in the ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
+//! something besides the ranges decides. That may be a condition on other columns, a join, or a sort that ends at a
+//! LIMIT. Then a change of a row there could make it one that the statement would have found. So in REPEATABLE READ
+//! nothing may change in the ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
 //! Lookups of a keyed join are not known before it runs. It records them ([`LookupRecord`]), and then the rows that
 //! they have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same

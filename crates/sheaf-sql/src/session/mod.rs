@@ -68,9 +68,9 @@ pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSIO
 const MAX_USER_VARIABLES: usize = 1_000;
 const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
 
-/// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]), and a
-/// statement whose thread has less stack than the red zone left runs on a stack of its own, which is address space
-/// until it is used.
+/// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]). A statement
+/// whose thread has less stack than the red zone left runs on a stack of its own, which is address space until it is
+/// used.
 const STACK_RED_ZONE_BYTES: usize = 1 << 20;
 const STATEMENT_STACK_BYTES: usize = 16 << 20;
 /// The same for statements that may nest deeper: by more bytes of text than this, or more parentheses inside of each

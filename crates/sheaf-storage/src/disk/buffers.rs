@@ -140,7 +140,7 @@ impl Buffers {
         debug_assert!(self.writable() && bytes.len() <= self.bytes());
         for piece in self.iovecs() {
             let (now, later) = bytes.split_at(piece.iov_len.min(bytes.len()));
-            // SAFETY: the piece is memory of `self`, at least as long as `now`, and no reference to it exists: an owned
+            // SAFETY: the piece is memory of `self`, at least as long as `now`, and no reference to it exists. An owned
             // buffer is borrowed mutably here, and frames belong to the operation while their pages are READING.
             unsafe {
                 std::ptr::copy_nonoverlapping(now.as_ptr(), piece.iov_base.cast(), now.len());

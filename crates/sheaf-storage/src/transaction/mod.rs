@@ -244,8 +244,8 @@ impl Transaction {
     }
 
     /// The view of [`Self::keep_view`], if there is one. It shows the transaction's own changes on top of a past that
-    /// others may have changed before: an entry that the transaction has not changed is seen as it was, though another
-    /// one that belongs to it was changed.
+    /// others may have changed before. So an entry that the transaction has not changed is seen as it was, though
+    /// another one that belongs to it was changed.
     pub fn kept_view(&self) -> Option<&ReadView> {
         self.kept_view.as_ref()
     }
@@ -267,7 +267,7 @@ impl Transaction {
 
     /// What is called, by another thread, when the transaction keeps more of the log than
     /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so
-    /// long ago: it shall see to it that the transaction is rolled back soon. To be set before the first change.
+    /// long ago. The call shall see to it that the transaction is rolled back soon. To be set before the first change.
     pub fn on_pinned_log(&mut self, end: EndTransaction) {
         self.end = Some(end);
     }
@@ -884,10 +884,10 @@ impl Transaction {
         Ok(self.keeps_reasons)
     }
 
-    /// Locks what refers to the keys of `tree` that start with `prefix`: shared by a transaction that adds a reference
-    /// and then looks for the key, exclusively by one that takes the key away and then looks for references. So one of
-    /// the two sees the other. True if the lock is new. It is [given back](Self::unlock_reference) after the look: from
-    /// then on the change itself is what others find.
+    /// Locks what refers to the keys of `tree` that start with `prefix`. A transaction that adds a reference locks it
+    /// shared and then looks for the key. One that takes the key away locks it exclusively and then looks for
+    /// references. So one of the two sees the other. True if the lock is new. It is [released](Self::unlock_reference)
+    /// after the look: from then on the change itself is what others find.
     ///
     /// # Errors
     /// As [`lock_row`](Self::lock_row).

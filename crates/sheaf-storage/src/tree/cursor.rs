@@ -133,9 +133,9 @@ impl LeafCursor {
     }
 
     /// Goes on from `key`, inclusive: the next leaf delivered begins (backward: ends) with the first entry in scan
-    /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers
-    /// the rest of that leaf again; a snapshot's cursor does not copy it again for a key that lies further on than the
-    /// one for which it did.
+    /// direction that is not before `key` and lies in the range. A key on the leaf that was delivered last delivers the
+    /// rest of that leaf again. A snapshot's cursor does not copy it again for a key that lies further on than the one
+    /// for which it did.
     pub fn seek(&mut self, key: &[u8]) {
         let mut ahead = self.range.clone();
         match self.direction {
@@ -181,8 +181,8 @@ impl LeafCursor {
     }
 }
 
-/// How far a copy of a leaf is what a view sees: where the view sees something else than the page held was asked from
-/// the place on at which the scan came to the leaf.
+/// How far a copy of a leaf is what a view sees. The scan asked where the view sees something else than the page holds,
+/// from the place on at which it came to the leaf.
 #[derive(Default)]
 struct Exact {
     is_known: bool,

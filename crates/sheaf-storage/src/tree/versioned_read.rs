@@ -177,7 +177,7 @@ impl Tree {
 
     /// A private copy of the leaf for `target`, and where the view sees something else in it, from the lower bound of
     /// `range` on. If the range ends on this leaf and has few entries there, the copy has the leaf's header and fences
-    /// and those entries alone, whose slots are returned; what else lies in `copy` means nothing then.
+    /// and those entries alone, whose slots are returned. What else lies in `copy` means nothing then.
     pub(super) fn copy_leaf_at(
         &self,
         view: &ReadView,

@@ -330,9 +330,9 @@ impl Catalog {
         children
     }
 
-    /// Whether the foreign keys that stay, of either side, can be kept: errors `RenamedReferencedTable`,
-    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`, and `IndexNeededByForeignKey` if an index
-    /// goes that one of them has used, and no other one does.
+    /// Whether the foreign keys that stay, of either side, can be kept. Errors `RenamedReferencedTable`,
+    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index
+    /// goes that one of them has used, and no other index can take its place.
     fn check_old_keys(
         &self,
         table: &Table,

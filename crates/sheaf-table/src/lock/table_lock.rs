@@ -102,8 +102,8 @@ impl From<Duration> for LockRequest<'_> {
 }
 
 /// The tables that a change of definitions has waited for in vain. Between two attempts it holds none of them, and
-/// stays [announced](TableLock) at all: else those would enter that let it pass while it waited, and on a busy table it
-/// would find no moment in any of its attempts.
+/// stays [announced](TableLock) at all. Otherwise requests would enter that let it pass while it waited, and on a busy
+/// table it would find no moment in any of its attempts.
 #[derive(Default)]
 pub struct DefinitionChange(Mutex<Vec<AnnouncedChange>>);
 

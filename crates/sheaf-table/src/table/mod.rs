@@ -258,8 +258,8 @@ impl Table {
         Some(index.distinct_prefixes.clone())
     }
 
-    /// Neither an index of the table has this id, or a greater one, nor one that was dropped and that the statistics
-    /// still know: what they say of it is not about another one.
+    /// No index of the table has this id, or a greater one. Nor has one that was dropped and that the statistics still
+    /// know: what they say of it is not about another one.
     pub(crate) fn first_free_index_id(&self) -> u32 {
         let indexes = self.definition.secondary.iter().map(|index| index.id);
         let last = indexes.max().unwrap_or(0);
@@ -619,8 +619,8 @@ impl Table {
         Ok(())
     }
 
-    /// The encoded primary key of a row that keeps `row` from being inserted, because they are equal in a unique key:
-    /// found by the primary key first, then by the unique indexes in their order. `None`: there is no such row.
+    /// The encoded primary key of a row that keeps `row` from being inserted, because they are equal in a unique key.
+    /// It is found by the primary key first, then by the unique indexes in their order. `None`: there is no such row.
     pub fn conflicting_row(&self, row: &[Value]) -> Result<Option<Vec<u8>>> {
         // A value that is still to be given out is in no index yet.
         let generated = self
@@ -718,9 +718,9 @@ impl Table {
         self.decode_row_at(view, &self.view(&bytes)?).map(Some)
     }
 
-    /// Locks the row with this encoded primary key to the end of the transaction, and returns its newest version,
-    /// which is committed or the transaction's own; none if there is no such row (the key is locked all the same).
-    /// Whatever made the caller choose this row may have changed meanwhile: it looks again.
+    /// Locks the row with this encoded primary key to the end of the transaction. Returns its newest version, which is
+    /// committed or the transaction's own; none if there is no such row (the key is locked all the same). Whatever made
+    /// the caller choose this row may have changed meanwhile: it looks again.
     ///
     /// # Errors
     /// As [`Transaction::lock_row`].
