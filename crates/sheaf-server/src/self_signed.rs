@@ -1,8 +1,8 @@
 //! A certificate that the server makes for itself, so that clients can encrypt what they send without any
 //! configuration. MySQL does so when it starts with an empty directory.
 //!
-//! It protects against those that listen, not against those that pretend to be the server: no authority vouches for it.
-//! A client that has got a copy of it by another way can check it (`--ssl-ca`), as it is its own authority.
+//! It protects against eavesdroppers, not against impostors of the server: no authority vouches for it. A client that
+//! has got a copy of it by another way can check it (`--ssl-ca`), as it is its own authority.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

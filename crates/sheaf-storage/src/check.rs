@@ -1,8 +1,8 @@
 //! Whether a data file is what it should be: every tree from its root to its last leaf, and every page that is in use.
 //!
 //! A page whose checksum is wrong, a node whose keys are out of order, a child that belongs elsewhere: each is found by
-//! [`Tree::check`](crate::tree::Tree::check). What no tree can say is said by the extent maps: a page that is marked as
-//! used and that no tree reaches is lost space.
+//! [`Tree::check`](crate::tree::Tree::check). The extent maps say what no tree can say: a page that is marked as used
+//! and that no tree reaches is lost space.
 
 use crate::error::Result;
 use crate::page::TreeId;

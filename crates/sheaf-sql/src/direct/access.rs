@@ -375,8 +375,8 @@ impl Access {
         Access::choose(table, &self.comparisons, pushes, Some(read))
     }
 
-    /// What rows are looked up for, of indexes that are bound alike: nothing, or those that so many tests do not decide
-    /// about before.
+    /// Lookups of rows, to compare indexes that are bound alike: whether there are any, and how many tests cannot be
+    /// decided before them.
     fn lookups(&self) -> (bool, usize) {
         match self.index {
             IndexRef::Secondary(_) if !self.entry.is_covering() => {

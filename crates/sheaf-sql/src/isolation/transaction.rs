@@ -411,7 +411,7 @@ impl Session {
         }
     }
 
-    /// What the query of a statement that inserts what it finds sees, or a query that reads no tables.
+    /// A new view of what has committed by now, plus the changes of the open transaction, if there is one.
     pub(crate) fn current_view(&self) -> Result<ReadView> {
         match &self.transaction {
             Some(open) => Ok(open.transaction.read_view()?),

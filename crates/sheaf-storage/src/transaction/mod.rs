@@ -62,8 +62,8 @@ pub(crate) enum Change {
     Update = 2,
     /// An entry was made a ghost.
     Delete = 3,
-    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change:
-    /// a transaction that goes on keeps the whole value before, for those that still see it.
+    /// A part of a value was replaced by as many bytes. Only the log and what recovery reads from it know this change.
+    /// A transaction that goes on keeps the whole value before, for readers that still see it.
     UpdatePart = 4,
 }
 

@@ -192,8 +192,8 @@ pub(crate) fn rename_column(checks: &[CheckConstraint], column: &str) -> Result<
     }
 }
 
-/// Gives the CHECKs that were named after their table the names that go with another name of the table, and another
-/// number to one whose new name is that of a CHECK already.
+/// Renames the CHECKs that were named after their table when the table gets another name. If the new name is that of
+/// another CHECK already, it gets another number.
 pub(crate) fn rename_checks_with_table(checks: &mut [CheckConstraint], old: &str, new: &str) {
     let prefix = format!("{old}_chk_");
     let number_in = |check: &CheckConstraint, prefix: &str| {

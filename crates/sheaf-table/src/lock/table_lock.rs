@@ -315,8 +315,8 @@ impl TableLock {
         (state.writer && state.writer_session != NO_SESSION).then_some(state.writer_session)
     }
 
-    /// Whether a session waits, to change what the table is, for those that change rows (`rows`), or for those that
-    /// read.
+    /// Whether a session that is to change what the table is waits for readers, or with `rows` also for those that
+    /// change rows.
     pub(crate) fn awaits(&self, session: u64, rows: bool) -> bool {
         let state = self.state.lock();
         let mut definers = state.definers.iter();

@@ -352,9 +352,9 @@ impl RowLocks {
         result
     }
 
-    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there. This needs that they are
-    /// many, that no other transaction has locked any of what that excludes, and that `has_writers` says that no other
-    /// has changed any of it. True if it has. (A writer that is missed, because it comes at the same time, makes a
+    /// Puts a lock of the whole tree in the place of the rows that `own` has locked there. There are three conditions:
+    /// the rows are many, no other transaction has locked any of what the lock excludes, and `has_writers` says that
+    /// none has changed any of it. True if it has. (A writer that is missed, because it comes at the same time, makes a
     /// deadlock more likely and nothing worse: a transaction that has locked the tree looks at each row for writers as
     /// well.)
     pub(crate) fn escalate(
