@@ -5,8 +5,8 @@
 //! the other tables differ among rows that have it in common.
 //!
 //! ```text
-//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x       said: k determines x       right: k determines a's
-//!   columns
+//!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x
+//!   said: k determines x       right: k determines a's columns
 //! ```
 
 use datafusion_expr::LogicalPlan;

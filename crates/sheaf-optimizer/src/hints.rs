@@ -1,8 +1,9 @@
 //! What the statement's hints leave of the planner's choices.
 //!
-//! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here, so that whoever chooses
-//! asks one question: which switches hold for this index, may this relation be joined in this way, which relations come
-//! before it. A hint goes before `optimizer_switch`. A method that hints exclude is still taken if there is no other.
+//! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here. So the code that makes a
+//! choice asks one question: which switches hold for this index, may this relation be joined in this way, or which
+//! relations come before it. A hint overrides `optimizer_switch`. A method that hints exclude is still taken if there
+//! is no other.
 //!
 //! **Join order.** JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX and STRAIGHT_JOIN become sets of relations that must come
 //! before others, on top of what outer joins and semijoins need:
@@ -110,7 +111,7 @@ impl JoinMethods {
         ) {
             let none = SubqueryHint::default();
             let hint = block.map_or(&none, |block| &block.subquery);
-            // What a hint names goes before the switches.
+            // What a hint names overrides the switches.
             let by_switch = |on: bool| on || !hint.only.is_empty();
             methods.keyed &=
                 hint.allows(SemijoinStrategy::FirstMatch) && by_switch(switch.firstmatch);

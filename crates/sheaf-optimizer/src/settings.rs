@@ -41,8 +41,8 @@ pub struct OptimizerSwitch {
     pub derived_merge: bool,
     /// A whole index may be read in order for the sake of a LIMIT.
     pub prefer_ordering_index: bool,
-    /// A plan that counts on what may not happen is given up once it has spent what another one would cost (Sheaf's own
-    /// flag).
+    /// A plan that counts on what may not happen is abandoned once it has spent what another one would cost (Sheaf's
+    /// own flag).
     pub bounded_regret: bool,
     /// Parts that a plan has several times are run once (Sheaf's own flag).
     pub shared_subplans: bool,
@@ -256,8 +256,8 @@ pub struct PlannerSettings {
     pub read_ahead_pages: usize,
     /// Rounds that a recursive CTE may take (`cte_max_recursion_depth`).
     pub max_recursion_rounds: u64,
-    /// What a plan that may be given up may spend, in microseconds, in place of the cost of the other plan; every plan
-    /// that can be given up is one then. For tests.
+    /// What a plan that may be abandoned may spend, in microseconds, in place of the cost of the other plan. Every plan
+    /// that can be abandoned may be abandoned then. For tests.
     pub regret_budget_us: Option<f64>,
     /// What the lookups of each keyed join may cost, in microseconds, in place of the cost of a hash join; every keyed
     /// join that can become one does then. For tests.

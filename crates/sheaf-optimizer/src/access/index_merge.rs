@@ -1,8 +1,8 @@
 //! Index merge: reading a table by several of its indexes at once.
 //!
-//! A disjunction whose branches each bind some index is read as their *union*; a conjunction that binds several indexes
-//! as their *intersection*. Primary keys are collected, sorted and merged (see the access method); the conditions that
-//! the ranges of the indexes do not say are tested on the rows.
+//! A disjunction whose branches each bind some index is read as their *union*. A conjunction that binds several indexes
+//! is read as their *intersection*. Primary keys are collected, sorted and merged (see the access method). The
+//! conditions that the ranges of the indexes do not say are tested on the rows.
 //!
 //! ```text
 //!   a = 1 OR b = 2          union(i_a, i_b)          rows of both, each once
@@ -39,8 +39,8 @@ const MAX_INPUTS: usize = 16;
 /// Branches of an OR that a union is looked for, at most: each takes an index dive into each index.
 const MAX_BRANCHES: usize = 1_000;
 
-/// Bytes of primary keys that a merge holds, for each byte of the buffer of a multi-range read: a merge needs all of
-/// its keys together, and goes over its indexes again for those that do not fit.
+/// Bytes of primary keys that a merge holds, for each byte of the buffer of a multi-range read. A merge needs all of
+/// its keys together, and reads its indexes again for those that do not fit.
 const BUFFERS: usize = 64;
 
 /// What of an index goes into a merge.

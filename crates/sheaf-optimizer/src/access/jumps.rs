@@ -1,8 +1,8 @@
 //! From conditions to jumps inside the ranges of an index.
 //!
-//! Ranges end with the first part that is bound to a real range ([`crate::access::ranges`]); what is said of the parts
-//! after it, or of parts after one of which nothing is said, becomes a key filter: the walk jumps over what does not
-//! match. With KEY (a, b, c):
+//! Ranges end with the first part that is bound to a real range ([`crate::access::ranges`]). Conditions on the parts
+//! after it, or on parts after an unrestricted one, become a key filter: the walk jumps over what does not match. With
+//! KEY (a, b, c):
 //!
 //! ```text
 //!   a = 1 AND b > 2 AND c IN (3, 4)     range [1 >2], jumps to c = 3 and 4 for each b
@@ -64,8 +64,8 @@ impl IndexJumps {
     }
 }
 
-/// From left to right: behind each prefix, a restricted part takes a jump to each of its values or intervals and one
-/// that finds that there are no more, but never more than there are values; what it lets in are the prefixes of the
+/// From left to right. Behind each prefix, a restricted part takes a jump to each of its values or intervals, and one
+/// that finds that there are no more, but never more than there are values. What it lets in are the prefixes of the
 /// part after it.
 fn jumps_over(
     parts: &[PartJumps],

@@ -2,9 +2,9 @@
 //!
 //! `sheaf-table` encodes values. A comparison of strings, however, arrives here as one of *sort keys*: the typing rule
 //! has replaced `name = 'x'` by `ck(name) = <bytes>`, and the text is gone. A sort key is just what the index stores
-//! (docs/file-format.md), so a string column's value is a `Value::Bytes` with its sort key in this crate, and becomes a
-//! key part here. Only where a text is needed again (an index on a prefix of the column, a condition that the access
-//! method encodes itself) is it derived from the key, which is possible for ASCII.
+//! (docs/file-format.md). So a string column's value is a `Value::Bytes` with its sort key in this crate, and becomes a
+//! key part here. A text is needed again only for an index on a prefix of the column, and for a condition that the
+//! access method encodes itself. Then it is derived from the key, which is possible for ASCII.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

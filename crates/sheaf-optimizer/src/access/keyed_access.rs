@@ -332,8 +332,8 @@ impl LookupPath {
         })
     }
 
-    /// In which order the entries of the keys lead to rows: in that of the primary key for one key that binds all
-    /// parts, and in that of the index if the keys are sorted.
+    /// In which order the entries of the keys lead to rows: in primary key order for one key that binds all parts, and
+    /// in index order if the keys are sorted.
     fn entry_order(&self, table: &TableReference<'_>, outer_rows: f64) -> EntryOrder {
         let declared = self.index.definition(table.table).parts.len();
         EntryOrder {

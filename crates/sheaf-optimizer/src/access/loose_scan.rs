@@ -7,9 +7,9 @@
 //! `SELECT a, MIN(b), MAX(b) FROM t GROUP BY a` needs both ends of each group: a walk forward finds the first entries,
 //! a walk backward the last ones, and the aggregate gets the rows of both.
 //!
-//! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, holds all columns that
-//! are read, and whose ranges and jumps say every condition: a condition that is tested later would lose a group whose
-//! first entry fails. Parts that are bound to one value may stand between.
+//! This needs an index that begins with the grouped columns, followed by the one of MIN or MAX, and holds all columns
+//! that are read. Its ranges and jumps must say every condition: a condition that is tested later would lose a group
+//! whose first entry fails. Parts that are bound to one value may stand between.
 //!
 //! It wins when groups are large. MySQL says "Using index for group-by", and of MIN and MAX alone that the tables are
 //! optimized away.

@@ -1,10 +1,15 @@
 //! How a table is read: every way that its indexes offer, what each would cost, and the cheapest.
 //!
-//! For each index that the hints allow: the key ranges that the conditions leave of it ([`crate::access::ranges`]), an
-//! index dive for how many entries that is, whether the entries hold all columns, which of the remaining conditions can
-//! be tested on the entry before the row is fetched, and whether its order is the one the query wants. A wanted order
-//! with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly along the
-//! order.
+//! For each index that the hints allow, we find out:
+//!
+//! - the key ranges that the conditions leave of it ([`crate::access::ranges`]), and how many entries these hold (index
+//!   dive);
+//! - whether the entries hold all columns;
+//! - which of the remaining conditions can be tested on the entry before the row is fetched;
+//! - whether its order is the one that the query wants.
+//!
+//! A wanted order with a LIMIT makes an ordered path cheap in proportion: rows that match are taken to be spread evenly
+//! along the order.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -197,7 +202,7 @@ impl TableReference<'_> {
         Ok(paths)
     }
 
-    /// Of all alternatives the cheapest one. A forced index that is of any use goes before all others.
+    /// Of all alternatives the cheapest one. A forced index that is of any use is preferred to all others.
     fn cheapest(&self, paths: Vec<AccessPath>) -> Option<AccessPath> {
         let mut best: Option<AccessPath> = None;
         let mut forced: Option<AccessPath> = None;

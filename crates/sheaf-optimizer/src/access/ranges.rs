@@ -1,7 +1,7 @@
 //! From conditions to key ranges of an index.
 //!
 //! Parts are taken in key order. As long as a part is bound to single values (`=`, IN, IS NULL), every combination of
-//! them is a prefix and the next part can be bound too; the first part that is bound to a real range (`<`, BETWEEN,
+//! them is a prefix, and the next part can be bound too. The first part that is bound to a real range (`<`, BETWEEN,
 //! LIKE 'p%') ends the ranges. With KEY (a, b, c):
 //!
 //! ```text

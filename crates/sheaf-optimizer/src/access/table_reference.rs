@@ -1,7 +1,7 @@
 //! One reference to a table, with the conditions on it: what they leave of each index, and of the rows.
 //!
-//! Everything that is asked of the trees and of the statistics is asked once per statement and reference, however many
-//! access paths and join orders are compared.
+//! The trees and the statistics are asked each question once per statement and reference, however many access paths and
+//! join orders are compared.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub(crate) struct BoundIndex {
     pub ranges: IndexRanges,
     /// Entries in them.
     pub entries: f64,
-    /// Share of their leaves that is in memory, once somebody has asked.
+    /// Share of their leaves that is in memory, once it was asked for.
     resident: Cell<Option<f64>>,
 }
 

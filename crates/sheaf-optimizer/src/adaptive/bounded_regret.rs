@@ -4,23 +4,23 @@
 //!
 //! ```text
 //!   what is counted on                      if it is wrong            the plan that does not count on it
-//!   a LIMIT stops a walk in order           all of the walk           the best one that reads all rows, and a top-N
-//!   sort a LIMIT stops a scan in no order        all of the scan           the best one that reads all rows
+//!   a LIMIT stops a walk in order           all of the walk           the best one for all rows, and a top-N sort
+//!   a LIMIT stops a scan in no order        all of the scan           the best one that reads all rows
 //!   an index condition keeps few entries    a lookup for each entry   the best one if each condition keeps everything
 //! ```
 //!
 //! Each access path says what it costs then ([`Risk`]). If that is more than [`WORTHWHILE`] times the cost of the other
-//! plan, both are planned, and a [`RegretExec`] gives the first one up once it has spent what the other one is
-//! estimated to cost. If it is less, the first plan is never regretted more than that, and stays alone. A plan that may
-//! have to be given up is not even begun if it is hardly expected to be cheaper ([`WORTH_THE_RISK`]).
+//! plan, both are planned. A [`RegretExec`] abandons the first one once it has spent what the other one is estimated to
+//! cost. If it is less, the first plan is never regretted more than that, and stays alone. A plan that may have to be
+//! abandoned is not even begun if it is hardly expected to be cheaper ([`WORTH_THE_RISK`]).
 //!
 //! The first two kinds are guarded for accesses to one table and for [joins that stream](crate::join::first_rows),
 //! whose scans and lookups pay from one budget. The third kind is guarded only below an operator that reads all of its
-//! input before it delivers anything, a sort or an aggregate: rows that have gone out cannot be taken back; and not for
-//! joins. Counts of entries are not doubted: those of ranges come from index dives.
+//! input before it delivers anything, a sort or an aggregate, because rows that have been delivered cannot be recalled.
+//! It is not guarded for joins. Counts of entries are not doubted: those of ranges come from index dives.
 //!
-//! What a recursive query repeats is not guarded: the rows of the round before are read in one place alone, and a plan
-//! that was given up in one round and not in another would not know what it has searched.
+//! What a recursive query repeats is not guarded. The rows of the round before are read in one place alone, and a plan
+//! that was abandoned in one round and not in another would not know what it has searched.
 //!
 //! How many rows come into a keyed join is doubted in [`crate::adaptive::lookup_regret`]: it goes on differently
 //! instead of anew.
@@ -52,8 +52,8 @@ pub(crate) const MAX_HELD_ROWS: usize = 10_000;
 /// other plan, so guarding less than that would gain nothing.
 pub(crate) const WORTHWHILE: f64 = 2.0;
 
-/// What share of the other plan's cost a plan that may have to be given up may have, at the most: how long it takes is
-/// known less well than that of the other one, and if it is given up both have been paid for.
+/// The greatest share of the other plan's cost that a plan which may have to be abandoned may cost. Its time is known
+/// less well than that of the other one, and if it is abandoned both have been paid for.
 const WORTH_THE_RISK: f64 = 0.8;
 
 /// What a plan must be able to cost for the planning of another one to be worth the time, in microseconds.
@@ -98,7 +98,7 @@ impl Risk {
     }
 }
 
-/// A plan that may be given up, and how.
+/// A plan that may be abandoned, and how.
 pub(crate) struct Doubted<'n> {
     /// What it is the plan of.
     pub node: &'n LogicalPlan,
@@ -114,7 +114,7 @@ pub(crate) struct Doubted<'n> {
 }
 
 impl Planner<'_> {
-    /// Plans something so that it can be given up: its scans pay from the budget, which has no limit yet.
+    /// Plans something so that it can be abandoned: its scans pay from the budget, which has no limit yet.
     pub(crate) fn watched(
         &mut self,
         plan: impl FnOnce(&mut Self) -> Result<Planned>,
@@ -136,7 +136,7 @@ impl Planner<'_> {
         let settings = &context.settings;
         let at_risk_us = doubted.planned.risk.under(doubted.expectation);
         let is_forced = settings.regret_budget_us.is_some();
-        // Decided here; nobody above is to doubt it again.
+        // Decided here; the operators above are not to doubt it again.
         doubted.planned.risk = Risk::none(doubted.planned.cost_us);
         let may_pay = at_risk_us > LEAST_US && at_risk_us > WORTHWHILE * doubted.planned.cost_us;
         if !settings.switch.bounded_regret

@@ -1,6 +1,6 @@
-//! Bounded regret of keyed joins: which of them may give their lookups up, and when.
+//! Bounded regret of keyed joins: which of them may stop their lookups, and when.
 //!
-//! A keyed join is chosen because few outer rows are expected, and that may be wrong by any factor: conditions of the
+//! A keyed join is chosen because few outer rows are expected. That may be wrong by any factor: conditions of the
 //! tables before are correlated, statistics are old, or one key has most of the matches. The other way, reading the
 //! table once and hashing it, costs the same however many outer rows come:
 //!
@@ -13,10 +13,10 @@
 //!           expected
 //! ```
 //!
-//! So if the most outer rows that may come, by what is certain of the tables before, could cost more than
-//! [`WORTHWHILE`] times the other way, and the table fits in memory, the join [goes on with the
-//! table](sheaf_exec::keyed_join::lookup_switch) once its lookups have spent the limit. Nothing is planned for that but
-//! the scan of the table, whose path the search for the join order has found already.
+//! What is certain of the tables before bounds the outer rows that may come. If that many could cost more than
+//! [`WORTHWHILE`] times the other way, and the table fits in memory, the join is guarded: it [goes on with the
+//! table](sheaf_exec::keyed_join::lookup_switch) once its lookups have spent the limit. Only the scan of the table is
+//! planned for that; the search for the join order has found its path already.
 
 use std::sync::Arc;
 

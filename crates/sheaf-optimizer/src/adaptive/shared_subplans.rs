@@ -1,9 +1,9 @@
-//! What a plan has several times runs once.
+//! A subplan that a plan has several times runs once.
 //!
-//! Subqueries are rewritten and planned where they stand, so equal parts come out as equal operators: both copies of a
-//! CTE that is named twice, and the restricted table at the bottom of a join and of the grouping that was reduced to it
-//! ([`crate::join::reduction`]). When the plan is complete they are looked for, from the top down, and a [`SharedExec`]
-//! takes the place of each:
+//! Subqueries are rewritten and planned where they stand, so equal parts come out as equal operators. Examples are both
+//! copies of a CTE that is named twice, and the restricted table at the bottom of a join and of the grouping that was
+//! reduced to it ([`crate::join::reduction`]). When the plan is complete they are searched from the top down, and a
+//! [`SharedExec`] takes the place of each:
 //!
 //! ```text
 //!   Aggregate                    SharedExec 1 -- Aggregate -- lineitem        (the first one)
@@ -16,7 +16,7 @@
 //! access paths and join orders have been chosen as if each part ran by itself.
 //!
 //! Two operators are equal only if all that they do is known here and is the same: the kinds in [`same_operator`], with
-//! expressions that always have the same value. Below a plan that may be given up, and in the repeated part of a
+//! expressions that always have the same value. Below a plan that may be abandoned, and in the repeated part of a
 //! recursive query, nothing is shared: what runs there may run again.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The constants that costs are made of.
 //!
-//! They are measured when a database is made (again at the next start if others were at work then), and kept: a plan
-//! changes because the data did or because somebody wished it, not because the machine was busy when the server
+//! They are measured when a database is made (again at the next start if others were at work then), and kept. So a plan
+//! changes because the data did or because a user set a constant, not because the machine was busy when the server
 //! started. They can be seen and set in the tables `mysql.engine_cost` (the device and the trees) and
 //! `mysql.server_cost` (everything above), under MySQL's names where MySQL has the same thing. MySQL's unit is the read
 //! of a page at random; ours is the microsecond.

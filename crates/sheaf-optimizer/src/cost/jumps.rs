@@ -25,7 +25,7 @@ pub(crate) struct JumpingWalk {
 }
 
 impl JumpingWalk {
-    /// Leaves that the walk comes to.
+    /// Leaves that the walk visits.
     ///
     /// ```text
     ///   min(leaves of the ranges, matches / entries per leaf + jumps)

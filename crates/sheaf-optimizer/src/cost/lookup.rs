@@ -56,7 +56,7 @@ pub(crate) fn copy_found_us(constants: &CostConstants) -> f64 {
     COPY_SHARE * constants.page_us
 }
 
-/// Lookups of sorted keys that come to so many of a tree's leaves:
+/// Lookups of sorted keys that visit so many of a tree's leaves:
 ///
 /// ```text
 ///   visits x next leaf + (lookups - visits) x sorted descent

@@ -1,21 +1,21 @@
 //! Measuring the constants on this machine.
 //!
 //! **The device**: a file of its own is written, and read at random one page at a time, at random with many pages on
-//! the way, and from end to end. As with the read-ahead of scans, whoever waits for a read has asked for the next ones
-//! by then, and pages arrive in buffers that have been used before. **The processor**: a loop of binary searches, as
-//! descents of trees are, against the time that it took on the machine of the default constants; all constants of the
-//! processor are taken to differ by that factor.
+//! the way, and from end to end. As with the read-ahead of scans, a thread that waits for a read has requested the next
+//! ones by then, and pages arrive in buffers that have been used before.
 //!
-//! Others may be at work meanwhile, and whatever they do makes things look slower, never faster. So there are several
-//! short rounds with growing pauses between them, about four seconds in all, and of each constant the lowest value
-//! counts:
+//! **The processor**: a loop of binary searches, as descents of trees are, is timed against the machine of the default
+//! constants. All constants of the processor are taken to differ by that factor.
+//!
+//! Other programs may be at work meanwhile, and they can make things look slower, never faster. So there are several
+//! short rounds with growing pauses between them, about four seconds in all. Of each constant the lowest value counts:
 //!
 //! ```text
 //!   round  0.2 s  round  0.4 s  round    0.8 s    round        1.6 s        round
 //! ```
 //!
 //! If no second round comes near the lowest value, or more was running in all rounds than there are processors, the
-//! measurement is said to be [disturbed](Measurement::is_disturbed), for the caller to measure again at a better time.
+//! measurement is [disturbed](Measurement::is_disturbed). The caller then measures again at a better time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -228,7 +228,7 @@ fn write_file(disk: &dyn Disk) -> Result<FileId> {
     Ok(file)
 }
 
-/// A read that somebody waits for.
+/// A read that a thread waits for.
 struct Landing {
     waiter: Thread,
     landed: AtomicBool,

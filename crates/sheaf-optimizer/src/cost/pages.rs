@@ -10,8 +10,8 @@
 //!   of the column with the clustered order tells. They are neighbours within what is looked up at one place: all that
 //!   a range has, but of a join's keys, which lie anywhere, the rows of each key only.
 //!
-//! What is read is one thing, how often the processor comes to a page that is in memory another: [`visits_in_turns`].
-//! Whether it still has it in its cache depends on the size of the tree: [`uncached`].
+//! Pages read from the device are one thing, and how often the processor visits a page that is in memory is another:
+//! [`visits_in_turns`]. Whether it still has it in its cache depends on the size of the tree: [`uncached`].
 
 use super::CostConstants;
 
@@ -55,8 +55,8 @@ pub(crate) fn pages_in_turns(
     turns * distinct_pages(lookups / turns, leaves)
 }
 
-/// What reading `pages` pages of a tree of `leaves` takes that are asked for ahead, in `turns` that go through the tree
-/// in its order, a share p of the leaves in each:
+/// What reading `pages` prefetched pages of a tree of `leaves` takes, in `turns` that go through the tree in its order,
+/// a share p of the leaves in each:
 ///
 /// ```text
 ///   turns x leaves x sequential read x (1 - (1 - p)^(prefetched read / sequential read))

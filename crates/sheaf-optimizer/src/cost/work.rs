@@ -14,7 +14,7 @@ const COMPLETIONS: f64 = 0.5;
 /// Work of one phase of a plan, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Work {
-    /// Of the workers, who share it: processor time, and waits for pages that nobody asked for ahead.
+    /// Of the workers, which share it: processor time, and waits for pages that were not prefetched.
     pub worker_us: f64,
     /// Of the device, which has one bandwidth for all: reads of pages that were asked for ahead.
     pub device_us: f64,
@@ -41,14 +41,14 @@ impl Work {
     ///   max(device, busy) + min(device, busy) / 4
     /// ```
     ///
-    /// While the device reads what was asked for ahead, the workers go through what has arrived. Whoever has more to do
+    /// While the device reads what was requested ahead, the workers process what has arrived. The side with more to do
     /// decides.
     pub(crate) fn elapsed_us(self, workers: f64) -> f64 {
         let busy_us = (self.worker_us + COMPLETIONS * self.device_us) / workers.max(1.0);
         self.device_us.max(busy_us) + NOT_HIDDEN * self.device_us.min(busy_us)
     }
 
-    /// What a budget is charged with: it counts what was done, whoever did it.
+    /// What a budget is charged with: it counts all work, by device and workers alike.
     pub(crate) fn spent_us(self) -> f64 {
         self.worker_us + self.device_us
     }

@@ -1,7 +1,7 @@
 //! Sets of values of one column: what a condition on that column leaves over.
 //!
-//! A set is a list of disjoint [`Interval`]s in the column's order. AND intersects sets, OR unites them; a range of an
-//! index is then read off part by part. Values of string columns are sort keys ([`crate::access::key_bounds`]).
+//! A set is a list of disjoint [`Interval`]s in the column's order. AND intersects sets, and OR unites them. A range of
+//! an index is then read off part by part. Values of string columns are sort keys ([`crate::access::key_bounds`]).
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -190,8 +190,8 @@ impl ColumnSet {
         }
     }
 
-    /// Values in all of the sets. They are intersected in pairs, and these in pairs again: of many sets that leave out
-    /// one value each, as NOT IN has them, none is gone through more often than it takes.
+    /// Values in all of the sets. They are intersected in pairs, and these in pairs again. So of many sets that leave
+    /// out one value each, as NOT IN has them, none is walked more often than needed.
     pub(crate) fn intersection(mut sets: Vec<ColumnSet>) -> Option<ColumnSet> {
         while sets.len() > 1 {
             let mut pairs = Vec::with_capacity(sets.len().div_ceil(2));

@@ -135,7 +135,7 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
             };
             let column = compared_column(expr, table);
             let term = |item: &Expr| match (&column, semantics::constant(item)) {
-                // Of a statement that has ended nobody asks.
+                // The estimate of a cancelled statement is not used.
                 _ if cancel::is_statement_cancelled() => Term::Opaque,
                 (Some(column), Some(constant)) => compare_with(column, op, &constant, table),
                 _ => comparison(expr, op, item, table),

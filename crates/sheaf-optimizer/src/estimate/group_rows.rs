@@ -1,11 +1,17 @@
 //! How many groups a grouping makes.
 //!
 //! If each of D values occurs in N / D of a table's N rows, n of these rows have `D (1 - (1 - n/N)^(N/D))` different
-//! ones: all D if n is N, and n if D is, the values being those of a key. N is what the largest of the tables has that
-//! the columns come from, wherever below that is, and D the product of what the statistics say of them: of the columns
-//! that an index begins with, in whatever order, how many prefixes there are (`zip` decides `city`, and the index of
-//! both knows it), of every other column, how many values. Of one table there are no more of them together than rows;
-//! beyond that columns are taken to be independent.
+//! ones. That is all D if n is N, and n if D is N, as for a key.
+//!
+//! N is the rows of the largest base table that contributes a grouping column, wherever below that table is. D is the
+//! product of the distinct counts of the statistics:
+//!
+//! - for columns that an index begins with, in any order, the number of prefixes (`zip` decides `city`, and the index
+//!   of both knows it);
+//! - for every other column, the number of its values.
+//!
+//! The columns of one table together have at most as many values as the table has rows. Beyond that columns are taken
+//! to be independent.
 //!
 //! An expression, and a column that was never analyzed, is guessed to have the same value in [`ROWS_PER_VALUE`] rows.
 

@@ -1,20 +1,24 @@
 //! EXPLAIN in MySQL's columns.
 //!
-//! The rows are made where the plan is made: whoever builds a scan or a keyed join writes the row of that table from
-//! the specification that it hands to the access method, and whoever adds a sort or a hash table notes it.
+//! The rows are made where the plan is made. Code that builds a scan or a keyed join writes the row of that table from
+//! the specification that it hands to the access method. Code that adds a sort or a hash table notes it there.
 //!
 //! One difference from MySQL: "Using where" and "Using index condition" stand only where a condition is tested. MySQL
-//! also shows them for conditions that the key ranges say completely. "Using jumps" is Sheaf's own: inside the ranges
-//! the walk jumps over entries that cannot match; conditions that the jumps say completely are not tested again, and
-//! the parts that they restrict count in `key_len`. "Using index for skip scan": the same where the first part is not
-//! bound. "May switch to k": once the plan has spent what the one by key k would cost, that one runs in its place; "May
-//! switch to hash join": the rest of a keyed join is done without lookups then.
+//! also shows them for conditions that the key ranges say completely.
+//!
+//! These values say what goes on inside a scan or a join ("Using jumps" and "May switch" are Sheaf's own):
+//!
+//! - "Using jumps": inside the ranges the walk jumps over entries that cannot match. Conditions that the jumps say
+//!   completely are not tested again, and the parts that they restrict count in `key_len`.
+//! - "Using index for skip scan": the same where the first part is not bound.
+//! - "May switch to k": once the plan has spent what the one by key k would cost, that one runs in its place.
+//! - "May switch to hash join": once lookups have spent the limit, the rest of a keyed join is done without lookups.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | [`nested_json`] | FORMAT=JSON: the rows of the table as MySQL 8 nests them |
 //! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
-//! | [`outline`] | what the planner thought of each operator |
+//! | [`outline`] | what the planner knew and estimated of each operator |
 //! | [`sql_text`] | expressions of a typed plan as SQL |
 //! | [`table_detail`] | what trees say of a table beyond its row of the table |
 
@@ -232,7 +236,7 @@ impl ExplainRow {
         self.add(ExtraNote::MaySwitch);
     }
 
-    /// Lookups are given up for a hash join once they have cost so much.
+    /// Lookups are replaced by a hash join once they have cost so much.
     pub(crate) fn may_switch_to_hash_join(&mut self, limit_us: f64) {
         self.switch_limit_us = Some(limit_us);
         self.may_switch_to("hash join");

@@ -1,10 +1,10 @@
-//! What the planner thought of each operator, kept with the plan for EXPLAIN.
+//! What the planner knew and estimated of each operator, kept with the plan for EXPLAIN.
 //!
 //! The planner notes its estimates, and what it knows of an operator as expressions of the statement, beside the
 //! operators that it makes. The physical rules then make others of them: they insert exchanges, merge projections and
-//! hand limits down. So the notes are found again by walking both trees side by side, past the projections: operators
-//! of the same name correspond, and where the names differ, the tree that has an operator too many is the one under
-//! which the other's name comes up next.
+//! hand limits down. So the notes are found again by walking both trees side by side, past the projections. Operators
+//! of the same name correspond. Where the names differ, one tree has an operator too many: the one under which the
+//! other's name comes up next.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Expressions of a typed plan as MySQL would write them, for EXPLAIN.
 //!
-//! Typing has turned operators of strings into comparisons of sort keys and added casts that nobody wrote; here they
-//! are left out again. The text of a string constant is derived from its sort key where that is possible, which is in
-//! small letters under a collation that ignores case.
+//! Typing has turned operators of strings into comparisons of sort keys, and added casts that the statement does not
+//! have. Here both are left out again. The text of a string constant is derived from its sort key where that is
+//! possible. Under a collation that ignores case it is in small letters.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use sheaf_table::{Collation, Value};
 use crate::access::key_bounds::text_of_sort_key;
 use crate::logical::semantics;
 
-/// Characters of one text, at most: a list of ten thousand values is not read by anybody.
+/// Characters of one text, at most: a list of ten thousand values is of no use to a reader.
 const MAX_CHARACTERS: usize = 4 << 10;
 
 /// How columns are named.

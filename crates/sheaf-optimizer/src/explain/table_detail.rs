@@ -1,6 +1,6 @@
 //! What EXPLAIN's trees say of a table beyond the columns of its table.
 //!
-//! The planner keeps expressions and positions; texts are made of them only when somebody reads them.
+//! The planner keeps expressions and positions; texts are made of them only when EXPLAIN shows them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! With `n` rows wanted of the `N` that the joins would deliver, the first table is expected to be walked for n / N of
-//! its rows, and every step to do that share of its work; what a hash join keeps in memory is read whole. Where no
+//! its rows, and every step to do that share of its work. What a hash join keeps in memory is read whole. Where no
 //! order is wanted, any table may be the first one.
 //!
 //! The plan for all rows has to be sorted, which is added to its cost. What the streaming plan would cost if its LIMIT

@@ -8,9 +8,12 @@
 //! [order](crate::physical::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path
 //! Selection in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
 //!
-//! For each step the candidates are a keyed join through each index of the new relation that the join's equalities
-//! bind from the left, a hash join with either side in memory (if it fits the memory that the statement may use), a
-//! sort-merge join otherwise, and nested loops without equalities.
+//! For each step the candidates are:
+//!
+//! - a keyed join through each index of the new relation that the join's equalities bind from the left;
+//! - a hash join with either side in memory, if it fits the memory that the statement may use, and a sort-merge join
+//!   otherwise;
+//! - nested loops, if there are no equalities.
 //!
 //! How many rows a step leaves is estimated in [`crate::estimate::join_rows`].
 
@@ -134,7 +137,7 @@ pub(crate) struct Chooser<'a, 'p> {
     pub known: Connections,
 }
 
-/// What a plan has come to.
+/// A state of the search: which relations a plan has joined, and which of them its rows stream from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     /// The relations joined so far, a [`RelationSet`].

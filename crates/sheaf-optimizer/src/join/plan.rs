@@ -101,7 +101,7 @@ pub(crate) fn plan_joins(
     joined.into_output(&graph, node)
 }
 
-/// What keyed joins may keep in memory when they give their lookups up, each: what the others leave.
+/// What each keyed join may keep in memory when it stops its lookups: what the others leave.
 fn switch_bytes(steps: &[Step], query_memory_bytes: usize) -> f64 {
     let held = steps.last().map_or(0.0, |step| step.held_bytes);
     let is_keyed = |step: &&Step| matches!(step.method, Method::Keyed(_));

@@ -1,8 +1,8 @@
 //! Correlated subqueries that do not become joins.
 //!
-//! Decorrelation is by DataFusion's rules. What they refuse is found here, before they run, by asking them; what they
-//! would do wrong is found besides. Such a subquery becomes a column of an [`Apply`], which runs it for each
-//! combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
+//! Decorrelation is by DataFusion's rules. This module finds the subqueries that they refuse, by asking them before
+//! they run, and those that they would rewrite wrongly. Such a subquery becomes a column of an [`Apply`], which runs it
+//! for each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0

@@ -12,8 +12,9 @@
 //!
 //! The tables are taken as they are written, each time the first that an equality connects with those before it, and
 //! the first of all if none does. EliminateCrossJoin of DataFusion does the same, but makes all joins again, with their
-//! schemas of all columns, below each join that it has made: a third of the time of optimising a join of eight tables.
-//! And it loses keys that are none in the new order, and takes those for which NULL equals NULL for others.
+//! schemas of all columns, below each join that it has made. That took a third of the time of optimising a join of
+//! eight tables. It also loses keys that are none in the new order, and takes those for which NULL equals NULL for
+//! others.
 //!
 //! What is left of the condition PushDownFilter takes to the tables, from join to join. If it is nothing but conditions
 //! on single tables, which imply none on others, it goes there right away.

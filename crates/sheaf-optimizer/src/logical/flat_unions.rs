@@ -1,6 +1,6 @@
 //! A union of unions becomes one, and inputs without rows go.
 //!
-//! The columns of a union's inputs belong together by position; each input may call them as it likes:
+//! The columns of a union's inputs belong together by position, and their names may differ:
 //!
 //! ```text
 //!   UNION ( Projection a+1 ( UNION ( t (a), u (b) ) ), v )      UNION ( Projection a+1 (t), Projection b+1 (u), v )

@@ -1,13 +1,13 @@
-//! Which relations a query joins, and by which conditions, whatever order it wrote them in.
+//! Which relations a query joins, and by which conditions, in any order in which it wrote them.
 //!
 //! A tree of joins, filters over joins, aliases and projections of plain columns is taken apart into a [`JoinGraph`]:
 //! relations (tables, derived tables) and predicates. Inner joins leave no trace but their predicates. A left, semi,
-//! anti or mark join is an edge with a constraint: its inner side is one relation, which is joined by its own
-//! condition once the relations that this condition reads are there. It commutes with every other join on its
-//! preserved side. A semijoin with a table on a unique key of it becomes an inner join: it can match only once.
+//! anti or mark join is an edge with a constraint. Its inner side is one relation, which is joined by its own condition
+//! once the relations that this condition reads are there. It commutes with every other join on its preserved side. A
+//! semijoin with a table on a unique key of it becomes an inner join: it can match only once.
 //!
 //! Every relation gets a name of its own (`r0`, `r1`, ...), which qualifies its columns in all expressions of the
-//! graph; so columns of two references to one table stay apart, and no alias or projection between them matters.
+//! graph. So columns of two references to one table stay apart, and no alias or projection between them matters.
 
 use std::sync::Arc;
 
@@ -285,7 +285,7 @@ impl<'p> JoinGraph<'p> {
             && self.matches_once(relation, &condition)
             && may_be_semijoin(inner, self.switch)?
         {
-            // Then it is an inner join whose columns nobody reads, and may come in any order.
+            // Then it is an inner join whose columns are not read, and may come in any order.
             self.relations[relation].kind = RelationKind::Inner;
             self.predicates.extend(self.as_predicates(condition)?);
             return Ok(outer_scope);

@@ -1,8 +1,8 @@
 //! The equalities of a join's condition become its keys.
 //!
-//! DataFusion's ExtractEquijoinPredicate does the same, and takes `a <=> b` for a key too if a join has no other:
-//! then NULL equals NULL in all keys of the join. A condition that is pushed into the join later brings further keys,
-//! and these are plain equalities:
+//! DataFusion's ExtractEquijoinPredicate does the same, but if a join has no other key it takes `a <=> b` for one. Then
+//! NULL equals NULL in all keys of the join. A condition that is pushed into the join later brings further keys, and
+//! these are plain equalities:
 //!
 //! ```text
 //!   x JOIN y ON x.a <=> y.a  WHERE x.b = y.b        keys (a, b), NULL equals NULL      wrong: it joins NULLs of b

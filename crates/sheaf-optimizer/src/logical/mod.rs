@@ -151,7 +151,7 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
-/// conditions have been pushed down: they stand in its way.
+/// conditions have been pushed down, because they would hinder it.
 ///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
 /// later passes leave it as it is, unless a join still lacks its condition.

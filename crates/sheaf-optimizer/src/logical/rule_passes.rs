@@ -1,7 +1,7 @@
 //! The passes of rules over a logical plan, until they leave it as it is.
 //!
-//! DataFusion's `Optimizer` offers every rule every node in every pass, hashes the whole plan with all its schemas
-//! after each, and stops when a pass has changed nothing: of three passes over a join of eight tables, two do almost
+//! DataFusion's `Optimizer` offers every rule every node in every pass. It hashes the whole plan with all its schemas
+//! after each, and stops when a pass has changed nothing. So of three passes over a join of eight tables, two do almost
 //! nothing at almost the same cost. Here the same rules run in the same order, but
 //!
 //! - a rule is offered only the nodes that it is [about](Rule::about), told by a look at the node;

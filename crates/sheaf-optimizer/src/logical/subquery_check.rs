@@ -1,7 +1,7 @@
 //! The check that subqueries stand where they can be planned.
 //!
-//! DataFusion's check of a plan walks over all subqueries, and for each of them over all that are inside it, and so on:
-//! of thirty subqueries, one inside the other, it looks at the innermost a billion times. Here each is looked at once:
+//! DataFusion's check of a plan walks over all subqueries, and for each of them over all that are inside it, and so on.
+//! Of thirty subqueries, one inside the other, it looks at the innermost a billion times. Here each is looked at once:
 //!
 //! ```text
 //!   A ( B ( C ) )      check C in B,  then B, with a NULL in place of C, in A

@@ -3,10 +3,10 @@
 //! One recursive walk. Everything that is not a table or a join maps one to one to DataFusion's operators; a table
 //! goes through [`crate::access::path`], and a tree of joins is taken as a whole to [`crate::join::plan`].
 //!
-//! What flows down is a wish ([`Wanted`]): the order in which the parent would like its rows and how many of them it
-//! will take, so that a table can be read in an order that makes a sort unnecessary. What flows up is the operator,
-//! an estimate, and the EXPLAIN rows of the tables below it ([`Planned`]). A parent checks what it really got from
-//! the operator's own properties; the wish promises nothing.
+//! What flows down is a wish ([`Wanted`]): the order in which the parent would like its rows, and how many of them it
+//! will take. So a table can be read in an order that makes a sort unnecessary. What flows up is the operator, an
+//! estimate, and the EXPLAIN rows of the tables below it ([`Planned`]). The wish promises nothing: a parent reads from
+//! the operator's own properties what it really got.
 //!
 //! An uncorrelated scalar subquery is a query block of its own: it runs first, and expressions read its result from
 //! a slot (DataFusion's ScalarSubqueryExec).

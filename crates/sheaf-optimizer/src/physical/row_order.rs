@@ -1,16 +1,16 @@
 //! In which order the rows of a join come, as far as the lookups after it gain by it.
 //!
-//! Keys that come in the order of the tree that they are looked up in lead to each of its pages once, and to neighbours
-//! together; keys in another order lead all over the tree, once for each buffer-full of them:
+//! Keys in the order of the tree that they are looked up in lead to each of its pages once, and to neighbours together.
+//! Keys in another order lead all over the tree, once for each buffer-full of them:
 //!
 //! ```text
 //!   orders, hash join with customer    -> lineitem.PRIMARY by o_orderkey: from one end to the other
 //!   customer, hash join with orders    -> lineitem.PRIMARY by o_orderkey: all over
 //! ```
 //!
-//! Rows come in the order of the relation that they stream from: the first one, until a hash join or nested loops keep
-//! the rows so far in memory and stream those of the new relation. A keyed join sorts a buffer-full of keys at a time,
-//! and what comes after it does so again, so it disturbs no order that reaches further than that.
+//! Rows come in the order of the relation that they stream from. That is the first one, until a hash join or nested
+//! loops keep the rows so far in memory and stream those of the new relation. A keyed join sorts a buffer-full of keys
+//! at a time, and the keyed join after it does so again. So it disturbs no order that reaches further than that.
 
 use datafusion_common::{Column, Result};
 use datafusion_expr::Expr;

@@ -53,8 +53,8 @@ pub fn apply(
 }
 
 /// Sorts what an operator requires in an order that it does not get. DataFusion moves a sort below a join that keeps
-/// the order, and then the join does not say so: it tells an order by one of two equal columns, and delivers the other
-/// one.
+/// the order, and then the join does not say that it does: it names the order by one of two equal columns, and delivers
+/// the other one.
 pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.transform_up(|node| {
         let required = node.required_input_ordering();

@@ -17,8 +17,8 @@ use sheaf_exec::group_keys::has_doubtful_keys;
 use crate::physical::planner::{Block, Planned, Planner, Wanted};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
-/// EnsureRequirements: an operator above looks at the order that this plan really has, and must not take the input's
-/// order, which that sort destroys, for its own.
+/// EnsureRequirements. An operator above looks at the order that this plan really has. It must not see the input's
+/// order, which that sort destroys.
 pub(crate) fn plan_window(
     planner: &mut Planner<'_>,
     window: &Window,

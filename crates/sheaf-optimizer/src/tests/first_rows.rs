@@ -146,7 +146,7 @@ fn without_an_order_some_rows_are_enough() {
     assert!(examined(&rows) < 2_000, "{}", examined(&rows));
 }
 
-/// Nobody asks for a column of the rows that a LIMIT lets through.
+/// No column is read of the rows that a LIMIT lets through.
 #[test]
 fn some_rows_are_counted() {
     let mut lab = shop();
@@ -196,7 +196,7 @@ fn a_join_that_meets_its_matches_too_late_is_given_up() {
     assert_eq!(first.len(), 10);
 }
 
-/// Random joins, orders and limits against the rows without the limit, given up early, late and not at all.
+/// Random joins, orders and limits against the rows without the limit; plans are abandoned early, late and not at all.
 #[test]
 fn the_first_rows_are_those_of_all_rows() {
     let mut lab = shop();

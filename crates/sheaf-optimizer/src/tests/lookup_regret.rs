@@ -1,4 +1,4 @@
-//! Keyed joins that give their lookups up: when that happens, and that the rows are right wherever it does.
+//! Keyed joins that stop their lookups: when that happens, and that the rows are right wherever it does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -262,7 +262,7 @@ const JOINS: &[&str] = &[
     r#"SELECT t.id, u.id FROM t JOIN u ON "$eq"(u.word, t.word) WHERE u.id < 40"#,
 ];
 
-/// Every keyed join that can give its lookups up does, at every moment, and the rows are those of lookups alone.
+/// Every keyed join that can stop its lookups does, at every moment, and the rows are those of lookups alone.
 #[test]
 fn the_rows_are_the_same_whenever_lookups_are_given_up() {
     let mut random = Random::new(23);
@@ -393,7 +393,7 @@ fn without_memory_for_the_table_lookups_go_on() {
     assert!(refused > 5, "{refused}");
 }
 
-/// A condition that fails on rows which nobody looks up fails nobody.
+/// A condition that fails on rows which are not looked up makes no statement fail.
 #[test]
 fn a_condition_that_fails_elsewhere_leaves_it_at_lookups() {
     let mut lab = Lab::new();

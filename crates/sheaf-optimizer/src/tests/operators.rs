@@ -222,7 +222,7 @@ fn recursive_queries() {
 #[test]
 fn a_recursion_reads_the_round_before_once() {
     let mut lab = lab();
-    // Whatever can be given up is.
+    // Every plan that can be abandoned is.
     lab.settings.regret_budget_us = Some(0.0);
     let sql = "WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL \
                SELECT d.j FROM (SELECT i + 1 AS j FROM n WHERE i < 5 LIMIT 10) d) SELECT SUM(i) FROM n";

@@ -224,7 +224,7 @@ fn an_order_that_nobody_delivers_is_found() {
     }
 }
 
-/// Prints what a check costs; to be read by whoever changes it.
+/// Prints what a check costs, for engineers that change it.
 #[test]
 #[ignore = "a measurement"]
 fn the_cost_of_a_check() {

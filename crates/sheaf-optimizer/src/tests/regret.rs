@@ -1,4 +1,4 @@
-//! Plans that are given up for others: when that happens, and that the rows are right wherever it does.
+//! Plans that are abandoned for others: when that happens, and that the rows are right wherever it does.
 
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_storage::Random;
@@ -212,7 +212,7 @@ fn random_query(random: &mut Random) -> String {
     }
 }
 
-/// Every plan that can be given up is, at every moment, and the rows are those of a plan that is not.
+/// Every plan that can be abandoned is, at every moment, and the rows are those of a plan that is not.
 #[test]
 fn the_rows_are_the_same_whenever_a_plan_is_given_up() {
     for seed in 0..2 {

@@ -1,8 +1,8 @@
 //! The optimizer trace: what was considered while a statement was planned, and why it lost.
 //!
-//! A [`Trace`] travels in the [`PlannerContext`](crate::PlannerContext). It is off as a rule, and then recording is one
-//! test of an `Option`: what is to be recorded is made in a closure that is never called. What it looks like when it
-//! is on (`SET optimizer_trace = 'enabled=on'`), by the planner's parts:
+//! A [`Trace`] travels in the [`PlannerContext`](crate::PlannerContext). It is off as a rule. Then recording is one
+//! test of an `Option`: the closure that makes the record is never called. What it looks like when it is on (`SET
+//! optimizer_trace = 'enabled=on'`), by the planner's parts:
 //!
 //! ```text
 //!   {"steps": [

@@ -1,10 +1,10 @@
 //! Checks a plan that is about to run.
 //!
-//! Operators rely on each other: a merge join on the order of its inputs, a projection on the places of columns,
-//! whoever reads a column that cannot be NULL on its being so. Rules move and replace operators, each on the strength
-//! of what the others promise. If one of them is wrong, nothing fails: rows come in the wrong order, are lost, or
-//! have the wrong values. So the finished plan is walked once, and a statement whose plan contradicts itself fails
-//! with an error that names the operator:
+//! Operators rely on each other: a merge join on the order of its inputs, a projection on the places of columns, a
+//! reader of a column that cannot be NULL on its being so. Rules move and replace operators, each on the strength of
+//! what the others promise. If one of them is wrong, nothing fails: rows come in the wrong order, are lost, or have the
+//! wrong values. So the finished plan is walked once. A statement whose plan contradicts itself fails with an error
+//! that names the operator:
 //!
 //! | what | where |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | columns that expressions read are there, and sides of a join's keys have one type | [`structure`] |
 //! | a column may be NULL where its input may, and on the other side of an outer join | [`structure`] |
 //!
-//! What only a defect of an operator itself would break, values that are NULL against its promise or in the wrong
-//! order, [`sheaf_exec::operator::checked_rows`] looks for in builds with debug assertions.
+//! A defect of an operator itself may still break what it promises: values are NULL, or in the wrong order. In builds
+//! with debug assertions [`sheaf_exec::operator::checked_rows`] looks for that.
 
 mod constants;
 mod promise;

@@ -1,8 +1,7 @@
 //! What operators require of the order of their inputs, and of how these are divided between workers.
 //!
-//! DataFusion's SanityCheckPlan, except for merges of unions. It tells the order of a union by what its inputs have
-//! in common, and what is constant or equal in one input alone is lost; a merge needs no more than that each input is
-//! in order.
+//! DataFusion's SanityCheckPlan, except for merges of unions. It derives the order of a union from what its inputs have
+//! in common, so what is constant or equal in one input alone is lost. A merge needs only that each input is in order.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> R
         Err(problem) if !is_merge_of_ordered_inputs(plan)? => {
             let what =
                 "an input does not come in the order, or divided between workers, as it must";
-            // It shows the whole plan, for those who look for the cause.
+            // It shows the whole plan, to help find the cause.
             tracing::debug!(%problem, "{what}");
             Err(contradiction(plan, what))
         }
