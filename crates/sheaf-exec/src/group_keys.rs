@@ -1,8 +1,8 @@
 //! Whether what schemas say of keys can be relied on.
 //!
-//! DataFusion keeps for each schema which columns determine others. Of groups it says too much: where one of several
-//! group columns is the key of one table of a join, it is said to determine the whole group, although the columns of
-//! the other tables differ among rows that have it in common.
+//! DataFusion keeps for each schema which columns determine others. Of groups it says too much. Where one of several
+//! group columns is the key of one table of a join, DataFusion says that it determines the whole group, although the
+//! columns of the other tables differ among rows with this key.
 //!
 //! ```text
 //!   SELECT a.k, b.x FROM a JOIN b .. GROUP BY a.k, b.x

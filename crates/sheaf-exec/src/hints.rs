@@ -1,10 +1,10 @@
 //! What a statement tells the planner about a table reference and about a query block.
 //!
 //! Two grammars end up here: `USE | FORCE | IGNORE INDEX` behind a table's name, and the optimizer hints of a comment,
-//! `SELECT /*+ MRR(t) JOIN_ORDER(t, u) */` (MySQL's manual, "Index Hints" and "Optimizer Hints"). Whoever lowers the
-//! statement resolves names, so that what is kept here is known to exist; nothing here is ever an error.
+//! `SELECT /*+ MRR(t) JOIN_ORDER(t, u) */` (MySQL's manual, "Index Hints" and "Optimizer Hints"). The pass that lowers
+//! the statement resolves names. So what is kept here is known to exist, and nothing here is ever an error.
 //!
-//! A hint goes before `optimizer_switch`, one for an index before one for its table, and one for a table before one for
+//! A hint overrides `optimizer_switch`. A hint for an index overrides one for its table, and a hint for a table one for
 //! its query block.
 
 use std::sync::Arc;
@@ -196,8 +196,8 @@ pub struct BlockHints {
     pub number: u32,
     pub join_orders: Vec<JoinOrderHint>,
     pub subquery: SubqueryHint,
-    /// If the block stands in a derived table that somebody spoke of: the table's alias, and whether it becomes part of
-    /// the query around it.
+    /// If the block stands in a derived table that a hint names: the table's alias, and whether it becomes part of the
+    /// query around it.
     pub derived: Option<(String, bool)>,
 }
 

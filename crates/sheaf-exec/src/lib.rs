@@ -4,13 +4,13 @@
 //!
 //! | folder or file | what it holds |
 //! |---|---|
-//! | [`operator`] | operators that are not DataFusion's: scans, shared parts of a plan, plans that may be given up |
+//! | [`operator`] | operators that are not DataFusion's: scans, shared parts of a plan, plans that may be abandoned |
 //! | [`keyed_join`] | a join that looks keys up in an index, a buffer-full at a time |
 //! | [`functions`], [`aggregates`] | MySQL's functions, as kernels over Arrow arrays |
 //! | [`typing`] | MySQL's typing rules, from markers to plain expressions |
 //! | [`collation`] | sort keys of strings, which is what strings are compared by |
 //! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
-//! | `memory_pool`, [`memory_consumers`] | who gets how much of the memory of queries, and who has run out of it |
+//! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;

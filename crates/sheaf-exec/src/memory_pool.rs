@@ -10,8 +10,8 @@
 //! one that has little may have more than its share, as long as there is any: up to an [eighth](LEAST_SHARE) of all.
 //!
 //! A sort spills by merging what it has in memory, and a merge holds each batch and a copy of the keys. For that a sort
-//! has set aside twice the bytes of its batches, which is nearly enough, but not where keys are wide: so sorts that
-//! took all memory could not even spill. Therefore they leave [a part](MERGE_SHARE) of it.
+//! has set aside twice the bytes of its batches. This is nearly enough, but not where keys are wide: sorts that took
+//! all memory could not even spill. Therefore sorts leave [a part](MERGE_SHARE) of it.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use datafusion_execution::memory_pool::{
 /// Part of the pool that an operator gets while there is room, however many share it.
 const LEAST_SHARE: usize = 8;
 
-/// How DataFusion calls those who keep what is to be sorted.
+/// How DataFusion calls the consumers that keep what is to be sorted.
 const SORTS: &str = "ExternalSorter[";
 
 /// Part of the memory that sorts leave. Keys encoded for comparison take up to half as much again as their

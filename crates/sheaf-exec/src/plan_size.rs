@@ -1,9 +1,9 @@
 //! How large a logical plan may be.
 //!
-//! A short text can mean a large plan: a common table expression is planned again wherever it is named, so thirty of
-//! them, each the union of two of the one before, are a billion nodes. They are shared in memory, but whoever walks
-//! over the plan meets each of them. So plans are counted before anything else walks over them, and the count stops at
-//! the limit.
+//! A short text can mean a large plan. A common table expression is planned again wherever it is named, so thirty of
+//! them, each the union of two of the one before, are a billion nodes. They are shared in memory, but a walk over the
+//! plan meets each of them. So plans are counted before anything else walks over them, and the count stops at the
+//! limit.
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};

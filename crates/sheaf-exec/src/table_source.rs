@@ -1,8 +1,8 @@
 //! What DataFusion's logical planner sees of a table.
 //!
 //! DataFusion carries a [`TableSource`] through every rewrite of a plan. One [`SheafTableSource`] is created per
-//! *reference* to a table, not per table: it carries what belongs to the reference (its number in the statement,
-//! its alias, its hints), which SqlToRel itself would drop.
+//! *reference* to a table, not per table. It carries what belongs to the reference (its number in the statement, its
+//! alias, its hints), which SqlToRel itself would drop.
 //!
 //! A source answers Exact to every deterministic filter, so after optimisation all conditions on one table sit on
 //! its TableScan, where the access path choice reads them.

@@ -1,6 +1,6 @@
 //! ANY_VALUE: some value of the group, the first that arrives.
 //!
-//! Besides being a function of MySQL, it is how GROUP BY shows a column that it does not group by: a string that is
+//! It is a function of MySQL. GROUP BY also uses it to show a column that it does not group by: a string that is
 //! grouped by its sort key, a column that the group's key determines, and in modes without ONLY_FULL_GROUP_BY any
 //! other.
 

@@ -2,8 +2,8 @@
 //!
 //! The pass over the syntax tree writes it as `$group_concat(text, separator, maximum length, distinct key, order
 //! key)`: both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
-//! needs to sort nothing, and the function remembers (order key, text) until the group is complete. It forgets what
-//! comes after the maximum length, so that it keeps little, however many rows there are. Only keys of DISTINCT stay.
+//! sorts nothing, and the function keeps (order key, text) until the group is complete. It drops what comes after the
+//! maximum length, so it keeps little, however many rows there are. Only keys of DISTINCT stay.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -350,8 +350,11 @@ fn timestamp(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// MySQL's eight ways to number weeks. The year is that of the week, which may be the one before or after.
 ///
-/// Bit 0 of the mode: the week begins on Monday; bit 1: numbers run from 1, and days before week 1 belong to the last
-/// year; bit 2: week 1 is the one with the year's first weekday, not the one with four days.
+/// The bits of the mode:
+///
+/// - bit 0: the week begins on Monday;
+/// - bit 1: numbers run from 1, and days before week 1 belong to the last year;
+/// - bit 2: week 1 is the one with the year's first weekday, not the one with four days.
 pub(super) fn week_of(days: i32, mode: i64) -> (i64, i64) {
     let monday_first = mode & 1 != 0;
     let mut from_one = mode & 2 != 0;

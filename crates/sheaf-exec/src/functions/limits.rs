@@ -1,7 +1,7 @@
 //! What a kernel may make, and when it has to stop.
 //!
 //! A few nested calls make gigabytes of a letter: `hex(hex(hex(...)))`, `repeat(repeat(...))`. So every kernel says how
-//! much it is going to make before it makes it, and it says so in one place: it writes its texts into a [`TextWriter`],
+//! much it is going to make before it makes it. It does so in one place: it writes its texts into a [`TextWriter`],
 //! which takes no more than is allowed.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //!   KILL          looked at before each call, and between its rows
 //! ```
 //!
-//! The limits belong to a session, and come to the kernels with the configuration that plans run under. Where there is
-//! none, constants are folded: they are small there or stay as they were written, and whatever is wrong with them is
-//! told when they are evaluated, if they ever are.
+//! The limits belong to a session, and reach the kernels with the configuration that plans run under. Where there is
+//! none, constants are folded. They are small there or stay as they were written. Their errors are reported when they
+//! are evaluated, if they ever are.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,12 @@
 //! String functions. Positions and lengths count characters, from 1; LENGTH counts bytes.
+//!
+//! Each function is a row of `FUNCTIONS`. Its kernel gets a batch of arguments, takes them as texts or bytes, and
+//! returns an array with a value for each row. The result has the collation of the first argument, or the common one of
+//! all arguments.
+//!
+//! Most kernels hand a closure for one row to `ints`, `texts`, `long_texts` or `parts`, which build the array. These
+//! book what is made on the account of the call, which bounds a value and a batch, and they stop when that says so
+//! (`functions/limits.rs`). So `repeat(s, 1000000000)` is refused before it has taken the memory.
 
 use std::sync::Arc;
 
@@ -551,7 +559,7 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
     let types: Vec<SqlType> = (0..call.len())
         .map(|argument| call.sql_type(argument))
         .collect();
-    // NULL is like no value of any type, and makes nobody compare as numbers.
+    // NULL is like no value of any type, and makes no operand compare as a number.
     let all = |is_like: fn(&SqlType) -> bool| {
         let mut types = types.iter();
         types.all(|ty| is_like(ty) || *ty == SqlType::Null)

@@ -32,7 +32,7 @@ const COERCIBLE: &str = "coercible";
 pub const MAX_PRECISION: u8 = 38;
 /// The most digits after the point that are shown.
 pub const MAX_DECIMALS: u8 = 30;
-/// Length that is declared for strings whose length nobody computed, in characters.
+/// Length that is declared for strings whose length was not computed, in characters.
 const ANY_LENGTH: u32 = sheaf_table::types::MAX_VARCHAR_LENGTH;
 
 /// How strongly an operand insists on its collation (MySQL's coercibility, reduced to the levels that matter here).

@@ -10,12 +10,12 @@
 //! join only mark outer rows; those are delivered at the end of the round in their own order.
 //!
 //! Below a LIMIT a join may be told to [start small](KeyedJoin::starts_small). Its first round is of few rows and the
-//! following ones double, so that little is looked up in vain. If it is to go on [in order](KeyedJoin::in_order), what
-//! a round has found is put into the order of the outer rows; if not, it goes out as it is found, and the LIMIT may
-//! stop a round in its middle. Within a round keys are still sorted and pages asked for ahead.
+//! following ones double, so that little is looked up in vain. If the join [keeps order](KeyedJoin::in_order), the
+//! matches of a round are put into the order of the outer rows. If not, they are delivered as they are found, and the
+//! LIMIT may stop a round in its middle. Within a round keys are still sorted and pages prefetched.
 //!
-//! More outer rows may come than were expected, so many that lookups are the wrong way. Then the join [goes on with a
-//! table in memory](crate::keyed_join::lookup_switch), between two rounds.
+//! More outer rows may come than were expected, so many that a hash table would be cheaper than lookups. Then the join
+//! [goes on with a table in memory](crate::keyed_join::lookup_switch), between two rounds.
 //!
 //! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in
 //! order, by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
@@ -103,8 +103,8 @@ pub struct KeyedJoinExec {
     in_order: bool,
     starts_small: bool,
     budget: Option<(Budget, Prices)>,
-    /// Where the keys are noted down that are looked up, if somebody wants to know them. One for the join and those
-    /// that planning has made of it.
+    /// Records the keys that are looked up, if the transaction needs them. One for the join and its copies that
+    /// planning has made.
     record: Arc<OnceLock<Arc<LookupRecord>>>,
     /// How it goes on when lookups have cost too much.
     switch: Option<Arc<SharedSwitch>>,
@@ -204,7 +204,7 @@ impl KeyedJoinExec {
         self.switch.as_ref()?.scan()
     }
 
-    /// Where the join is going to note down what it looks up, if it has not begun to run.
+    /// Where the join is going to record what it looks up, if it has not begun to run.
     pub fn record_lookups(&self) -> Arc<LookupRecord> {
         Arc::clone(self.record.get_or_init(Arc::default))
     }
@@ -564,14 +564,14 @@ struct KeyedJoinStream {
     /// `None` when it has ended.
     outer: Option<SendableRecordBatchStream>,
     inner: Inner,
-    /// While lookups may still be given up.
+    /// While lookups may still be stopped.
     watch: Option<SwitchWatch>,
     cancel: CancelFlag,
     batch_rows: usize,
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     encoder: KeyEncoder,
-    /// Where each key is noted down.
+    /// Where each key is recorded.
     record: Option<Arc<LookupRecord>>,
     join_type: KeyedJoinType,
     filter: Option<JoinFilter>,
@@ -707,7 +707,7 @@ impl KeyedJoinStream {
         limits.min().unwrap_or(usize::MAX)
     }
 
-    /// Whether the lookups are to be given up, if there are more outer rows.
+    /// Whether the lookups are to be stopped, if there are more outer rows.
     fn is_switch_due(&mut self) -> bool {
         match (&mut self.watch, &self.inner) {
             (Some(watch), Inner::Lookup(lookup)) => watch.is_due(&lookup.metrics()),

@@ -287,8 +287,7 @@ impl KeptTable {
     }
 }
 
-/// Strings that are taken from the table still refer to all of its bytes, and whoever accounts for them would count
-/// those.
+/// Strings that are taken from the table still refer to all of its bytes, and memory accounting would count those.
 fn compact(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),

@@ -1,8 +1,8 @@
 //! Which keys a keyed join has looked up, for a transaction that has to keep what is there as it is.
 //!
-//! What a scan searches is known when it is planned. A keyed join learns its keys from its outer rows, so it notes them
-//! down as it goes, if somebody has asked for that before it runs. Beyond [`MAX_NOTED_BYTES`] it counts as having
-//! searched all of the index; a transaction that locks so many rows one by one is about to lock the tree anyway.
+//! What a scan searches is known when it is planned. A keyed join learns its keys from its outer rows. So it records
+//! them while it runs, if that was asked for before it began. Beyond [`MAX_NOTED_BYTES`] it counts as having searched
+//! all of the index: a transaction that locks so many rows one by one is about to lock the tree anyway.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub struct NotedKeys {
 }
 
 impl LookupRecord {
-    /// For who has keys to note down.
+    /// For a caller that has keys to record.
     pub fn noted(&self) -> MutexGuard<'_, NotedKeys> {
         // A statement that panics while it notes a key locks nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -21,8 +21,8 @@
 //! beyond the limit has the table made. The others go on with lookups until they are beyond it too, or until the table
 //! is there.
 //!
-//! If the table does not fit the memory that it may take, or if the conditions fail on a row that nobody would have
-//! looked up, the join stays with lookups.
+//! If the table does not fit the memory that it may take, or if the conditions fail on a row that lookups would not
+//! have read, the join stays with lookups.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -52,7 +52,7 @@ use crate::operator::scan_exec::{ScanExec, ScanOrder, access_error};
 /// The metrics of the join that are about the switch.
 pub const SWITCH_METRICS: [&str; 4] = ["switches", "refused", "spent_us", "switched_after_us"];
 
-/// When a keyed join gives its lookups up, and how it goes on. Plain data.
+/// When a keyed join stops its lookups, and how it goes on. Plain data.
 #[derive(Debug, Clone)]
 pub struct LookupSwitch {
     /// Reads the table with all conditions on it: the columns that are looked up, and behind them those of the key.
@@ -95,11 +95,12 @@ pub(crate) type Making = Shared<BoxFuture<'static, Result<Made, Arc<DataFusionEr
 /// A switch and what has become of it, for all partitions of a join.
 pub(crate) struct SharedSwitch {
     reading: Arc<TableReading>,
-    /// Once somebody has wanted it.
+    /// Once a partition has asked for it.
     making: Mutex<Option<Making>>,
 }
 
-/// What it takes to make the table. It is a part of what [is being made](Making), so it does not know who keeps that.
+/// What it takes to make the table. It is a part of what [is being made](Making), so it does not know the owner of
+/// that.
 struct TableReading {
     switch: Arc<LookupSwitch>,
     join: Arc<SwitchingJoin>,
@@ -156,12 +157,12 @@ impl SharedSwitch {
         (making.get_or_insert_with(begin).clone(), is_first)
     }
 
-    /// The table, if somebody else has had it made.
+    /// The table, if another partition has had it made.
     fn made(&self) -> Option<Arc<KeptTable>> {
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         match making.as_ref()?.peek()? {
             Ok(made) => made.clone(),
-            // Whoever waits for it reports that.
+            // The partition that waits for it reports that.
             Err(_) => None,
         }
     }
@@ -299,7 +300,7 @@ impl SwitchWatch {
         self.pages.read_ahead += work.read_ahead;
     }
 
-    /// Whether lookups that have done this are to be given up, if there are more outer rows.
+    /// Whether lookups that have done this are to be stopped, if there are more outer rows.
     pub(crate) fn is_due(&mut self, done: &ScanMetrics) -> bool {
         let switch = self.shared.switch();
         let spent = switch.prices.total_us(done, self.pages);
@@ -318,7 +319,7 @@ impl SwitchWatch {
         making
     }
 
-    /// The lookups are given up for a table that was made, or there is none and they go on. It counts once, for the
+    /// The lookups are replaced by a table that was made, or there is none and they go on. It counts once, for the
     /// partition that began it.
     pub(crate) fn has_ended(&self, is_made: bool) {
         match self.began_us {

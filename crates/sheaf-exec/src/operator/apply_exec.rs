@@ -1,8 +1,8 @@
 //! A correlated subquery that runs for each row.
 //!
 //! Most correlated subqueries become joins. One that cannot is run once for each combination of the values that it is
-//! correlated by, with these as constants, so that it is planned and finds its rows by indexes as if somebody had
-//! written them:
+//! correlated by. These are constants then, so it is planned and finds its rows by indexes as if the statement had them
+//! as literals:
 //!
 //! ```text
 //!   SELECT id, (SELECT y FROM t WHERE t.k < o.k ORDER BY y LIMIT 1 OFFSET 1) FROM o

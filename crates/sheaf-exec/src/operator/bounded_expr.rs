@@ -38,7 +38,7 @@ pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn Ph
     if !lengthens(&expr) {
         return expr;
     }
-    // What else the condition says is to be seen by those who look at its parts.
+    // The rest of the condition must stay visible to rules that look at its parts.
     if let Some(both) = expr.downcast_ref::<BinaryExpr>()
         && *both.op() == Operator::And
     {

@@ -1,8 +1,8 @@
 //! Select lists whose results for a whole batch may take more memory than they are given.
 //!
 //! `SELECT repeat(s, 100000) FROM t` makes a gigabyte of a batch of ten thousand rows. This operator goes above a
-//! projection that has functions of that kind, and does its work in its place: it evaluates the list for as many rows
-//! at a time as fit, and hands these on as a batch.
+//! projection that has functions of that kind, and does its work instead. It evaluates the list for as many rows at a
+//! time as fit, and hands these on as a batch.
 //!
 //! ```text
 //!   8192 rows  -->  [list] too much for 8192, 4096, ... 256 rows  -->  batches of 256 rows, later more again

@@ -1,8 +1,8 @@
 //! Checks rows of a plan against what its last operator promises of them, in builds with debug assertions.
 //!
-//! Whoever reads the rows relies on it that a column that is never NULL is not, and that sorted rows are sorted; the
-//! optimizer leaves conditions and sorts out on the strength of that. An operator that breaks its word shows here, in
-//! every test that runs a statement through it, and not as a row too few somewhere else.
+//! A reader of the rows relies on declared facts: a column declared never NULL has no NULL, and sorted rows are sorted.
+//! The optimizer leaves conditions and sorts out because of them. An operator that breaks its promise shows here, in
+//! every test that runs a statement through it, and not as a missing row somewhere else.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn known_again(order: &LexOrdering) -> Vec<PhysicalSortExpr> {
     order.take_while(|sort| is_repeatable(&sort.expr)).collect()
 }
 
-/// Whether a hash join below has gone to files without keeping the order, which it does where nobody relies on it.
+/// Whether a hash join below has gone to files without keeping the order, which it does where no operator relies on it.
 fn has_lost_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let join = plan.downcast_ref::<GraceJoinExec>();
     join.is_some_and(GraceJoinExec::has_lost_order)

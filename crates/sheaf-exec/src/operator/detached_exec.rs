@@ -2,7 +2,7 @@
 //!
 //! An aggregate puts all groups out as slices of one batch, and the strings of joined rows refer to all buffers of the
 //! build side. A sort that keeps rows of several batches keeps these buffers, and is charged with them once for each
-//! batch: the ten best of 38,000 groups took 9 MiB a slice, and failed for want of memory. This operator goes between
+//! batch. The ten best of 38,000 groups took 9 MiB a slice, and failed for want of memory. This operator goes between
 //! the two and copies batches that use no more than half of the bytes that they hold on to.
 
 use std::fmt;

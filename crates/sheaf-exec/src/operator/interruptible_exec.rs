@@ -1,10 +1,10 @@
 //! Where a plan can be stopped between its leaves and its root.
 //!
-//! Scans and keyed joins look at the session's [`CancelFlag`] themselves. A join of DataFusion may make batch
-//! after batch from inputs that it has read already, so that neither a scan nor the root is reached for hours: a
-//! KILL would not be heard, and dropping the stream would have no effect either, because a task ends only where it
-//! yields. This operator goes above each join; it checks the flag and takes part in the runtime's cooperative
-//! scheduling once per batch, which costs nothing next to making the batch.
+//! Scans and keyed joins look at the session's [`CancelFlag`] themselves. A join of DataFusion may make batch after
+//! batch from inputs that it has read already, so that neither a scan nor the root is reached for hours. A KILL would
+//! have no effect then. Nor would dropping the stream, because a task ends only where it yields. This operator goes
+//! above each join. Once per batch it checks the flag and takes part in the runtime's cooperative scheduling, which
+//! costs nothing next to making the batch.
 
 use std::fmt;
 use std::pin::Pin;

@@ -11,10 +11,10 @@
 //!                                                k = 1, id = 2
 //! ```
 //!
-//! A sort by (k, id) above would be left out. So the kept side of a hash join hands its order to nobody
-//! ([`without_order`]), and a sort-merge join, which needs both sides in order, says that of the streamed side only
-//! ([`in_streamed_order`]). An outer sort-merge join has not even that one. Neither have the groups of ROLLUP that of
-//! the rows, because the sums of several groups are among them.
+//! A sort by (k, id) above would be left out. So the order of the kept side of a hash join is hidden
+//! ([`without_order`]). A sort-merge join, which needs both sides in order, declares that of the streamed side only
+//! ([`in_streamed_order`]). An outer sort-merge join does not have even that one. The groups of ROLLUP do not have the
+//! order of the rows either, because the sums of several groups are among them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Measures what an operator delivers and how long its reader waited for it, for EXPLAIN ANALYZE.
 //!
 //! A plan that is analysed gets one of these above each operator; a plan that only runs has none, so measuring costs
-//! nothing when nobody asked. The clock is read when a batch is asked for and when it comes, not per row.
+//! nothing without EXPLAIN ANALYZE. The clock is read when a batch is asked for and when it comes, not per row.
 //!
 //! The time of an operator includes that of the operators below it, and that of others which its workers ran meanwhile.
 

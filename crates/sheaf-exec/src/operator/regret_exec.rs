@@ -1,6 +1,6 @@
 //! Bounded regret: a plan that may turn out badly, and the plan that takes its place when it does.
 //!
-//! `ORDER BY id LIMIT 20` with a filter is answered at once by a walk in the order of `id` if matches are met soon, and
+//! `ORDER BY id LIMIT 20` with a filter is answered at once by a walk in the order of `id` if matches are met soon. It
 //! is a disaster if they all lie at the far end, which no statistics can rule out. So the walk gets a budget: what the
 //! other plan is estimated to cost. If it is spent before the walk has what it looks for, the other plan runs from its
 //! beginning:
@@ -14,13 +14,13 @@
 //! **What it costs.** At most the budget and B, which is twice B if B's estimate is right, however wrong A's was. (This
 //! is the ski rental problem: no rule that does not know the future does better in the worst case.)
 //!
-//! **Why the rows are right.** Nothing has gone out when A is given up, and B computes the same from the same view: no
-//! row comes twice, none is lost. A that stands on an operator that reads all of its input first, a sort or an
-//! aggregate, has nothing to be held back: its first row says that the scans have done their work.
+//! **Why the rows are right.** Nothing has been delivered when A is abandoned, and B computes the same from the same
+//! view: no row comes twice, none is lost. If A stands on an operator that reads all of its input first, a sort or an
+//! aggregate, nothing is held back: its first row says that the scans have done their work.
 //!
-//! Rows are held up to [`MAX_HELD_BYTES`], and as long as the statement's memory suffices. Beyond that they go out, and
-//! A goes on without a budget: it has found much already. A plan that fails for want of memory before is given up like
-//! one that has spent its budget.
+//! Rows are held up to [`MAX_HELD_BYTES`], and as long as the statement's memory suffices. Beyond that they are
+//! delivered, and A goes on without a budget: it has found much already. A plan that fails for want of memory before is
+//! abandoned like one that has spent its budget.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt, TryStreamExt};
 use sheaf_access::{AccessError, Budget, SessionCounters};
 
-/// The metric that counts how often the plan was given up.
+/// The metric that counts how often the plan was abandoned.
 const SWITCHES: &str = "switches";
 
 /// Bytes of rows that are held back, at most.
@@ -295,8 +295,8 @@ fn add(count: &Count, us: f64) {
     count.add(us as usize);
 }
 
-/// Whether a plan that fails so is given up: a scan has found the budget used up, or there is too little memory. A join
-/// in order may hold any number of rows.
+/// Whether a plan that fails so is abandoned: a scan has found the budget used up, or there is too little memory. A
+/// join in order may hold any number of rows.
 fn makes_give_up(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(inner) => matches!(

@@ -1,7 +1,7 @@
 //! The leaf of a plan: one access method over one table.
 //!
 //! The node is plain data (a [`ScanSpec`]: table, index, ranges, conditions, columns). The cursor is made when a
-//! partition is executed, and each poll of the stream runs it for one batch: a scan that nobody polls holds nothing
+//! partition is executed, and each poll of the stream runs it for one batch: a scan that is not polled holds nothing
 //! but its position.
 //!
 //! A big scan is split into partitions of neighbouring key ranges. Each partition delivers its rows in index order,
@@ -147,7 +147,7 @@ impl ScanExec {
         &self.alias
     }
 
-    /// Whether two scans are sure to deliver the same rows, in the same order and partitions, if neither is given up.
+    /// Whether two scans are sure to deliver the same rows, in the same order and partitions, if neither is abandoned.
     pub fn reads_the_same(&self, other: &ScanExec) -> bool {
         self.spec.reads_the_same(&other.spec) && self.shares == other.shares
     }
@@ -372,7 +372,7 @@ pub(crate) fn with_schema(batch: RecordBatch, schema: &SchemaRef) -> Result<Reco
 }
 
 /// The access method's own numbers, as metrics of the operator. They are brought up to date with each batch, so that
-/// somebody may look while the operator runs.
+/// they can be read while the operator runs.
 pub(crate) struct ScanCounts {
     /// What of the access method's numbers is in the metrics.
     recorded: ScanMetrics,

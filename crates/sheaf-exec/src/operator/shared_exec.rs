@@ -1,8 +1,8 @@
 //! A part of a plan that is read in several places runs once.
 //!
-//! A CTE that is named twice, a subquery that aggregates the table which the query around it reads, the restricted
-//! table that both the join and a grouping below it begin with: the plan then has the same operators twice. In their
-//! place stand references to one run of them:
+//! Some plans have the same operators twice. Examples are a CTE that is named twice, a subquery that aggregates the
+//! table which the query around it reads, and the restricted table that both the join and a grouping below it begin
+//! with. In their place stand references to one run of them:
 //!
 //! ```text
 //!      SharedExec 1, first reference               SharedExec 1, another one
@@ -10,8 +10,8 @@
 //!      operators                    (no operators: it takes the rows of that run)
 //! ```
 //!
-//! Whoever comes first starts the run, all partitions at once, as a task of its own: it goes on if that reader loses
-//! interest, and ends with the plan. Nobody gets a row before all are there, so no reader waits for another one.
+//! The first reader starts the run, all partitions at once, as a task of its own. The task goes on if that reader stops
+//! early, and ends with the plan. No reader gets a row before all are there, so no reader waits for another one.
 //!
 //! Rows are kept up to a limit, [`MAX_KEPT_BYTES`] at most, and as long as the statement's memory suffices. If they are
 //! more, they are dropped and each reference runs a copy of the operators for itself, as if nothing had been shared.

@@ -8,8 +8,8 @@
 //!   QueryStream::next()  <------  CHANNEL_BATCHES batches  <------  plan's root stream  <-- operators <-- scans
 //! ```
 //!
-//! The channel is the back-pressure: when it is full the root stream is not polled any more, so every scan below is
-//! parked as a plain value (a cursor with its last key, no page guard) and the worker threads are free for other
+//! The channel is the back-pressure. When it is full the root stream is not polled any more. So every scan below is
+//! parked as a plain value (a cursor with its last key, no page guard), and the worker threads are free for other
 //! statements. Dropping the iterator aborts the plan.
 //!
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
@@ -232,7 +232,7 @@ impl QueryRuntime {
                     message: panic_message(&*panic),
                 },
             };
-            // The reader may be gone; then nobody wants to know.
+            // The reader may be gone; then the failure is dropped.
             let _ = sender.send(Err(failure)).await;
         };
         let workers = self

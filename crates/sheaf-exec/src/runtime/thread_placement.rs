@@ -11,9 +11,9 @@
 //! Each thread remembers where it is, so a session that stays in its group, or in none, costs no system call. It also
 //! remembers how it began: the thread of a program that uses the library may have been placed by the program.
 //!
-//! CPUs are set by sched_setaffinity(2). The priority is the thread's nice value, which is a thread's own on Linux; a
+//! CPUs are set by sched_setaffinity(2). The priority is the thread's nice value, which is a thread's own on Linux. A
 //! thread may always make it greater, but smaller again only with the capability CAP_SYS_NICE or a limit RLIMIT_NICE
-//! that allows it. Where that is not allowed priorities cannot be used at all, because no thread would come back.
+//! that allows it. Where that is not allowed, priorities cannot be used at all: no thread could be reset.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -103,7 +103,7 @@ pub fn cpus_of_process() -> &'static CpuSet {
     &process().cpus
 }
 
-/// Whether threads may change their priority, and take it back.
+/// Whether threads may change their priority, and restore it.
 pub fn priorities_are_available() -> bool {
     process().priorities
 }
@@ -119,7 +119,7 @@ fn process() -> &'static Process {
     PROCESS.get_or_init(|| {
         // SAFETY: getpid has no preconditions.
         let main_thread = unsafe { libc::getpid() };
-        // Whoever may not be told how many CPUs there are finds out from the standard library.
+        // If the system call is not allowed, the standard library says how many CPUs there are.
         let cpus = cpus_of_thread(main_thread).unwrap_or_else(|_| {
             let count = std::thread::available_parallelism().map_or(1, usize::from);
             let last = count.min(usize::from(MAX_CPUS)) - 1;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! MySQL compares two columns of the last kind as doubles, except where it looks the text up in an index of the
-//! numbers. We have one answer for all plans, and it changes nobody's neighbours.
+//! numbers. We have one answer for all plans, and no number becomes equal to its neighbours.
 //!
 //! A quotient has more decimals than it shows (`functions/arithmetic.rs`). It is compared as what it shows.
 

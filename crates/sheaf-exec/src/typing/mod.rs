@@ -1,16 +1,15 @@
 //! The typing rule: from markers to typed, plain expressions.
 //!
 //! The pass over the syntax tree wrote every operator whose MySQL meaning depends on types as a marker (`$eq(a, b)`,
-//! `$case(...)`). This rule knows the types, and is a pure function of (expression, schema): it replaces each marker by
-//! the expression that means the same to DataFusion, with conversions spelled out, so that whatever comes after it
-//! (coercion, simplification, join and range recognition) may take the plan at its word.
+//! `$case(...)`). This rule knows the types, and is a pure function of (expression, schema). It replaces each marker by
+//! the expression that means the same to DataFusion, with conversions spelled out. So the passes after it (coercion,
+//! simplification, join and range recognition) may take the plan literally.
 //!
-//! What it strives for is `column op literal` with the literal in the column's own type, because that is what key
-//! ranges are made of: `d >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one
-//! of DECIMAL(15,2), `name = 'x'` one of sort keys ([`compare`]).
+//! Its aim is `column op literal` with the literal in the column's own type, because key ranges are made of that. So `d
+//! >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one of DECIMAL(15,2), and
+//! `name = 'x'` one of sort keys ([`compare`]).
 //!
-//! [`plan`] does the same for whole nodes: what is sorted, grouped, joined or made distinct by a string is done by its
-//! sort key.
+//! [`plan`] does the same for whole nodes: they sort, group, join and make distinct strings by sort key.
 
 mod choose;
 mod compare;
@@ -324,7 +323,7 @@ fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
     operands
 }
 
-/// Operands of which nobody fails to hear if they are texts and no numbers.
+/// Operands as numbers: a text that may not be one is converted by a function that reports it.
 fn numbers_of(
     operands: Vec<Expr>,
     kind: NumberKind,
@@ -448,8 +447,8 @@ fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
 
 /// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.
 ///
-/// The field has a name, so that it is taken as it is: of a cast to a mere type DataFusion hands on the metadata of
-/// what is cast, and a BIGINT would be announced as the SMALLINT that it once was.
+/// The field has a name, so that it is taken as it is. Of a cast to a mere type DataFusion hands on the metadata of
+/// what is cast, so a BIGINT would be announced as the SMALLINT that it once was.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
     let field = Arc::new(Field::new("cast", to, true));
     Expr::Cast(Cast::new_from_field(Box::new(expr), field))

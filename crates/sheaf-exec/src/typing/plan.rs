@@ -1,4 +1,17 @@
 //! The typing rule on whole plans: sorting, grouping, DISTINCT, joins and set operations of strings, by sort key.
+//!
+//! In comes the plan of SqlToRel, with markers in its expressions. Out comes a plan in which strings are compared by
+//! their sort keys alone, so that DataFusion's operators know nothing of collations. The plan is rewritten from its
+//! leaves up, because each node is typed by the schemas of its inputs:
+//!
+//! ```text
+//!   ORDER BY name                Sort by ck(name)
+//!   GROUP BY name                Aggregate by ck(name), with any_value(name); a projection above gives the old names
+//!   DISTINCT                     a grouping by all columns
+//!   UNION, EXCEPT, INTERSECT     the columns of all inputs get the types of the whole
+//! ```
+//!
+//! A recursive table has the names and types of its first part, so its second part is rewritten when these are known.
 
 use std::sync::Arc;
 
@@ -47,8 +60,8 @@ pub fn resolve_plan(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
 ///
 /// `rewrite` gets each node that has expressions, or whose inputs `rewrite` has had, and is to leave it with the schema
-/// that follows from these. The rest is as it was: the tables at the bottom of a plan and the joins that have no
-/// condition yet, which are most nodes of a join of many tables, and whose schemas are the widest.
+/// that follows from these. The rest is as it was: the tables at the bottom of a plan, and the joins that have no
+/// condition yet. These are most nodes of a join of many tables, and their schemas are the widest.
 pub fn rewrite_changed(
     plan: LogicalPlan,
     rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
@@ -237,7 +250,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
     let plan = plan
         .map_expressions(|expr| {
             Ok(Transformed::yes(match is_sort {
-                // The expressions of a sort have no names that anybody sees.
+                // The names of a sort's expressions are not shown.
                 true => resolved(expr)?,
                 false => map_named(expr, &names, &mut resolved)?,
             }))

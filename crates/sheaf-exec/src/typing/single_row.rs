@@ -1,7 +1,8 @@
 //! Correlated subqueries whose one row is a value.
 //!
-//! DataFusion makes a join of a correlated subquery that is a value only if the subquery has one row at most for what
-//! it is correlated by: if it aggregates, or finds its row by a unique key. Any other is given an aggregate here:
+//! DataFusion makes a join of a correlated subquery that is a value only if the subquery has at most one row for what
+//! it is correlated by. That is so if it aggregates, or finds its row by a unique key. Any other is given an aggregate
+//! here:
 //!
 //! ```text
 //!   (SELECT y FROM t WHERE t.k = o.k)                     $only_row((SELECT any_value(y) ...), (SELECT count(1) ...))
@@ -13,7 +14,7 @@
 //! the subquery stays as it is, and runs for each row.
 //!
 //! `$only_row` gives error 1242 where there are several rows. It is computed above the join, so there may be several
-//! where nobody asks for them.
+//! where its value is not used.
 
 use std::sync::Arc;
 

@@ -824,9 +824,10 @@ fn renamed(
     Ok(Transformed::yes(LogicalPlan::Filter(filter)))
 }
 
-/// Whether what a subquery is correlated by may be pulled out of it, as decorrelation does without asking: not past a
-/// window, whose rows it selects, nor to where the rows without a match are, nor past a group of all rows but that of
-/// a value without a HAVING that is correlated, too.
+/// Whether the correlated conditions of a subquery may be pulled out of it, as decorrelation does without a check. They
+/// may not pass a window, whose rows they select. Of an outer, semi, anti or mark join they may leave the preserved
+/// side alone, of a full join neither side. They may not pass a group of all rows, except that of a value without a
+/// HAVING that is correlated, too.
 pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
     let (inputs, is_value) = match plan {
         LogicalPlan::Projection(_)

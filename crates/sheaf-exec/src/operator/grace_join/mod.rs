@@ -117,7 +117,7 @@ pub struct GraceJoinExec {
     join: Arc<HashJoinExec>,
     /// An operator above relies on the order of the joined rows.
     in_order: bool,
-    /// Once somebody has asked for rows.
+    /// Once a reader has asked for rows.
     begun: Mutex<Option<Begun>>,
 }
 
@@ -139,8 +139,8 @@ impl GraceJoinExec {
         &self.join
     }
 
-    /// Whether both sides are in files, and the joined rows come in another order than the plan says, which nobody
-    /// relies on.
+    /// Whether both sides are in files, and the joined rows come in another order than the plan says, on which no
+    /// operator relies.
     pub fn has_lost_order(&self) -> bool {
         let begun = lock(&self.begun);
         let way = begun.as_ref().and_then(Shared::peek);

@@ -308,7 +308,7 @@ fn not_in_asks_for_nulls_and_for_rows() {
     }
 }
 
-/// The order of the right side, where somebody relies on it.
+/// The order of the right side, where an operator relies on it.
 #[test]
 fn rows_keep_the_order_of_the_right_side() {
     let case = Case::new((40_000, many_keys), (30_000, |row| many_keys(row * 3 + 1)));
