@@ -36,7 +36,7 @@ pub enum AnyRows {
     Shown,
 }
 
-/// Stands before the columns that nobody asked to group by. No literal of a statement has this type.
+/// Stands before the columns that the query does not group by. No literal of a statement has this type.
 fn mark() -> Expr {
     Expr::Literal(ScalarValue::LargeUtf8(Some("$any_row".to_string())), None)
 }

@@ -1,9 +1,9 @@
 //! The MySQL dialect as the parser sees it.
 //!
-//! sqlparser has a MySQL dialect, but it leaves operator precedence at PostgreSQL's table: there `||` binds like
-//! multiplication, `XOR` and the shifts are misplaced, `DIV` swallows everything to its right and infix `MOD` does
-//! not exist. [`SheafDialect`] wraps it, forwards every property, and brings MySQL's whole table (from the grammar
-//! of the reference manual, "Operator Precedence"), lowest first:
+//! sqlparser has a MySQL dialect, but it leaves operator precedence at PostgreSQL's table. There `||` binds like
+//! multiplication, `XOR` and the shifts are misplaced, `DIV` takes everything to its right, and infix `MOD` does not
+//! exist. [`SheafDialect`] wraps it, forwards every property, and brings MySQL's whole table (from the grammar of the
+//! reference manual, "Operator Precedence"), lowest first:
 //!
 //! ```text
 //!   :=    OR ||    XOR    AND &&    NOT    = <=> >= > <= < <> != IS    LIKE REGEXP IN BETWEEN
@@ -174,7 +174,7 @@ impl Dialect for SheafDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        // Every expression comes by here, so this is where a long statement ends that nobody waits for any more.
+        // Every expression passes here, so this is where a long statement stops that was killed.
         if let Err(cancelled) = cancel::check_statement() {
             return Some(Err(ParserError::ParserError(cancelled.to_string())));
         }

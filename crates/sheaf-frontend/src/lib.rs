@@ -4,8 +4,8 @@
 //! syntax tree is lowered to markers that leave nothing to interpret (`lower`), DataFusion's SqlToRel turns it into a
 //! logical plan, and the typing rule spells out MySQL's semantics ([`query`]).
 //!
-//! It is a crate apart from sessions because it is slow to compile and changes rarely: sqlparser's and DataFusion's
-//! generic walks over trees are instantiated here, at a low optimisation level, and nowhere else.
+//! It is a crate apart from sessions because it is slow to compile and changes rarely. Only here are sqlparser's and
+//! DataFusion's generic walks over trees instantiated, at a low optimisation level.
 
 mod any_row;
 mod context;

@@ -4,8 +4,8 @@
 //!   sqlparser AST -> lower (markers, table references, headers) -> SqlToRel -> typing rule -> (the optimizer)
 //! ```
 //!
-//! What comes out is an ordinary logical plan: every operator has MySQL's semantics spelled out in plain expressions
-//! or in Sheaf's scalar functions, every string is compared by collation key, and each table reference is a
+//! The result is an ordinary logical plan. Every operator has MySQL's semantics spelled out in plain expressions or in
+//! Sheaf's scalar functions. Every string is compared by collation key, and each table reference is a
 //! [`sheaf_exec::SheafTableSource`] of its own.
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Query, TableFactor, TableWithJoins, VisitMut, VisitorMut};
 
-/// Who is called for each expression.
+/// What is called for each expression.
 pub trait ExpressionVisitor {
     /// Before a subquery's expressions.
     fn enter_query(&mut self, _query: &Query) {}

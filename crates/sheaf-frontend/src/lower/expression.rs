@@ -1,4 +1,18 @@
 //! Expressions: operators become calls, conditions and values are told apart.
+//!
+//! In comes an expression of the syntax tree. Out comes one in which every operator is a call of a function of Sheaf's,
+//! so that DataFusion interprets none by itself. Each result is a `Lowered`: a condition is a truth value of
+//! DataFusion's, a value is one of MySQL's, where truth is a number. The caller asks for one of the two, and the
+//! conversion is a call, too:
+//!
+//! ```text
+//!   SELECT a = b          $int($eq(a, b))          a condition as a value
+//!   WHERE a               $truth(a)                a value as a condition
+//! ```
+//!
+//! The types of operands are not known here: calls whose meaning depends on them are resolved later, by the typing
+//! rule. Rows are compared value by value. An EXISTS that tests rows stays one, and becomes a join; elsewhere the rows
+//! of its subquery are counted, if it is a plain SELECT.
 
 use sheaf_access::cancel;
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;

@@ -1,4 +1,16 @@
 //! Function calls: names and argument counts are checked, special forms written out, aggregates renamed.
+//!
+//! A call is one of four things, which are tried in this order:
+//!
+//! | what | becomes |
+//! |---|---|
+//! | an aggregate | the aggregate of that name here, in MySQL's type: AVG is `$average($sum(x), count(x))` |
+//! | a function with OVER | the window function, whose frame's intervals are in units that SqlToRel reads |
+//! | a special form, such as SLEEP or a function with a unit of time | calls of internal functions |
+//! | any other function | a call of the scalar function of that name |
+//!
+//! Unknown names (1305), wrong numbers of arguments (1582) and aggregates where none may stand (1111) are errors here,
+//! because the name as it was written is known only here.
 
 use sqlparser::ast::{
     DateTimeField, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,

@@ -5,10 +5,10 @@
 //!   `--------------- block 1 = q: t ------------------------------------'   `------ block 2 = in: u --------------'
 //! ```
 //!
-//! A hint may name a block that comes after it. So blocks and tables are written down while the pass walks the
-//! statement, and hints are resolved at its end: those on tables go to their sources ([`TableHints`]), those on blocks
-//! to all sources of the block ([`BlockHints`]). What cannot be resolved is a warning, as are a second hint about the
-//! same thing and one that contradicts it; the first of them counts.
+//! A hint may name a block that comes after it. So blocks and tables are recorded while the pass walks the statement,
+//! and hints are resolved at its end. Those on tables go to their sources ([`TableHints`]), those on blocks to all
+//! sources of the block ([`BlockHints`]). A hint that cannot be resolved is a warning. So is a second hint about the
+//! same thing, or one that contradicts the first; the first of them counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -665,7 +665,7 @@ impl<'a> Resolver<'a> {
                 .or_else(|| switch(TableSwitch::BatchedKeyAccess));
             hints.hash_join = hints.hash_join.or_else(|| switch(TableSwitch::HashJoin));
             hints.block = Arc::clone(&blocks[block]);
-            // Nobody else has seen the source yet.
+            // The source is not shared yet.
             if let Some(source) = Arc::get_mut(&mut reference.source) {
                 let source: &mut dyn std::any::Any = source;
                 if let Some(source) = source.downcast_mut::<SheafTableSource>() {

@@ -5,7 +5,8 @@
 //!
 //! - Each operator, cast and special form becomes a call of a function of [`sheaf_exec::functions`]: `a + b` is
 //!   `$add(a, b)`. Conditions and values are kept apart here, because MySQL's conditions are integers and DataFusion's
-//!   are not: where a condition is a value it is wrapped in `$int`, where a value is a condition in `$truth`.
+//!   are not. A condition that is used as a value is wrapped in `$int`, a value that is used as a condition in
+//!   `$truth`.
 //! - Each reference to a table is renamed to its number (`#3`), so that the catalog lookup gives every
 //!   reference a source of its own, with its hints ([`hints`]); its alias is made explicit.
 //! - Column names become those of the definition, since MySQL's are case-insensitive and SqlToRel's are not.
@@ -144,7 +145,7 @@ struct Lowering<'a> {
     ctes: Vec<CommonTable>,
     /// The names of the query blocks that are open, the innermost last.
     scopes: Vec<scope::Scope>,
-    /// A query has set names of its items apart from those that its ORDER BY goes by.
+    /// A query has set names of its items apart from those that its ORDER BY uses.
     sets_apart: bool,
     blocks: hints::QueryBlocks,
     parameters_seen: usize,

@@ -1,7 +1,7 @@
 //! `(a, b) IN (SELECT x, y ...)`: a search for an equal row.
 //!
 //! DataFusion's IN takes one value, so it is said by EXISTS over the subquery as a derived table. The table's columns
-//! have names that nobody writes, so that names in the row mean what they meant:
+//! have names that no statement uses, so that names in the row mean what they meant:
 //!
 //! ```text
 //!   (a, b) IN (SELECT x, y FROM t)

@@ -1,4 +1,19 @@
 //! Queries: common table expressions, FROM, select lists, grouping, ordering.
+//!
+//! In comes a query of the syntax tree. Out come a query whose names and operators SqlToRel understands, and the
+//! headers of its result. The parts are lowered in this order, so that each sees the names that it may use:
+//!
+//! ```text
+//!   WITH --> FROM (opens the scope) --> WHERE --> select list --> GROUP BY --> HAVING --> ORDER BY --> LIMIT
+//! ```
+//!
+//! Headers are apart from names: two columns of a result may have one header, but SqlToRel needs names that differ. So
+//! a repeated name gets a suffix that is not shown (`HIDDEN_SUFFIX`). In HAVING and ORDER BY the names of items come
+//! before those of columns. The HAVING of a query without groups becomes part of its WHERE.
+//!
+//! Some forms that SqlToRel does not read are written as others: wildcards over joins with USING as columns, VALUES
+//! with subqueries as a union of SELECTs, a column that WITH ROLLUP repeats under another name, and the LIMIT of a
+//! recursive union around it.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -51,7 +66,7 @@ pub enum Header {
 
 type Headers = Vec<Header>;
 
-/// Set apart from the name of a column, by which ORDER BY goes as well.
+/// Set apart from the name of a column that ORDER BY uses as well.
 const ORDER_SUFFIX: &str = "\0order";
 
 /// The names of a table's columns, from those of the query that it is.
@@ -584,7 +599,7 @@ impl Lowering<'_> {
             // A wildcard may bring the same name again.
             let beside_wildcard = has_wildcard && purpose == Use::Result;
             let hidden = !is_new || (beside_wildcard && !is_alias);
-            // ORDER BY goes by a column that has the same name.
+            // ORDER BY uses a column that has the same name.
             let lowercase = name.to_lowercase();
             let is_ordered = is_alias
                 && !hidden

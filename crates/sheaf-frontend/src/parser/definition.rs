@@ -1,4 +1,16 @@
 //! CREATE, ALTER, DROP and RENAME.
+//!
+//! In come the tokens of a statement. Out come plain definitions (`parser/statement.rs`): a table with its columns,
+//! keys and constraints, or a list of changes of a table. Nothing is looked up here: whether a table or a column exists
+//! is a question for the catalog.
+//!
+//! CREATE TABLE and ALTER TABLE read the same elements with the same methods. The definition of a column may declare
+//! keys, foreign keys and checks as well; these are collected beside the column (`Constraints`), and ALTER TABLE adds
+//! them as further changes.
+//!
+//! Options that tune other engines are read and ignored, so that dumps can be loaded. A statement or an option that
+//! asks for something that Sheaf does not do is refused, for example CREATE VIEW, CREATE TEMPORARY TABLE, or
+//! encryption.
 
 use sheaf_table::ReferentialAction;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -1018,7 +1030,7 @@ impl StatementParser<'_> {
     }
 }
 
-/// Error 1235: files are not encrypted, and somebody may count on it.
+/// Error 1235: files are not encrypted, and the user may rely on it.
 fn refuse_encryption(value: &str) -> Parsed<()> {
     match value.eq_ignore_ascii_case("N") {
         true => Ok(()),

@@ -1,10 +1,10 @@
 //! Text to [`Statement`].
 //!
-//! sqlparser reads queries, expressions and INSERT. It does not read many of the statements that MySQL's clients,
-//! dumps and drivers send (LOAD DATA, SHOW INDEX, KILL QUERY, SET with scopes), and reads others into shapes that
-//! lose what was written. So this is a statement parser of our own over sqlparser's tokens and its public methods:
-//! it looks at the first words, reads the statement's frame itself, and calls sqlparser for everything that is an
-//! expression or a query.
+//! sqlparser reads queries, expressions and INSERT. It does not read many of the statements that MySQL's clients, dumps
+//! and drivers send (LOAD DATA, SHOW INDEX, KILL QUERY, SET with scopes). It reads others into shapes that lose what
+//! was written. So this is a statement parser of our own over sqlparser's tokens and its public methods. It looks at
+//! the first words, reads the statement's frame itself, and calls sqlparser for everything that is an expression or a
+//! query.
 //!
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 

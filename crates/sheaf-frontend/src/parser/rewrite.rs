@@ -8,9 +8,9 @@
 //!   SELECT * FROM t WHERE a=7 and b=1   ->   SELECT * FROM t FORCE INDEX (a) WHERE a = 7 AND b = 1
 //! ```
 //!
-//! Statement and pattern are compared token by token: white space, comments and the case of words do not matter, a `?`
+//! Statement and pattern are compared token by token. White space, comments and the case of words do not matter. A `?`
 //! of the pattern stands for any literal (or for a `?` of a prepared statement), and every other literal for itself.
-//! The rules are found by the statement's digest, its tokens without its literals; so a statement is cut into tokens
+//! The rules are found by the statement's digest, its tokens without its literals. So a statement is cut into tokens
 //! once, however many rules there are.
 
 use std::collections::BTreeMap;

@@ -1,9 +1,13 @@
 //! One pass over the bytes of a request, before tokens exist.
 //!
-//! Three things must be known before a statement is tokenised: which comments are code (`/*!40101 SET … */`, as
-//! dumps and clients send them), where one statement ends and the next begins, and whether the statement is
-//! nested so deeply that the recursive parts behind (parser, planner, optimizer) must not see it. All three
-//! need the same walk that tells code from strings and comments.
+//! Three things must be known before a statement is tokenised:
+//!
+//! - which comments are code (`/*!40101 SET … */`, as dumps and clients send them);
+//! - where one statement ends and the next begins;
+//! - whether the statement is nested so deeply that the recursive parts behind (parser, planner, optimizer) must not
+//!   see it.
+//!
+//! All three need the same walk that tells code from strings and comments.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -11,9 +11,9 @@
 //! Everything else stays as it is: the literals that are UTF-8, and the places of words before the first that was
 //! changed.
 //!
-//! A client of latin1 has all of its statement converted, but for what it says is binary. What it assigns to a column
-//! of bytes is to be the bytes that it has sent, and what it assigns to a text that text, so the literals of INSERT and
-//! UPDATE become `_latin1 X'E9'`, which is either, as the column asks for it.
+//! A client of latin1 has all of its statement converted, except what it marks as binary. A column of bytes must get
+//! the bytes that it has sent, and a column of text the text. So the literals of INSERT and UPDATE become `_latin1
+//! X'E9'`, which is either, as the column asks for it.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Column types.
 //!
-//! They are read here rather than by sqlparser, because MySQL's have attributes that it does not know (ZEROFILL,
-//! CHAR(n) BINARY) and because a wrong length is one of MySQL's own errors, not a syntax error.
+//! They are read here rather than by sqlparser. MySQL's types have attributes that it does not know (ZEROFILL, CHAR(n)
+//! BINARY), and a wrong length is one of MySQL's own errors, not a syntax error.
 
 use sheaf_table::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
