@@ -37,7 +37,7 @@ impl Drop for Restore {
 }
 
 impl CancelFlag {
-    /// A flag that nobody has raised.
+    /// A flag that is not raised.
     pub fn new() -> Self {
         Self::default()
     }

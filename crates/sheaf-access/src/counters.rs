@@ -1,8 +1,8 @@
 //! Status counters of the access methods, under the names and with the meaning of MySQL's `Handler_*` variables.
 //!
-//! One [`SessionCounters`] belongs to a session (`SHOW SESSION STATUS`) and one to the server (`SHOW GLOBAL
-//! STATUS`, into which sessions fold theirs). An access method counts in plain integers while it runs over a
-//! leaf or a batch, and adds the sums here once: a shared cache line is never written per row.
+//! One [`SessionCounters`] belongs to a session (`SHOW SESSION STATUS`) and one to the server (`SHOW GLOBAL STATUS`,
+//! into which sessions fold theirs). An access method counts in plain integers while it runs over a leaf or a batch,
+//! and adds the sums here once. So a shared cache line is never written per row.
 //!
 //! What one range of R entries counts, as in MySQL: `Handler_read_key` 1 for positioning, and
 //! `Handler_read_next` R when it is read to its end (R - 1 steps and the one that meets the end), R - 1 when a

@@ -22,8 +22,8 @@ pub enum AccessError {
     /// The statement was killed, or its client went away. MySQL's error 1317.
     #[error("query execution was interrupted")]
     Cancelled,
-    /// The scan and those beside it have spent what they were allowed to: see [`Budget`](crate::Budget). Whoever set
-    /// the limit has another plan.
+    /// The scan and those beside it have spent what they were allowed to: see [`Budget`](crate::Budget). The caller
+    /// that set the limit has another plan.
     #[error("the plan has spent what it was allowed to")]
     BudgetSpent,
     /// A [`BatchCondition`](crate::BatchCondition) failed; holds the error of the floor above.

@@ -1,8 +1,8 @@
 //! [`BatchAssembler`]: from runs of rows or entries to the batches that a scan delivers.
 //!
-//! Every access method ends here. A run passes the encoded part of the row condition; the columns of what is left are
-//! appended to the batch being built; when the batch is large enough the rest of the condition is evaluated over it at
-//! once, and the rows that pass are delivered.
+//! Every access method ends here. A run passes the encoded part of the row condition, and the columns of what is left
+//! are appended to the batch being built. When the batch is large enough, the rest of the condition is evaluated over
+//! it at once, and the rows that pass are delivered.
 
 use std::sync::Arc;
 

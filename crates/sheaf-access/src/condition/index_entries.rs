@@ -1,8 +1,9 @@
 //! [`EntryBlock`]: entries of an index, laid out for work column by column.
 //!
-//! Leaves keep the common prefix of their keys apart, and a part of a key starts where the one before it ends, which
-//! depends on the entry as soon as a part may be NULL or is a string. A block holds whole keys in one buffer and, for
-//! the parts that are looked at, where each starts in each entry: found once, part after part, only as far as needed.
+//! Leaves keep the common prefix of their keys apart. A part of a key starts where the one before it ends, which
+//! depends on the entry as soon as a part may be NULL or is a string. A block holds whole keys in one buffer. It also
+//! holds, for the parts that are read, where each starts in each entry. These positions are found once, part after
+//! part, only as far as needed.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Conditions, split by where they are cheapest to test.
 //!
-//! An [`EncodedCondition`] compares columns with constants. It is compiled once per scan to compares of bytes
-//! (parts of an index key, which order as their bytes do) or of fixed-width words (columns of a row), and is tested
-//! per entry before anything is turned into Arrow. What cannot be said so is a [`BatchCondition`] and is evaluated
-//! once per batch, over the survivors.
+//! An [`EncodedCondition`] compares columns with constants. It is compiled once per scan to compares of bytes (parts of
+//! an index key, which order as their bytes do) or of fixed-width words (columns of a row). It is tested per entry
+//! before anything is turned into Arrow. What cannot be said so is a [`BatchCondition`] and is evaluated once per
+//! batch, over the survivors.
 //!
 //! Three-valued logic: a condition accepts a row only if it is *true*. Comparing with NULL is unknown, and unknown
 //! is not true. As there is no NOT here (the planner moves it into the operators), AND and OR of "is true" give the

@@ -1,4 +1,9 @@
 //! An [`EncodedCondition`] compiled for rows: tests on the bytes of the clustered tree's values.
+//!
+//! In come rows and a selection of them; what stays in the selection are the rows for which the condition is true. No
+//! value is decoded first. A number is compared as an ordered word, or as an `i128` if it is a DECIMAL of more than 8
+//! bytes. A string is compared as it is stored, or by its sort key, with a memo of the last verdicts. Two comparisons
+//! of one column, as BETWEEN gives them, become one range.
 
 use sheaf_table::{Collation, ColumnType, RowView, Table, Value};
 

@@ -1,9 +1,9 @@
 //! [`VerdictMemo`]: remembers how a string condition judged the last few different strings.
 //!
 //! Comparing a string under a collation means making its sort key. Columns that are compared with constants mostly have
-//! few different values (flags, modes, brands), so the verdict on a string that was judged a moment ago is looked up
-//! instead: in a table that fits the first-level cache, where each string has two places, so that two strings that are
-//! looked up at the same place do not drive each other out. Strings are held and compared as whole words.
+//! few different values (flags, modes, brands). So the verdict on a string that was judged a moment ago is looked up
+//! instead, in a table that fits the first-level cache. Each string has two places there, so that two strings with the
+//! same place do not evict each other. Strings are held and compared as whole words.
 
 /// Strings up to this length are remembered.
 const MAX_BYTES: usize = 32;

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! The filter has for each part the intervals of encoded bytes that are let in. For a key that does not match it finds
-//! the nearest key in scan direction that could: the parts before the one that fails stay, that part goes to its next
-//! interval, and the parts after it to their first; where there is no next interval, the part before moves on. (This is
+//! the nearest key in scan direction that could. The parts before the one that fails stay, that part goes to its next
+//! interval, and the parts after it to their first. Where there is no next interval, the part before moves on. (This is
 //! the next-jump-in of the UB-tree: Ramsak et al., "Integrating the UB-tree into a database system kernel", VLDB 2000;
-//! for one index it is called skip scan.) For a key that matches it finds how far all keys do.
+//! for one index it is called skip scan.) For a key that matches, the filter finds up to where all keys match.
 //!
-//! Bounds are encoded bytes: a part orders as its bytes do, and no value's encoding begins another's, so an interval of
-//! values is an interval of byte strings, whatever parts follow.
+//! Bounds are encoded bytes. A part orders as its bytes do, and no value's encoding is a prefix of another's. So an
+//! interval of values is an interval of byte strings, whatever parts follow.
 
 use sheaf_storage::prefix_successor;
 use sheaf_table::KeyLayout;

@@ -1,7 +1,7 @@
 //! Clustered scan: rows in primary key order, straight out of the leaves of the clustered tree.
 //!
 //! It wins when much of the table is read, when the primary key bounds what is read, or when rows are wanted in primary
-//! key order (either way) and a LIMIT stops the walk early. Rows are never looked up: a leaf is copied once, its rows
+//! key order (either way) and a LIMIT stops the walk early. Rows are never looked up. A leaf is copied once, its rows
 //! are tested in the copy, and the columns that are asked for go from there to the batch. Leaves lie in key order on
 //! disk, so reading ahead is sequential.
 //!

@@ -1,7 +1,7 @@
 //! [`EntryRows`]: from entries of a secondary index to batches of rows.
 //!
-//! What index range scans and keyed joins have in common: entries come in blocks, pass the index condition, and then
-//! are either delivered themselves (covering) or lead to their rows, one by one or through a multi-range read.
+//! This is what index range scans and keyed joins have in common. Entries come in blocks and pass the index condition.
+//! Then they are delivered themselves (covering), or lead to their rows, one by one or through a multi-range read.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Index merge: rows that several indexes lead to, by the union or the intersection of their primary keys.
 //!
 //! `a = 1 OR b = 2` with an index on each of the columns is neither's range, and `a = 1 AND b = 2` is more than either
-//! knows. Here each index is walked for its own condition; the primary keys are collected, sorted, and kept once
-//! (union) or if every index has them (intersection); the rows are then read in primary key order by a
-//! [multi-range read](crate::method::multi_range_read), and tested for the whole condition.
+//! knows. Here each index is walked for its own condition. The primary keys are collected, sorted, and kept once
+//! (union) or if every index has them (intersection). The rows are then read in primary key order by a [multi-range
+//! read](crate::method::multi_range_read), and tested for the whole condition.
 //!
 //! ```text
 //!   index a   [range] -> 7 3 9 --.
@@ -13,9 +13,9 @@
 //!
 //! It wins when each condition leaves few rows (union), or none leaves few but all together do (intersection).
 //!
-//! Memory is bounded without a spill file: when the buffer is full, the lesser half of its keys is kept, and what lies
-//! beyond is left to another pass over the indexes, which are small beside the rows. So rows come in primary key order
-//! from end to end.
+//! Memory is bounded without a spill file. When the buffer is full, the lesser half of its keys is kept, and the
+//! greater keys are left to another pass over the indexes, which are small beside the rows. So rows come in primary key
+//! order from end to end.
 //!
 //! A row has one entry per index as far as one view goes, so an index gives each primary key once.
 //!

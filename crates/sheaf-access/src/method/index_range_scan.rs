@@ -3,8 +3,8 @@
 //! *Covering*: the index holds all columns that are asked for, so the entries themselves are delivered and the
 //! clustered tree is not touched. It wins over a clustered scan nearly always: entries are smaller than rows.
 //!
-//! *With lookups*: each entry that passes the [index condition](crate::batch::index_condition) leads to its row, either
-//! one by one as they come (the order of the index is kept, and a LIMIT stops early) or through a
+//! *With lookups*: each entry that passes the [index condition](crate::batch::index_condition) leads to its row. Rows
+//! are read one by one as the entries come (the order of the index is kept, and a LIMIT stops early), or through a
 //! [multi-range read](crate::method::multi_range_read). It wins when few entries match.
 //!
 //! Counts: `Handler_read_key` per range, `Handler_read_next` (or `_prev`) per entry that passed the index condition.

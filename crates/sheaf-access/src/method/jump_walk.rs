@@ -15,8 +15,9 @@
 //! holes are one entry long it costs about as much as testing each. Beyond the leaf a jump costs a descent, as much as
 //! stepping to the next leaf would: leaves without a match are not read at all.
 //!
-//! A loose index scan delivers of each group of entries that begin with the same parts the first one in scan direction,
-//! and jumps to where the group ends: with KEY (a, b), `SELECT a, MIN(b) ... GROUP BY a` looks at one entry per `a`.
+//! A loose index scan delivers the first entry, in scan direction, of each group of entries that begin with the same
+//! parts. Then it jumps to where the group ends: with KEY (a, b), `SELECT a, MIN(b) ... GROUP BY a` looks at one entry
+//! per `a`.
 //!
 //! Counts: `Sheaf_index_jumps` per entry that was looked at and did not match; `Handler_read_key` per group, as in
 //! MySQL.

@@ -1,8 +1,8 @@
 //! Keyed join: the inner side of a join through an index, many outer keys at a time (Batched Key Access).
 //!
-//! The keys of outer rows are collected up to N bytes, sorted, and looked up in key order, so that the index is walked
-//! in one direction with its pages requested ahead; outer rows with equal keys share one lookup. The entries that are
-//! found pass the index condition, and their rows come through a multi-range read:
+//! The keys of outer rows are collected up to N bytes, sorted, and looked up in key order. So the index is walked in
+//! one direction with its pages prefetched, and outer rows with equal keys share one lookup. The entries that are found
+//! pass the index condition, and their rows come through a multi-range read:
 //!
 //! ```text
 //!   outer keys -> [collect N bytes] -> [sort, share] -> read the index -> [index condition]
@@ -11,9 +11,9 @@
 //!
 //! On the clustered index the first read gives the rows, and there is no second step.
 //!
-//! It wins when some outer rows meet a large inner table that has an index on the join columns: against a hash join
-//! when the inner table would have to be read whole, against lookups one by one when the inner table is not in memory.
-//! With `batched` off each key is looked up as it came, and no page is requested ahead.
+//! It wins when some outer rows meet a large inner table that has an index on the join columns. It beats a hash join
+//! when the inner table would have to be read whole, and lookups one by one when the inner table is not in memory. With
+//! `batched` off each key is looked up as it came, and no page is prefetched.
 //!
 //! Counts: `Handler_read_key` per distinct key of a buffer, `Handler_read_next` per entry found;
 //! `Handler_mrr_key_refills` per buffer of keys after the first.
