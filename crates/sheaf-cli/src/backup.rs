@@ -175,7 +175,7 @@ pub fn show(bar: &ProgressBar, progress: CopyProgress) {
     }
 }
 
-/// Nothing is shown where nobody looks.
+/// Nothing is shown if standard error is no terminal.
 fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

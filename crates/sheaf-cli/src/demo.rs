@@ -1,8 +1,8 @@
 //! `sheaf demo`: TPC-H on this machine in a few minutes, with each optimization on and off.
 //!
-//! The demo is a client of the engine like any other: it creates the tables, loads them from the generator
-//! through LOAD DATA LOCAL INFILE, and runs the reference queries twice, first with an empty buffer pool and then
-//! with a warm one. What it prints comes from the session's status counters and from EXPLAIN.
+//! The demo is a client of the engine like any other. It creates the tables, and loads them from the generator through
+//! LOAD DATA LOCAL INFILE. It runs the reference queries twice, first with an empty buffer pool and then with a warm
+//! one. What it prints comes from the session's status counters and from EXPLAIN.
 
 use std::error::Error;
 use std::fmt::Write as _;

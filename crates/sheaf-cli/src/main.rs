@@ -23,8 +23,8 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Memory that was freed goes back to the system half a second later, by a thread that does nothing else: what one
-/// statement has freed is not there for the next, and the process takes about what it has allocated.
+/// Memory that was freed goes back to the system half a second later, by a thread that does nothing else. So the
+/// process takes about what it has allocated, but memory that one statement has freed may not be there for the next.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static ALLOCATOR_OPTIONS: &[u8; 84] =
     b"background_thread:true,max_background_threads:1,dirty_decay_ms:500,muzzy_decay_ms:0\0";

@@ -1,8 +1,8 @@
 //! TPC-H: the schema, the data and the reference queries that the demo, the benchmarks and the tests share.
 //!
-//! The data comes from `tpchgen`, which writes byte for byte what `dbgen` writes. It is never stored as a whole
-//! here: [`TableReader`] is a `Read` that generates `.tbl` text (columns ended by `|`, rows by a newline) as it is
-//! read, so that `LOAD DATA LOCAL INFILE` can take a table of any scale straight from the generator.
+//! The data comes from `tpchgen`, which writes byte for byte what `dbgen` writes. It is never stored as a whole here.
+//! [`TableReader`] is a `Read` that generates `.tbl` text (columns ended by `|`, rows by a newline) as it is read. So
+//! `LOAD DATA LOCAL INFILE` can take a table of any scale straight from the generator.
 //!
 //! The schema is the DBT3 flavour: the primary keys of TPC-H and the secondary indexes that the published
 //! measurements of multi-range read and index condition pushdown were made with.

@@ -1,4 +1,4 @@
-//! What a checkpoint costs those who commit meanwhile.
+//! What a checkpoint costs transactions that commit meanwhile.
 //!
 //! ```text
 //!   writers   one random row, commit, one random row, commit, ...        every commit waits for the disk

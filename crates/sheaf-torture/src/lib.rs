@@ -18,7 +18,7 @@
 //! be there and nothing else, except that the one commit or DDL that was under way may be there as a whole.
 //!
 //! [`recovery_time`] and [`checkpoint_latency`] are another matter: how long recovery takes on a real disk, and what a
-//! checkpoint costs those who commit meanwhile.
+//! checkpoint costs transactions that commit meanwhile.
 //!
 //! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
 //! row changes several trees. [`moments`] adds backups and an archive to the second, and restores moments of the past.

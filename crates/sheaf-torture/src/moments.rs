@@ -318,7 +318,7 @@ impl Workload for Moments {
         };
         match done {
             Ok(()) => self.note_commit(),
-            // Nobody knows what was committed on the way.
+            // It is unknown what was committed meanwhile.
             Err(Stop::Full) => self.newest_commit_us = self.storage().newest_commit_time_us(),
             Err(Stop::Dead) => {}
         }

@@ -2,7 +2,7 @@
 //! trees; tables and indexes that come and go; bulk loads.
 //!
 //! The connections take turns. A statement that meets a row which another connection has changed does not wait: it
-//! fails and is taken back to the savepoint before it, as one that fails for any other reason. DDL does not wait for
+//! fails and is rolled back to the savepoint before it, as one that fails for any other reason. DDL does not wait for
 //! transactions that hold the table either.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The workload on the storage alone: trees, and transactions that change their entries.
 //!
 //! Trees are made, built and dropped outside of transactions; they are durable with the next commit. One that a crash
-//! has met in between is nobody's, as it is for the catalog, which drops what it does not know.
+//! interrupts in between is an orphan, as it is for the catalog, which drops trees that it does not know.
 //!
 //! Commits may wait, several at a time, while later transactions go on with what they have left. A crash keeps the
 //! first so many of them, in the order of the log, and all that a reader was told of.
@@ -61,7 +61,7 @@ pub(crate) struct Trees {
     committing: Vec<Journal>,
     /// Commits that are not finished. What of them is durable need not be among those above.
     pending: Vec<PendingCommit>,
-    /// There may be trees that nobody knows of, or one may be gone or not.
+    /// There may be trees that the model does not know, or it is unknown whether one is gone.
     uncertain_trees: bool,
 }
 
@@ -77,7 +77,7 @@ impl Workload for Trees {
         }
         match machine.random.below(44) {
             definition @ 0..=2 => {
-                // Whoever has changed a table keeps others from dropping it.
+                // A transaction that has changed a tree keeps others from dropping it.
                 self.finish_commits(machine)?;
                 match definition {
                     0 => self.create_tree(machine),
@@ -205,7 +205,7 @@ impl Trees {
         self.forget_unknown_trees(machine)
     }
 
-    /// A tree that was built, unless the build was given up.
+    /// A tree that was built, unless the build was abandoned.
     fn build(&mut self, random: &mut Random) -> Result<Option<(TreeId, Entries)>, StorageError> {
         let mut builder = BulkBuilder::new(self.storage())?;
         let mut entries = Entries::new();
@@ -321,7 +321,7 @@ impl Trees {
         self.committing.push(journal);
         let pending = transaction.commit_later();
         match pending.map_err(|error| machine.must_be_dead(error))? {
-            // It has changed nothing, and seen nobody.
+            // It has changed nothing, and has seen no commit that is not durable yet.
             None => drop(self.committing.pop()),
             Some(pending) if self.pending.len() < MAX_PENDING && machine.random.below(3) == 0 => {
                 self.pending.push(pending);

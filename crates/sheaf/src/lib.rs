@@ -143,7 +143,7 @@ impl Database {
         })
     }
 
-    /// The engine itself, for those who serve it: see `sheaf_server::Server`.
+    /// The engine itself, for a program that serves it: see `sheaf_server::Server`.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

@@ -1,6 +1,6 @@
 //! Prepared statements of the library: parsed once, run many times with other values, row by row.
 //!
-//! Statements about a few rows run on the caller's own thread, and a row's values come straight from where it lies: no
+//! Statements about a few rows run on the caller's own thread. A row's values come straight from where the row lies: no
 //! batch is made of them, and nothing is allocated for a row.
 
 use std::io::Read;
