@@ -321,7 +321,7 @@ impl Trees {
         self.committing.push(journal);
         let pending = transaction.commit_later();
         match pending.map_err(|error| machine.must_be_dead(error))? {
-            // It has changed nothing, and has seen no commit that is not durable yet.
+            // It has changed nothing, and what it has seen is durable.
             None => drop(self.committing.pop()),
             Some(pending) if self.pending.len() < MAX_PENDING && machine.random.below(3) == 0 => {
                 self.pending.push(pending);
