@@ -104,7 +104,7 @@ pub struct Prices {
     pub lookup_us: f64,
     /// A page that is not in memory.
     pub random_read_us: f64,
-    /// A page that is asked for ahead.
+    /// A page that is prefetched.
     pub sequential_read_us: f64,
 }
 

@@ -59,7 +59,7 @@ pub struct ScanMetrics {
     pub mrr_buffers: u64,
     /// Buffers that were sorted before they were read.
     pub mrr_sorted_buffers: u64,
-    /// Pages asked for ahead by multi-range reads.
+    /// Pages prefetched by multi-range reads.
     pub prefetched_pages: u64,
 }
 

@@ -179,7 +179,7 @@ pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
     engine.start_maintenance()?;
     tracing::info!(data_dir = %arguments.data_dir.display(), memory = format_size(arguments.memory), "opened");
     let tls = arguments.tls_options().inspect_err(|_| {
-        // What is wrong with the certificate is told; the database is left as it was.
+        // A fault of the certificate is reported; the database is left as it was.
         let _ = engine.close();
     })?;
     let options = ServerOptions {

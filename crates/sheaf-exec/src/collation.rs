@@ -3,7 +3,7 @@
 //! DataFusion has no notion of a collation, but it compares byte strings with memcmp, and a sort key is a byte string
 //! whose memcmp order is the collation's. So the typing rule writes `a = b` as `ck(a) = ck(b)`, and nothing below it
 //! needs to know. The bytes are those that indexes store, so a comparison `ck(column, c) < literal` is a range of an
-//! index on the column; this module recognises such comparisons for the planner.
+//! index on the column. This module recognises such comparisons for the planner.
 //!
 //! Under case-insensitive collations two different strings may have one key. `GROUP BY name` therefore groups by
 //! `ck(name)` and shows some name of the group (see [`crate::typing`]).

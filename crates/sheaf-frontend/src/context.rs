@@ -1,7 +1,7 @@
 //! What SqlToRel asks about tables and functions, answered for a lowered query.
 //!
-//! Tables are looked up by the number that the pass over the syntax tree gave to their reference, functions among
-//! Sheaf's own and the few of DataFusion's that mean what MySQL means.
+//! Tables are looked up by the number that the pass over the syntax tree gave to their reference. Functions are looked
+//! up among Sheaf's own and the few of DataFusion's that mean what MySQL means.
 
 use std::sync::{Arc, LazyLock};
 

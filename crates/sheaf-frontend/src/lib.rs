@@ -1,7 +1,7 @@
 //! The SQL front end: MySQL's dialect, from a statement's text to its logical plan.
 //!
 //! A statement is parsed ([`parser`]: sqlparser for queries and expressions, by hand what is MySQL's own). A query's
-//! syntax tree is lowered to markers that leave nothing to interpret (`lower`), DataFusion's SqlToRel turns it into a
+//! syntax tree is lowered to markers that leave nothing to interpret (`lower`). DataFusion's SqlToRel turns it into a
 //! logical plan, and the typing rule spells out MySQL's semantics ([`query`]).
 //!
 //! It is a crate apart from sessions because it is slow to compile and changes rarely. Only here are sqlparser's and

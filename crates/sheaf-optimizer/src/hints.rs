@@ -1,8 +1,8 @@
 //! What the statement's hints leave of the planner's choices.
 //!
 //! Hints ride on the sources of the plan's tables ([`sheaf_exec::hints`]) and are read here. So the code that makes a
-//! choice asks one question: which switches hold for this index, may this relation be joined in this way, or which
-//! relations come before it. A hint overrides `optimizer_switch`. A method that hints exclude is still taken if there
+//! choice asks one question. Which switches hold for this index? May this relation be joined in this way? Which
+//! relations come before it? A hint overrides `optimizer_switch`. A method that hints exclude is still taken if there
 //! is no other.
 //!
 //! **Join order.** JOIN_ORDER, JOIN_PREFIX, JOIN_SUFFIX and STRAIGHT_JOIN become sets of relations that must come

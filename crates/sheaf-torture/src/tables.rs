@@ -1,7 +1,7 @@
 //! The workload on tables: connections with a transaction each, whose statements change rows and with them several
 //! trees; tables and indexes that come and go; bulk loads.
 //!
-//! The connections take turns. A statement that meets a row which another connection has changed does not wait: it
+//! The connections take turns. A statement that meets a row which another connection has changed does not wait. It
 //! fails and is rolled back to the savepoint before it, as one that fails for any other reason. DDL does not wait for
 //! transactions that hold the table either.
 

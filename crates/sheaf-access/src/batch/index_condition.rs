@@ -2,7 +2,7 @@
 //!
 //! It wins whenever a condition on index columns is not part of the range that is read: each entry that fails saves a
 //! row lookup, a random page in the worst case. Comparisons with constants are tested on the bytes of each entry in the
-//! leaf copy; whatever else the index columns can answer is evaluated once per batch of the survivors. Under a
+//! leaf copy. Other conditions on the index columns are evaluated once per batch of the survivors. Under a
 //! case-insensitive collation entries hold the original strings too, so any condition can be evaluated on them.
 //!
 //! Counts: `Handler_icp_attempts` per entry tested, `Handler_icp_match` per entry that passed both.

@@ -1,7 +1,7 @@
 //! An [`EncodedCondition`] compiled for index entries: tests on the parts of their keys.
 //!
-//! A part orders as its bytes do, so a constant is encoded once and compared with the part by memcmp; parts of up to
-//! 8 bytes are loaded as one word instead.
+//! A part orders as its bytes do, so a constant is encoded once and compared with the part by memcmp. Parts of up to 8
+//! bytes are loaded as one word instead.
 
 use sheaf_table::{KeyLayout, KeyPart, PartKind, Table, Value, ValueRef};
 

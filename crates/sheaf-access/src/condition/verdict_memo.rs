@@ -82,8 +82,8 @@ fn words_of(string: &[u8]) -> Words {
     words
 }
 
-/// The product carries each bit upwards alone, so the last bytes of a word are seen in the highest bits; the shift
-/// brings those down to where the next product spreads them.
+/// The product carries each bit upwards alone, so the last bytes of a word show in the highest bits. The shift moves
+/// those down to where the next product spreads them.
 #[inline]
 fn set_of(words: &Words) -> usize {
     let hash = words.iter().fold(0, |hash: u64, word| {

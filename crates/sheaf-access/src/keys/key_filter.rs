@@ -1,6 +1,6 @@
 //! [`KeyFilter`]: what the parts of an index key must be like, as a walk along the index can use it.
 //!
-//! Key ranges say what a conjunction leaves of an index up to the first part that is bound to a real range; conditions
+//! Key ranges say what a conjunction leaves of an index up to the first part that is bound to a real range. Conditions
 //! on the parts after it leave holes in the range. With KEY (a, b, c) and `a BETWEEN 1 AND 9 AND c IN (3, 5)`:
 //!
 //! ```text

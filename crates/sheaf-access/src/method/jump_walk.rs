@@ -1,5 +1,5 @@
-//! [`JumpWalk`]: the entries of a leaf that a key filter lets in, without looking at all of them; or of these only the
-//! first of each group (a loose index scan).
+//! [`JumpWalk`]: the entries of a leaf that a key filter lets in, without testing all of them. A loose index scan takes
+//! of these only the first of each group.
 //!
 //! The walk asks the [filter](crate::keys::key_filter) about one entry. If it matches, so do all up to a bound; if not,
 //! none does before a bound. Either way the next entry that is looked at is the first one from the bound on:

@@ -1,7 +1,7 @@
 //! `GROUP_CONCAT([DISTINCT] text ORDER BY ... SEPARATOR ...)`.
 //!
 //! The pass over the syntax tree writes it as `$group_concat(text, separator, maximum length, distinct key, order
-//! key)`: both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
+//! key)`. Both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
 //! sorts nothing, and the function keeps (order key, text) until the group is complete. It drops what comes after the
 //! maximum length, so it keeps little, however many rows there are. Only keys of DISTINCT stay.
 

@@ -1,8 +1,8 @@
 //! Sums, variances and deviations of doubles over a frame that moves (`ROWS 1 PRECEDING`).
 //!
-//! What leaves such a frame cannot be subtracted again: after 1e20 has come and gone, what was added beside it is lost,
-//! and of a variance a negative number may be left. So the frame is two stacks. New values go on one, with the moments
-//! of all of them; the oldest leave from the other, where each lies with the moments of itself and all that follow it.
+//! A value that leaves such a frame cannot be subtracted again. After 1e20 has come and gone, what was added beside it
+//! is lost, and a variance may even become negative. So the frame is two stacks. New values go on one, with the moments
+//! of all of them. The oldest leave from the other, where each lies with the moments of itself and all that follow it.
 //! When that one is empty, the first is turned over onto it. A value is merged twice, and nothing is ever subtracted.
 //!
 //! DataFusion's accumulators compute the same of groups and of frames that only grow.

@@ -1,7 +1,7 @@
 //! `x IN (1, 5, 7, ...)` with a long list of whole numbers.
 //!
 //! As an expression for each number such a list takes a hundred times the memory of the numbers, and every step of
-//! planning goes through all of it. So the parser leaves a long list packed, as one text, and the typing rule makes one
+//! planning goes through all of it. So the parser leaves a long list packed, as one text. The typing rule makes one
 //! function of it, which has the numbers in order and takes one argument:
 //!
 //! ```text

@@ -3,7 +3,7 @@
 //! One entry of a table is one function: its name, how many arguments it takes, the type of its result, and its kernel,
 //! which computes a whole batch. [`scalar_function`] finds one by name as a DataFusion `ScalarUDF`.
 //!
-//! Names that begin with `$` are operators and casts: the pass over the syntax tree writes `a + b` as `$add(a, b)`, so
+//! Names that begin with `$` are operators and casts. The pass over the syntax tree writes `a + b` as `$add(a, b)`, so
 //! that DataFusion never applies its own meaning. Functions without a kernel are *markers*: their meaning depends on
 //! the types of the operands, and the typing rule ([`crate::typing`]) replaces them by plain expressions.
 //!

@@ -5,9 +5,9 @@
 //!   outer rows --> keys --> [buffer: sorted keys] --> index --> (index condition) --> rows --> joined rows
 //! ```
 //!
-//! One round: outer batches are collected until the key buffer is full, all their keys are looked up together, and
-//! the matches are joined with the outer rows they name. Semi, anti and mark joins and the unmatched rows of a left
-//! join only mark outer rows; those are delivered at the end of the round in their own order.
+//! One round: outer batches are collected until the key buffer is full. All their keys are looked up together, and the
+//! matches are joined with the outer rows that they name. Semi, anti and mark joins and the unmatched rows of a left
+//! join only mark outer rows. Those are delivered at the end of the round in their own order.
 //!
 //! Below a LIMIT a join may be told to [start small](KeyedJoin::starts_small). Its first round is of few rows and the
 //! following ones double, so that little is looked up in vain. If the join [keeps order](KeyedJoin::in_order), the
@@ -17,8 +17,8 @@
 //! More outer rows may come than were expected, so many that a hash table would be cheaper than lookups. Then the join
 //! [goes on with a table in memory](crate::keyed_join::lookup_switch), between two rounds.
 //!
-//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows; in
-//! order, by what matches [`MAX_SMALL_ROUND_ROWS`] outer rows, which is taken from the statement's memory.
+//! Memory is bounded by the key buffer and as many bytes of outer rows as [`OUTER_BYTES_PER_KEY_BYTE`] allows. A join
+//! in order also holds the matches of [`MAX_SMALL_ROUND_ROWS`] outer rows, which are taken from the statement's memory.
 
 use std::fmt;
 use std::pin::Pin;

@@ -10,8 +10,8 @@
 //!   outer rows  n+1 ..             found there
 //! ```
 //!
-//! **Why the rows are right.** A keyed join treats each outer row by itself. Those that were looked up are done with,
-//! and the others have not been begun; both find the rows of one view that have their key and pass the conditions.
+//! **Why the rows are right.** A keyed join treats each outer row by itself. Those that were looked up are finished,
+//! and the others have not been begun. Both find the rows of one view that have their key and pass the conditions.
 //! Unlike [`RegretExec`](crate::operator::regret_exec) nothing is held back and nothing runs again.
 //!
 //! **What it costs.** The limit and the other way, about twice the other way, however many outer rows come. (Ski
@@ -92,7 +92,7 @@ type Made = Option<Arc<KeptTable>>;
 /// A table that is being made, for which several may wait.
 pub(crate) type Making = Shared<BoxFuture<'static, Result<Made, Arc<DataFusionError>>>>;
 
-/// A switch and what has become of it, for all partitions of a join.
+/// A switch and its state, for all partitions of a join.
 pub(crate) struct SharedSwitch {
     reading: Arc<TableReading>,
     /// Once a partition has asked for it.
@@ -131,7 +131,7 @@ impl SharedSwitch {
         }
     }
 
-    /// The same switch, of which nothing has become yet.
+    /// The same switch, in its first state.
     pub(crate) fn afresh(&self) -> SharedSwitch {
         let TableReading { switch, join, .. } = self.reading.as_ref();
         SharedSwitch::of(Arc::clone(switch), Arc::clone(join))

@@ -1,7 +1,7 @@
 //! What operators of DataFusion may rightly say of the order of their rows.
 //!
 //! A join whose one side streams by has the order of that side. DataFusion says that rows with the same place in it
-//! come in the order of the other side, and so they do below one row of the streamed side, but not below two of them:
+//! come in the order of the other side. That is true for one row of the streamed side, but not for two of them:
 //!
 //! ```text
 //!   streamed, by k      other side, by id      joined                    not (k, id)

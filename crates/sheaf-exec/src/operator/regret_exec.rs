@@ -256,7 +256,7 @@ impl Trial {
                 break false;
             }
             if *held_rows == 0 || grown.is_err() || self.reservation.size() > MAX_HELD_BYTES {
-                // The rows go out, unless one of several scans has failed and it is not known here yet.
+                // The rows are delivered, unless one of several scans has failed and it is not known here yet.
                 break !budget.lift();
             }
         };

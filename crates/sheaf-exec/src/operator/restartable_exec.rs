@@ -1,7 +1,7 @@
 //! One side of a join of all pairs, which DataFusion may ask for its rows a second time.
 //!
 //! NestedLoopJoinExec collects its left side. If that does not fit in the memory, it runs the left side again, into a
-//! file, and goes through the right side once for each part of the file that fits:
+//! file. Then it runs the right side once for each part of the file that fits:
 //!
 //! ```text
 //!   first run      rows, kept in memory ... no more memory: dropped

@@ -1,12 +1,12 @@
 //! The leaf of a plan: one access method over one table.
 //!
 //! The node is plain data (a [`ScanSpec`]: table, index, ranges, conditions, columns). The cursor is made when a
-//! partition is executed, and each poll of the stream runs it for one batch: a scan that is not polled holds nothing
+//! partition is executed, and each poll of the stream runs it for one batch. So a scan that is not polled holds nothing
 //! but its position.
 //!
-//! A big scan is split into partitions of neighbouring key ranges. Each partition delivers its rows in index order,
-//! and the shares follow each other in key order, so the order that the access method promises holds per partition
-//! (a SortPreservingMergeExec above restores it over all).
+//! A big scan is split into partitions of neighbouring key ranges. Each partition delivers its rows in index order, and
+//! the shares follow each other in key order. So the order that the access method promises holds per partition (a
+//! SortPreservingMergeExec above restores it over all).
 //!
 //! Statistics are never reported as exact: DataFusion would answer COUNT(*) from them.
 

@@ -1,8 +1,8 @@
 //! Comparisons by MySQL's rules ("Type Conversion in Expression Evaluation" of the manual).
 //!
 //! Both operands go to one [`Domain`]: sort keys of a collation, bytes, an exact number type, doubles, dates, points in
-//! time or times. A literal compared with a column goes to the column's own type, even if it lies between two values of
-//! that type (`int < 5.5` is `int <= 5`) or outside of all of them. So it becomes keys of indexes, and nothing is
+//! time or times. A literal compared with a column is converted to the column's own type. It may lie between two values
+//! of that type (`int < 5.5` is `int <= 5`) or outside of all of them. So it becomes keys of indexes, and nothing is
 //! rounded:
 //!
 //! ```text

@@ -303,7 +303,7 @@ impl AnyRow {
     /// A part of the condition of a filter.
     fn into_condition(self, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
         let is_correlated = is_correlated(&self.subquery);
-        // Once for all rows; correlated by anything, a row is looked for.
+        // Once for all rows; if it is correlated, a row is searched for.
         if self.op != Operator::Eq && !is_correlated {
             return self.by_extremes(unknown);
         }

@@ -402,7 +402,7 @@ impl Lowering<'_> {
         lowered
     }
 
-    /// Sets whether the names of items go before those of columns, and returns what was set before.
+    /// Sets whether the names of items hide those of columns, and returns what was set before.
     fn names_items(&mut self, wanted: bool) -> bool {
         let scope = self.scopes.last_mut();
         scope.is_some_and(|scope| std::mem::replace(&mut scope.names_items, wanted))

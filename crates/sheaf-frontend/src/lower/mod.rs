@@ -7,8 +7,8 @@
 //!   `$add(a, b)`. Conditions and values are kept apart here, because MySQL's conditions are integers and DataFusion's
 //!   are not. A condition that is used as a value is wrapped in `$int`, a value that is used as a condition in
 //!   `$truth`.
-//! - Each reference to a table is renamed to its number (`#3`), so that the catalog lookup gives every
-//!   reference a source of its own, with its hints ([`hints`]); its alias is made explicit.
+//! - Each reference to a table is renamed to its number (`#3`). So the catalog lookup gives every reference a source of
+//!   its own, with its hints ([`hints`]). Its alias is made explicit.
 //! - Column names become those of the definition, since MySQL's are case-insensitive and SqlToRel's are not.
 //! - Functions of the session and `?` become literals.
 //! - Result headers are cut from the statement's text ([`header`]).

@@ -11,9 +11,12 @@
 //! a repeated name gets a suffix that is not shown (`HIDDEN_SUFFIX`). In HAVING and ORDER BY the names of items come
 //! before those of columns. The HAVING of a query without groups becomes part of its WHERE.
 //!
-//! Some forms that SqlToRel does not read are written as others: wildcards over joins with USING as columns, VALUES
-//! with subqueries as a union of SELECTs, a column that WITH ROLLUP repeats under another name, and the LIMIT of a
-//! recursive union around it.
+//! Some forms that SqlToRel does not read are written as others:
+//!
+//! - wildcards over joins with USING, as columns;
+//! - VALUES with subqueries, as a union of SELECTs;
+//! - a column that WITH ROLLUP repeats, under another name;
+//! - the LIMIT of a recursive union, around it.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

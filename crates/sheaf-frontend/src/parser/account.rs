@@ -1,6 +1,6 @@
 //! Statements about accounts: CREATE, ALTER, DROP and RENAME USER, SET PASSWORD, GRANT, REVOKE.
 //!
-//! The name of an account is a user and a host. The tokeniser takes `@` for a letter unless a quote follows, so that
+//! The name of an account is a user and a host. The tokeniser takes `@` for a letter unless a quote follows. So
 //! `bob@localhost` is one word, `'bob'@localhost` a string and a word, and `'bob'@'%'` a string, the sign and a string.
 
 use sheaf_table::account::{MAX_HOST_CHARACTERS, MAX_USER_CHARACTERS};

@@ -2,7 +2,7 @@
 //!
 //! A part of a key comes from an equality of the join (`inner column = expression over the rows so far`) or from a
 //! condition on the table that binds the part to one value (`inner.b = 5`). The parts have to be the first ones of the
-//! index; what is not in the key is tested on the entry, on the row, or on the joined row.
+//! index. What is not in the key is tested on the entry, on the row, or on the joined row.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};

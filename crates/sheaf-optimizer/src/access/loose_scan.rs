@@ -1,8 +1,8 @@
 //! Loose index scans: grouping that needs one entry of an index per group.
 //!
 //! With KEY (a, b), `SELECT a, MIN(b) FROM t GROUP BY a` needs the first entry of each `a`, `SELECT DISTINCT a` any,
-//! and `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group; the aggregate above it then
-//! finds one row per group (or a few, where ranges begin within a group), and is the same as ever.
+//! and `SELECT MAX(a) FROM t` the last entry of all. The walk jumps from group to group. The aggregate above it is an
+//! ordinary one, and finds one row per group (or a few, where ranges begin within a group).
 //!
 //! `SELECT a, MIN(b), MAX(b) FROM t GROUP BY a` needs both ends of each group: a walk forward finds the first entries,
 //! a walk backward the last ones, and the aggregate gets the rows of both.

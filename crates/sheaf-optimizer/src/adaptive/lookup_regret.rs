@@ -39,7 +39,7 @@ use crate::physical::planner::{Block, Planner};
 const SLACK: f64 = 1.5;
 
 /// Rounds of lookups until the limit is spent, if they cost what they are estimated to and more rows come than
-/// expected: what is spent is looked at between two of them.
+/// expected. The budget is checked between two rounds.
 const ROUNDS: f64 = 4.0;
 
 /// Outer rows of a round, at least and at most.

@@ -20,7 +20,7 @@ pub enum CostTable {
 pub struct CostConstants {
     /// Reading a page at random, waiting for it: the device at depth 1.
     pub random_read_us: f64,
-    /// Reading a page that was asked for ahead, with gaps between the pages: the device at its full depth.
+    /// Reading a prefetched page, with gaps between the pages: the device at its full depth.
     pub prefetched_read_us: f64,
     /// Reading the next page of a sequential scan: the device's bandwidth.
     pub sequential_read_us: f64,

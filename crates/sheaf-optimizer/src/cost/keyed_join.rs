@@ -42,7 +42,7 @@ pub(crate) struct KeyedLookups {
     pub pool_pages: f64,
     /// A worker collects so many keys at a time and sorts them before it looks them up.
     pub sorted_keys_per_turn: Option<f64>,
-    /// Pages are asked for ahead, a buffer-full of keys at a time.
+    /// Pages are prefetched, a buffer-full of keys at a time.
     pub batched: bool,
     /// Keys are whole keys of the clustered tree: their rows are read where they are, without their pages.
     pub reads_points: bool,
@@ -97,7 +97,7 @@ impl KeyedLookups {
         pages_in_turns(self.keys, self.leaves, keys_per_run, self.pool_pages)
     }
 
-    /// What reading the pages takes if none is in memory and they are asked for ahead.
+    /// What reading the pages takes if none is in memory and they are prefetched.
     fn prefetched_reads_us(&self, constants: &CostConstants) -> f64 {
         let least = self.pages_of_entries();
         let reads_us = |pages: f64, turns: f64| {

@@ -77,7 +77,7 @@ impl MultiRangeRead {
         descents_us + lookups * COLLECT_SHARE * constants.entry_us
     }
 
-    /// The processor's part is the workers', the reads are all asked for ahead.
+    /// The processor's part is the workers', and all reads are prefetched.
     pub(crate) fn work(&self, constants: &CostConstants) -> Work {
         Work {
             worker_us: self.processor_us(constants),

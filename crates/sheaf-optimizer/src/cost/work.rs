@@ -16,7 +16,7 @@ const COMPLETIONS: f64 = 0.5;
 pub(crate) struct Work {
     /// Of the workers, which share it: processor time, and waits for pages that were not prefetched.
     pub worker_us: f64,
-    /// Of the device, which has one bandwidth for all: reads of pages that were asked for ahead.
+    /// Of the device, which has one bandwidth for all: reads of prefetched pages.
     pub device_us: f64,
 }
 

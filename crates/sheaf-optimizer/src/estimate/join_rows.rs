@@ -12,8 +12,8 @@
 //! Management System", SIGMOD 1979). The numbers are those of the whole tables, unless a condition bounds the column
 //! itself: other conditions thin out the rows of each value, not the values.
 //!
-//! Several equalities with one relation are one on several columns, whose distinct values are counted together where an
-//! index starts with them; without such an index there are at most as many as rows.
+//! Several equalities with one relation are one on several columns. Their distinct values are counted together where an
+//! index starts with them. Without such an index there are at most as many as rows.
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, Result};

@@ -5,9 +5,9 @@
 //! - **An index that the conditions bind completely.** Behind its parts come primary keys, so the first and the last
 //!   entry of each of its ranges are the first and the last match in the clustered order. Looking at both ends of a
 //!   range costs two descents, and tells for certain that all matches lie at the far end.
-//! - **Correlation.** A condition on a column that is correlated with the order of the walk leaves a part of the walk:
-//!   with a correlation of 1, the rows between the 60th and the 70th percentile of the column are those between 60% and
-//!   70% of the way. With a correlation of c, that is believed by c^2.
+//! - **Correlation.** A condition on a column that is correlated with the order of the walk leaves a part of the walk.
+//!   With a correlation of 1, the rows between the 60th and the 70th percentile of the column are those between 60% and
+//!   70% of the way. With a correlation of c, that counts with weight c^2.
 //! - **Large groups.** Entries with the same values in all parts of an index are in clustered order. Where the walk
 //!   itself does not go with the conditions, its first group may, and a large one is most of what a small LIMIT reads.
 //!

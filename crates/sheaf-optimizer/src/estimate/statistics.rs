@@ -42,7 +42,7 @@ pub(crate) fn layout(table: &Table, index: IndexRef) -> &KeyLayout {
 /// Estimated entries in ranges of an index, by dives.
 ///
 /// From `dive_limit` ranges of single values on (0: never), each is taken to hold as many entries as the average key,
-/// as MySQL does: dives cost time, and the statistics do not change with every row.
+/// as MySQL does. Dives cost time, and the statistics do not change with every row.
 pub(crate) fn entries_in(
     table: &Table,
     index: IndexRef,
@@ -84,7 +84,7 @@ pub(crate) fn resident_share(tree: &Tree, ranges: &[KeyRange]) -> Result<f64> {
 
 /// Average rows that share a key of the first `parts` parts of an index.
 ///
-/// From ANALYZE TABLE if it ran. Otherwise from a sample of keys cut evenly from the tree: a key is met there in
+/// From ANALYZE TABLE if it ran. Otherwise from a sample of keys cut evenly from the tree. A key is met there in
 /// proportion to its rows, so the average number of rows per key is the harmonic mean of what the sample finds.
 pub(crate) fn rows_per_key(table: &Table, index: IndexRef, parts: usize) -> Result<f64> {
     let definition = index.definition(table);

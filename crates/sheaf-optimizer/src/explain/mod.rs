@@ -72,7 +72,7 @@ pub struct ExplainRow {
 /// What is taken to be spent on a row after it was read, in microseconds: what MySQL calls row_evaluate_cost.
 const ROW_EVALUATION_US: f64 = 0.05;
 
-/// What is said of a plan that another one may take the place of.
+/// What is shown for a plan that another one may replace.
 pub(crate) const MAY_SWITCH: &str = "May switch to";
 
 /// What Extra can say, in the order in which it is said.

@@ -834,7 +834,7 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 
     /// A sort-merge join. Its inputs are sorted here already and divided between its workers, as the physical rules
-    /// would have it: what the join promises of its order is told by its inputs, and operators above it rely on that.
+    /// would have it. The order that the join promises follows from its inputs, and operators above it rely on that.
     fn merge_join(
         &self,
         inputs: [Arc<dyn ExecutionPlan>; 2],

@@ -11,8 +11,8 @@
 //!
 //! So a semijoin with the table that restricts the join most is put below the grouping, `... WHERE l_partkey IN (SELECT
 //! p_partkey FROM part WHERE ...)`, and then an index may find the rows of the 20 groups. Rows of the derived table
-//! that no other row of the join can match are irrelevant whichever way it is joined: they are neither put out nor do
-//! they hide anything. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational
+//! that no other row of the join can match are irrelevant whichever way it is joined: they are not delivered, and they
+//! hide no other row. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational
 //! Database System", SIGMOD 1994, for the case in which the set is a restricted table.
 
 use std::collections::BTreeSet;

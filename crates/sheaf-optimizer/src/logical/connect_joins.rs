@@ -1,5 +1,5 @@
-//! Conditions of a WHERE that say how tables are joined become keys of the joins, and the joins are put in an order in
-//! which each has one, if there is such an order.
+//! Conditions of a WHERE that say how tables are joined become keys of the joins. The joins are put in an order in
+//! which each has a key, if there is such an order.
 //!
 //! ```text
 //!   Filter a.x = c.x and c.y = b.y and a.z > 1          Filter a.z > 1

@@ -1,7 +1,7 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! What they do for us: types of function arguments, decorrelation of subqueries into joins, constants folded,
-//! filters pushed into the TableScans (our source takes all of them), limits and projections pushed down.
+//! They coerce the types of function arguments, decorrelate subqueries into joins and fold constants. They push filters
+//! into the TableScans (our source takes all of them), and push down limits and projections.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -119,7 +119,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     Ok(plan)
 }
 
-/// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise: for expressions
+/// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise. For expressions
 /// that are evaluated without a plan around them.
 pub fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     rewrite_changed(plan, &coerce_types)

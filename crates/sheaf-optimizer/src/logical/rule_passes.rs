@@ -4,7 +4,7 @@
 //! after each, and stops when a pass has changed nothing. So of three passes over a join of eight tables, two do almost
 //! nothing at almost the same cost. Here the same rules run in the same order, but
 //!
-//! - a rule is offered only the nodes that it is [about](Rule::about), told by a look at the node;
+//! - a rule is offered only the nodes that it is [about](Rule::about), which a look at the node decides;
 //! - a rule that left a plan as it was, or is known to do all that it can do at once, is not applied again before
 //!   another one has changed the plan:
 //!
@@ -14,7 +14,7 @@
 //!   pass 3   simplify     joins     (both have seen this plan)
 //! ```
 //!
-//! - whether a plan has changed is told by a hash of its expressions: schemas follow from these.
+//! - a hash of its expressions says whether a plan has changed: schemas follow from these.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem;

@@ -1,7 +1,7 @@
 //! From an optimised logical plan to operators.
 //!
-//! One recursive walk. Everything that is not a table or a join maps one to one to DataFusion's operators; a table
-//! goes through [`crate::access::path`], and a tree of joins is taken as a whole to [`crate::join::plan`].
+//! One recursive walk. Everything that is not a table or a join maps one to one to DataFusion's operators. A table goes
+//! through [`crate::access::path`], and a tree of joins is taken as a whole to [`crate::join::plan`].
 //!
 //! What flows down is a wish ([`Wanted`]): the order in which the parent would like its rows, and how many of them it
 //! will take. So a table can be read in an order that makes a sort unnecessary. What flows up is the operator, an
@@ -540,7 +540,7 @@ impl Planner<'_> {
             .map(|parameter| self.expr(parameter, schema, block))
             .collect::<Result<_>>()?;
         let subquery = AppliedSubquery::new(apply, self.context)?;
-        // How it will be planned is told by a plan for some values.
+        // A plan for some values shows how it will be planned.
         let examples = parameters.iter().map(|parameter| {
             let data_type = parameter.data_type(input.plan.schema().as_ref())?;
             ScalarValue::new_default(&data_type)

@@ -1,7 +1,7 @@
 //! The build side of a join in memory, and the memory that the join then runs in.
 //!
-//! What a hash join will take is reserved while its rows are collected: the rows, what is there twice while its columns
-//! are put together one by one, and the hash table. When all of it was granted, the join gets a memory pool of its own,
+//! A hash join reserves its memory while it collects its rows: the rows, what exists twice while its columns are
+//! concatenated one by one, and the hash table. When all of it was granted, the join gets a memory pool of its own,
 //! which has just that. So it does not fail for want of memory that another operator has taken in between.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The inputs that a join gets instead of its own: rows that were read already, and an input that runs in the memory of
-//! the statement while the join runs in what was granted for it.
+//! The inputs that a join gets instead of its own. One has rows that were read already. The other runs in the memory of
+//! the statement, while the join runs in the memory that was granted for it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

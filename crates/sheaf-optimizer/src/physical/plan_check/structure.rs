@@ -1,4 +1,4 @@
-//! Whether the columns that operators read are there, and what is said of their types and of NULL.
+//! Whether the columns that operators read are there, with the declared types and nullability.
 
 use std::sync::Arc;
 
