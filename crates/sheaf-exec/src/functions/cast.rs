@@ -1,4 +1,11 @@
 //! CAST and CONVERT, and the conversions that the typing rule inserts.
+//!
+//! Each conversion is a function with `$` in its name, which the pass over the syntax tree and the typing rule write.
+//! So a plan shows its conversions. (A widening for which arrow does what MySQL does is a plain cast.) Precision,
+//! scale, fraction digits, lengths and names of character sets are further arguments.
+//!
+//! [`super::argument`] reads the values, so that a cast and an argument of the same type agree. This module adds what a
+//! cast has beyond that: rounding to digits, lengths, and ranges.
 
 use std::sync::Arc;
 

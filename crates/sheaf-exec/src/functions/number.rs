@@ -1,4 +1,11 @@
 //! Numbers as MySQL reads them from text, and exact decimal arithmetic on `i128`.
+//!
+//! A text is a number by its longest prefix that is one; the rest is ignored, and a text without such a prefix is 0. An
+//! exact number is `unscaled` / 10^`scale`. Results that do not fit are `None` or cut to the range, as each function
+//! says.
+//!
+//! A text or a double that is compared with an integer or a DECIMAL is not rounded to it: two neighbours would become
+//! equal to it. [`Floor`] and `text_place` say instead where the number lies among the values of the other type.
 
 /// 10^`exponent`; `exponent` at most 38.
 pub fn power_of_ten(exponent: u8) -> i128 {

@@ -1,7 +1,17 @@
 //! The operators of a tree of joins: reads its inputs, lets [`crate::join::order`] choose, and builds the steps.
 //!
-//! While the steps are built, `layout` says which column of the graph each output column is. After each step only the
-//! columns that later steps, predicates or the output still read are kept.
+//! In comes a logical plan whose root is a join, out comes a [`Planned`] with its columns in the order of that root:
+//!
+//! ```text
+//!   JoinGraph --> inputs --> reduction, distinct semijoins --> order (all rows; first rows) --> steps --> output
+//! ```
+//!
+//! Tables are only described at first: how each is read is part of the search. Derived tables are planned before it,
+//! each as a block of its own, because what the tables leave may reduce their groups.
+//!
+//! While the steps are built, `layout` says which column of the graph each output column is. A predicate is tested at
+//! the first step that has all of its relations. After each step only the columns that later steps, predicates or the
+//! output still read are kept.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
