@@ -60,6 +60,15 @@ impl EvaluationError {
         )
     }
 
+    /// 1292: a text that is no date or time where one is wanted.
+    pub fn no_moment(type_name: &str, text: &str) -> EvaluationError {
+        Self::new(
+            1292,
+            "22007",
+            format!("Incorrect {type_name} value: '{text}'"),
+        )
+    }
+
     /// 1365.
     pub fn division_by_zero() -> EvaluationError {
         Self::new(1365, "22012", "Division by 0".to_string())

@@ -21,6 +21,8 @@ use datafusion_expr::{
     Volatility,
 };
 
+use sheaf_table::temporal_text::{read_datetime, read_time};
+
 use super::EvaluationError;
 use super::argument::to_text;
 use super::number::{
@@ -65,6 +67,34 @@ impl NumberKind {
         match self {
             NumberKind::Double | NumberKind::Decimal | NumberKind::Place(_) => is_double_text(text),
             NumberKind::Integer => is_integer_text(text),
+        }
+    }
+}
+
+/// What a text is read as that is to be a date or a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MomentKind {
+    /// A date, with or without a time.
+    DateTime,
+    Time,
+}
+
+impl MomentKind {
+    /// As MySQL calls it.
+    fn name(self) -> &'static str {
+        match self {
+            MomentKind::DateTime => "datetime",
+            MomentKind::Time => "time",
+        }
+    }
+
+    /// Whether the whole text is one.
+    pub fn is_one(self, text: &str) -> bool {
+        match self {
+            MomentKind::DateTime => {
+                read_datetime(text).is_ok_and(|read| !read.trailing && read.micros(6).is_ok())
+            }
+            MomentKind::Time => read_time(text).is_ok_and(|read| !read.trailing && !read.is_cut),
         }
     }
 }
@@ -240,6 +270,16 @@ impl TruncatedTexts {
         function.call(vec![operand, dividend])
     }
 
+    /// The text as it is. Where it is no date or time, that is noted: what is made of it is NULL.
+    pub fn moment(&self, kind: MomentKind, text: Expr) -> Expr {
+        let function = ScalarUDF::from(MomentText {
+            texts: self.clone(),
+            kind,
+            signature: Signature::any(1, Volatility::Volatile),
+        });
+        function.call(vec![text])
+    }
+
     /// A text that is cut in so many rows.
     fn note(&self, kind: NumberKind, text: &str, rows: usize) -> Result<()> {
         self.note_error(|| EvaluationError::truncated_text(kind.name(), text), rows)
@@ -339,6 +379,71 @@ impl ScalarUDFImpl for NumberOfText {
             }
             _ => ColumnarValue::Array(numbers),
         })
+    }
+}
+
+/// Hands a text on, and notes where it is no date or time.
+#[derive(Debug)]
+struct MomentText {
+    texts: TruncatedTexts,
+    kind: MomentKind,
+    signature: Signature,
+}
+
+impl PartialEq for MomentText {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for MomentText {}
+
+impl Hash for MomentText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for MomentText {
+    fn name(&self) -> &str {
+        match self.kind {
+            MomentKind::DateTime => "$datetime_text",
+            MomentKind::Time => "$time_text",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if args.args.len() != 1 {
+            return exec_err!("{} without its argument", self.name());
+        }
+        let operand = args.args.swap_remove(0);
+        let (rows, rows_of_each) = match &operand {
+            ColumnarValue::Scalar(_) => (1, args.number_rows),
+            ColumnarValue::Array(_) => (args.number_rows, 1),
+        };
+        let texts = to_text(&operand.to_array(rows)?, &args.arg_fields[0])?;
+        for text in texts
+            .iter()
+            .flatten()
+            .filter(|text| !self.kind.is_one(text))
+        {
+            let error = || EvaluationError::no_moment(self.kind.name(), text);
+            self.texts.note_error(error, rows_of_each)?;
+        }
+        Ok(operand)
     }
 }
 

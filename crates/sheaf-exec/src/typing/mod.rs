@@ -17,6 +17,7 @@ mod plan;
 mod single_row;
 mod subquery;
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -37,7 +38,7 @@ use sheaf_table::Collation;
 use crate::collation::{collation_key, key_collation};
 use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::number::bytes_to_unsigned;
-use crate::functions::truncated::{NumberKind, TruncatedTexts};
+use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 
@@ -137,8 +138,8 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                     other => other,
                 }),
                 "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
-                "$to_date" => to_date(args, schema),
-                "$to_datetime" => to_datetime(args, schema),
+                "$to_date" => to_date(args, schema, (texts, purpose)),
+                "$to_datetime" => to_datetime(args, schema, (texts, purpose)),
                 "$case" => choose::case(args, schema, texts),
                 "coalesce" => choose::coalesce(args, schema, texts),
                 "nullif" => choose::nullif(args, schema, texts),
@@ -165,6 +166,10 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
                         }
                     };
                     let args = times_of_today(name, args, schema, texts)?;
+                    let args = match purpose {
+                        Purpose::Shown => moments_of(name, args, schema, texts)?,
+                        Purpose::Other => args,
+                    };
                     let args = match is_division(name) {
                         true if purpose == Purpose::Shown => watched_divisor(args, texts),
                         true => {
@@ -377,6 +382,73 @@ const UNITS_OF_A_DATE: [&str; 6] = ["year", "quarter", "month", "week", "day", "
 /// Units of time that no TIME is moved by.
 const UNITS_OF_THE_CALENDAR: [&str; 4] = ["year", "quarter", "month", "year_month"];
 
+/// Functions of a time, their first argument.
+const OF_A_TIME: [&str; 8] = [
+    "hour",
+    "microsecond",
+    "minute",
+    "second",
+    "time",
+    "time_format",
+    "time_to_sec",
+    "$cast_time",
+];
+
+/// Units of EXTRACT that are parts of a TIME.
+const UNITS_OF_A_TIME: [&str; 4] = ["hour", "minute", "second", "microsecond"];
+
+fn is_unit(args: &[Expr], argument: usize, units: &[&str]) -> bool {
+    let unit = args.get(argument).and_then(literal);
+    let unit = unit.and_then(|unit| unit.try_as_str().flatten());
+    unit.is_some_and(|unit| units.iter().any(|of| unit.eq_ignore_ascii_case(of)))
+}
+
+/// The arguments of a function that are dates to it.
+fn dates_among(function: &str, args: &[Expr]) -> Option<Range<usize>> {
+    match function {
+        "datediff" => Some(0..2),
+        "timestampdiff" => Some(1..3),
+        "$extract" if is_unit(args, 0, &UNITS_OF_A_DATE) => Some(1..2),
+        function if OF_A_DATE.contains(&function) => Some(0..1),
+        _ => None,
+    }
+}
+
+/// Arguments of a function, where texts are watched that are to be dates or times.
+fn moments_of(
+    function: &str,
+    mut args: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Vec<Expr>> {
+    let (moments, kind) = match (function, dates_among(function, &args)) {
+        (_, Some(dates)) => (dates, MomentKind::DateTime),
+        ("$date_add" | "$date_subtract", None) => (0..1, MomentKind::DateTime),
+        ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::Time),
+        (function, None) if OF_A_TIME.contains(&function) => (0..1, MomentKind::Time),
+        _ => return Ok(args),
+    };
+    for argument in args.get_mut(moments).into_iter().flatten() {
+        *argument = moment_of(std::mem::take(argument), kind, schema, texts)?;
+    }
+    Ok(args)
+}
+
+/// A text is watched, unless it is a constant that is a date or a time.
+fn moment_of(operand: Expr, kind: MomentKind, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+    if !matches!(type_of(&operand, schema)?, SqlType::Text { .. }) {
+        return Ok(operand);
+    }
+    let is_one = literal(&operand).is_some_and(|value| {
+        let text = value.try_as_str().flatten();
+        text.is_none_or(|text| kind.is_one(text))
+    });
+    Ok(match is_one {
+        true => operand,
+        false => texts.truncated.moment(kind, operand),
+    })
+}
+
 /// Arguments of a function, where times that it wants dates of are points in time.
 fn times_of_today(
     function: &str,
@@ -384,17 +456,9 @@ fn times_of_today(
     schema: &DFSchema,
     texts: &Texts,
 ) -> Result<Vec<Expr>> {
-    let is_unit = |argument: usize, units: &[&str]| {
-        let unit = args.get(argument).and_then(literal);
-        let unit = unit.and_then(|unit| unit.try_as_str().flatten());
-        unit.is_some_and(|unit| units.iter().any(|of| unit.eq_ignore_ascii_case(of)))
-    };
-    let dates = match function {
-        "datediff" => 0..2,
-        "timestampdiff" => 1..3,
-        "$extract" if is_unit(0, &UNITS_OF_A_DATE) => 1..2,
-        "$date_add" | "$date_subtract" if is_unit(2, &UNITS_OF_THE_CALENDAR) => 0..1,
-        function if OF_A_DATE.contains(&function) => 0..1,
+    let dates = match (function, dates_among(function, &args)) {
+        (_, Some(dates)) => dates,
+        ("$date_add" | "$date_subtract", None) if is_unit(&args, 2, &UNITS_OF_THE_CALENDAR) => 0..1,
         _ => return Ok(args),
     };
     for argument in args.get_mut(dates).into_iter().flatten() {
@@ -421,8 +485,16 @@ fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Re
 }
 
 /// CAST AS DATETIME: a time is one of today.
-fn to_datetime(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+fn to_datetime(
+    args: Vec<Expr>,
+    schema: &DFSchema,
+    (texts, purpose): (&Texts, Purpose),
+) -> Result<Expr> {
     let [value, fsp, today] = operands(args)?;
+    let value = match purpose {
+        Purpose::Shown => moment_of(value, MomentKind::DateTime, schema, texts)?,
+        Purpose::Other => value,
+    };
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
         _ => call("$cast_datetime", vec![value, fsp]),
@@ -431,11 +503,18 @@ fn to_datetime(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// CAST AS DATE.
-fn to_date(args: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+fn to_date(
+    args: Vec<Expr>,
+    schema: &DFSchema,
+    (texts, purpose): (&Texts, Purpose),
+) -> Result<Expr> {
     let [value, today] = operands(args)?;
-    let value = match type_of(&value, schema)? {
-        SqlType::Time { .. } => to_datetime(vec![value, lit(6i64), today], schema)?,
-        _ => value,
+    let value = match (type_of(&value, schema)?, purpose) {
+        (SqlType::Time { .. }, _) => {
+            to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?
+        }
+        (_, Purpose::Shown) => moment_of(value, MomentKind::DateTime, schema, texts)?,
+        (_, Purpose::Other) => value,
     };
     Ok(fold(call("$cast_date", vec![value]), schema))
 }
