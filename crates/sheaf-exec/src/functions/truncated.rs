@@ -13,8 +13,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{ArrayRef, AsArray, Decimal128Array, Float64Array, UInt64Array};
-use arrow::datatypes::{DataType, FieldRef, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, UInt64Array};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -24,7 +24,7 @@ use datafusion_expr::{
 use sheaf_table::temporal_text::{read_datetime, read_time};
 
 use super::EvaluationError;
-use super::argument::to_text;
+use super::argument::{to_double, to_text};
 use super::number::{
     is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
 };
@@ -88,6 +88,14 @@ impl MomentKind {
         }
     }
 
+    /// The name of the function.
+    fn function_name(self) -> &'static str {
+        match self {
+            MomentKind::DateTime => "$datetime_text",
+            MomentKind::Time => "$time_text",
+        }
+    }
+
     /// Whether the whole text is one.
     pub fn is_one(self, text: &str) -> bool {
         match self {
@@ -112,6 +120,7 @@ struct Cell {
     is_used: AtomicBool,
     watches_divisions: AtomicBool,
     watches_constants: AtomicBool,
+    warns_of_constant_divisors: AtomicBool,
     noted: Mutex<Noted>,
 }
 
@@ -135,6 +144,9 @@ impl TruncatedTexts {
     pub fn begin(&self) {
         self.0.watches_divisions.store(false, Ordering::Relaxed);
         self.0.watches_constants.store(false, Ordering::Relaxed);
+        self.0
+            .warns_of_constant_divisors
+            .store(false, Ordering::Relaxed);
         if self.0.is_used.load(Ordering::Acquire) {
             *self.write() = Noted::default();
             self.0.is_used.store(false, Ordering::Release);
@@ -157,10 +169,28 @@ impl TruncatedTexts {
     /// # Errors
     /// Where it is refused, this one.
     pub fn note_constant(&self, error: EvaluationError) -> Result<()> {
-        let mut noted = self.write();
-        if noted.is_refused {
+        if self.is_refused() {
             return Err(error.into());
         }
+        self.note_once(error);
+        Ok(())
+    }
+
+    /// A division by a constant that is zero, in a condition.
+    ///
+    /// # Errors
+    /// Where it is refused, 1365.
+    pub fn note_constant_division(&self) -> Result<()> {
+        let error = EvaluationError::division_by_zero();
+        if self.0.warns_of_constant_divisors.load(Ordering::Relaxed) {
+            self.note_once(error);
+            return Ok(());
+        }
+        self.note_constant(error)
+    }
+
+    fn note_once(&self, error: EvaluationError) {
+        let mut noted = self.write();
         let is_full = noted.messages.len() == MAX_MESSAGES;
         let is_known = |(_, message): &(u16, String)| *message == error.message;
         if is_full || !noted.messages.iter().any(is_known) {
@@ -169,7 +199,6 @@ impl TruncatedTexts {
                 noted.messages.push((error.code, error.message));
             }
         }
-        Ok(())
     }
 
     /// How many messages there are so far, for [`Self::messages_after`].
@@ -232,6 +261,13 @@ impl TruncatedTexts {
         self.0.watches_constants.store(true, Ordering::Relaxed);
     }
 
+    /// Divisions in the conditions of this statement are warned of, even where texts that are cut are refused.
+    pub fn warn_of_constant_divisors(&self) {
+        self.0
+            .warns_of_constant_divisors
+            .store(true, Ordering::Relaxed);
+    }
+
     pub fn watches_constant_divisors(&self) -> bool {
         self.0.watches_constants.load(Ordering::Relaxed)
     }
@@ -261,13 +297,24 @@ impl TruncatedTexts {
         function.call(vec![text])
     }
 
-    /// What is divided by, which is looked at for zeros.
-    pub fn divisor(&self, operand: Expr, dividend: Expr) -> Expr {
+    /// What is divided by, which is looked at for zeros where all of the conditions are true.
+    pub fn divisor(&self, operand: Expr, conditions: impl IntoIterator<Item = Expr>) -> Expr {
         let function = ScalarUDF::from(Divisor {
             texts: self.clone(),
-            signature: Signature::any(2, Volatility::Volatile),
+            signature: Signature::variadic_any(Volatility::Volatile),
         });
-        function.call(vec![operand, dividend])
+        function.call(std::iter::once(operand).chain(conditions).collect())
+    }
+
+    /// Whether this is a function of this module. Its first operand is what it hands on.
+    pub fn notes(function: &str) -> bool {
+        let of_texts = [NumberKind::Double, NumberKind::Decimal, NumberKind::Integer];
+        let of_moments = [MomentKind::DateTime, MomentKind::Time];
+        function == DIVISOR
+            || of_texts.iter().any(|kind| kind.function_name() == function)
+            || of_moments
+                .iter()
+                .any(|kind| kind.function_name() == function)
     }
 
     /// The text as it is. Where it is no date or time, that is noted: what is made of it is NULL.
@@ -407,10 +454,7 @@ impl Hash for MomentText {
 
 impl ScalarUDFImpl for MomentText {
     fn name(&self) -> &str {
-        match self.kind {
-            MomentKind::DateTime => "$datetime_text",
-            MomentKind::Time => "$time_text",
-        }
+        self.kind.function_name()
     }
 
     fn signature(&self) -> &Signature {
@@ -447,7 +491,10 @@ impl ScalarUDFImpl for MomentText {
     }
 }
 
-/// Hands its operand on, and notes the zeros in it, where there is something to divide: NULL is not.
+/// The name of the function of [`TruncatedTexts::divisor`].
+pub const DIVISOR: &str = "$divisor";
+
+/// Hands its operand on, and notes the zeros in it where all conditions are true.
 #[derive(Debug)]
 struct Divisor {
     texts: TruncatedTexts,
@@ -470,7 +517,7 @@ impl Hash for Divisor {
 
 impl ScalarUDFImpl for Divisor {
     fn name(&self) -> &str {
-        "$divisor"
+        DIVISOR
     }
 
     fn signature(&self) -> &Signature {
@@ -485,30 +532,32 @@ impl ScalarUDFImpl for Divisor {
         Ok(Arc::clone(&args.arg_fields[0]))
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.args.len() != 2 {
-            return exec_err!("{} without its arguments", self.name());
-        }
-        let operand = args.args.swap_remove(0);
-        let dividend = args.args.swap_remove(0);
-        if !operand.data_type().is_numeric() {
-            return Ok(operand);
-        }
-        let (rows, rows_of_each) = match (&operand, &dividend) {
-            (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)) => (1, args.number_rows),
-            _ => (args.number_rows, 1),
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some((operand, conditions)) = args.args.split_first() else {
+            return exec_err!("{} without its operand", self.name());
         };
-        let numbers = arrow::compute::cast(&operand.to_array(rows)?, &DataType::Float64)?;
-        let numbers = numbers.as_primitive::<Float64Type>();
-        let nothing = dividend.to_array(rows)?.logical_nulls();
-        let is_nothing = |row| nothing.as_ref().is_some_and(|nulls| nulls.is_null(row));
-        let mut zeros = 0;
-        for (row, number) in numbers.iter().enumerate() {
-            zeros += usize::from(number == Some(0.0) && !is_nothing(row));
+        let is_scalar = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
+        let (rows, rows_of_each) = match args.args.iter().all(is_scalar) {
+            true => (1, args.number_rows),
+            false => (args.number_rows, 1),
+        };
+        let numbers = to_double(&operand.to_array(rows)?, &args.arg_fields[0])?;
+        let mut zeros: Vec<usize> = (0..rows)
+            .filter(|row| numbers.is_valid(*row) && numbers.value(*row) == 0.0)
+            .collect();
+        for condition in conditions {
+            if zeros.is_empty() {
+                break;
+            }
+            let condition = condition.to_array(rows)?;
+            let condition = condition.as_boolean();
+            zeros.retain(|row| condition.is_valid(*row) && condition.value(*row));
         }
-        self.texts
-            .note_error(EvaluationError::division_by_zero, zeros * rows_of_each)?;
-        Ok(operand)
+        self.texts.note_error(
+            EvaluationError::division_by_zero,
+            zeros.len() * rows_of_each,
+        )?;
+        Ok(operand.clone())
     }
 }
 

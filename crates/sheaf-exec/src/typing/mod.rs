@@ -14,6 +14,7 @@
 mod choose;
 mod compare;
 mod plan;
+mod reached;
 mod single_row;
 mod subquery;
 
@@ -29,15 +30,15 @@ use datafusion_expr::expr::{
     AggregateFunction, Cast, InSubquery, ScalarFunction, SetComparison, WindowFunction,
 };
 use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, SortExpr,
-    WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
+    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
 
 use sheaf_table::Collation;
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::in_numbers::IN_NUMBERS;
-use crate::functions::number::bytes_to_unsigned;
+use crate::functions::number::{bytes_to_unsigned, text_to_double};
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{EvaluationError, as_function, call, mathematics};
@@ -98,6 +99,8 @@ impl Texts {
 pub enum Purpose {
     /// An item of a select list.
     Shown,
+    /// What rows are sorted by. Constants do not sort, so nobody computes them.
+    Order,
     Other,
 }
 
@@ -119,73 +122,18 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
             metadata.or_else(|| texts.literal_metadata.clone()),
         )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
-            Some(function) => match function.name {
-                "$eq" => binary(Operator::Eq, args, schema, texts),
-                "$ne" => binary(Operator::NotEq, args, schema, texts),
-                "$lt" => binary(Operator::Lt, args, schema, texts),
-                "$le" => binary(Operator::LtEq, args, schema, texts),
-                "$gt" => binary(Operator::Gt, args, schema, texts),
-                "$ge" => binary(Operator::GtEq, args, schema, texts),
-                "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema, texts),
-                "$when" => compare::case_value(args, schema, texts),
-                "$may_be_equal" => compare::may_be_equal(args, schema, texts),
-                "$between" => compare::between(args, schema, texts),
-                "$in" => compare::in_list(args, schema, texts),
-                IN_NUMBERS => compare::in_numbers(args, schema, texts),
-                "$truth" => compare::truth(number_of_hybrid(first(args)), schema, texts),
-                "$hybrid" => Ok(match first(args) {
-                    Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
-                    other => other,
-                }),
-                "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
-                "$to_date" => to_date(args, schema, (texts, purpose)),
-                "$to_datetime" => to_datetime(args, schema, (texts, purpose)),
-                "$case" => choose::case(args, schema, texts),
-                "coalesce" => choose::coalesce(args, schema, texts),
-                "nullif" => choose::nullif(args, schema, texts),
-                "greatest" | "least" => choose::extreme(function.name, args, schema, texts),
-                "$again" => Ok(first(args)),
-                "$result" => choose::as_shown(first(args), schema),
-                "$first_part" => choose::first_part(first(args), schema),
-                name => {
-                    let wanted = wanted_number(name);
-                    let takes_numbers = wanted.is_some()
-                        || CASTS_TO_NUMBERS.contains(&name)
-                        || mathematics::takes_numbers(name);
-                    let args = match takes_numbers {
-                        true => args.into_iter().map(number_of_hybrid).collect(),
-                        false => args,
-                    };
-                    let args = match wanted {
-                        Some(kind) if purpose == Purpose::Shown => {
-                            numbers_of(args, kind, schema, texts)?
-                        }
-                        _ => {
-                            note_constants(name, &args, schema, texts)?;
-                            args
-                        }
-                    };
-                    let args = times_of_today(name, args, schema, texts)?;
-                    let args = match purpose {
-                        Purpose::Shown => moments_of(name, args, schema, texts)?,
-                        Purpose::Other => args,
-                    };
-                    let args = match is_division(name) {
-                        true if purpose == Purpose::Shown => watched_divisor(args, texts),
-                        true => {
-                            note_constant_divisor(&args, texts)?;
-                            args
-                        }
-                        false => args,
-                    };
-                    Ok(fold(
-                        Expr::ScalarFunction(ScalarFunction { func, args }),
-                        schema,
-                    ))
-                }
-            },
+            Some(function) => {
+                let args = match purpose {
+                    Purpose::Shown => reached::in_operands(function.name, args, schema, texts)?,
+                    Purpose::Order | Purpose::Other => args,
+                };
+                resolve_call((func, function.name), args, (schema, texts), purpose)
+            }
             None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
+        Expr::BinaryExpr(connective) if purpose == Purpose::Shown => {
+            Ok(Expr::BinaryExpr(reached::in_connective(connective, texts)?))
+        }
         Expr::InSubquery(in_subquery) => {
             let InSubquery {
                 expr,
@@ -217,6 +165,78 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
         Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema),
         Expr::WindowFunction(window) => resolve_window(*window, schema),
         other => Ok(other),
+    }
+}
+
+fn resolve_call(
+    (func, name): (Arc<ScalarUDF>, &'static str),
+    args: Vec<Expr>,
+    (schema, texts): (&DFSchema, &Texts),
+    purpose: Purpose,
+) -> Result<Expr> {
+    match name {
+        "$eq" => binary(Operator::Eq, args, schema, texts),
+        "$ne" => binary(Operator::NotEq, args, schema, texts),
+        "$lt" => binary(Operator::Lt, args, schema, texts),
+        "$le" => binary(Operator::LtEq, args, schema, texts),
+        "$gt" => binary(Operator::Gt, args, schema, texts),
+        "$ge" => binary(Operator::GtEq, args, schema, texts),
+        "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema, texts),
+        "$when" => compare::case_value(args, schema, texts),
+        "$may_be_equal" => compare::may_be_equal(args, schema, texts),
+        "$between" => compare::between(args, schema, texts),
+        "$in" => compare::in_list(args, schema, texts),
+        IN_NUMBERS => compare::in_numbers(args, schema, texts),
+        "$truth" => compare::truth(number_of_hybrid(first(args)), schema, texts),
+        "$hybrid" => Ok(match first(args) {
+            Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
+            other => other,
+        }),
+        "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
+        "$to_date" => to_date(args, schema, (texts, purpose)),
+        "$to_datetime" => to_datetime(args, schema, (texts, purpose)),
+        "$case" => choose::case(args, schema, texts),
+        "coalesce" => choose::coalesce(args, schema, texts),
+        "nullif" => choose::nullif(args, schema, texts),
+        "greatest" | "least" => choose::extreme(name, args, schema, texts),
+        "$again" => Ok(first(args)),
+        "$result" => choose::as_shown(first(args), schema),
+        "$first_part" => choose::first_part(first(args), schema),
+        name => {
+            let wanted = wanted_number(name);
+            let takes_numbers = wanted.is_some()
+                || CASTS_TO_NUMBERS.contains(&name)
+                || mathematics::takes_numbers(name);
+            let args = match takes_numbers {
+                true => args.into_iter().map(number_of_hybrid).collect(),
+                false => args,
+            };
+            let args = match wanted {
+                Some(kind) if purpose == Purpose::Shown => numbers_of(args, kind, schema, texts)?,
+                _ => {
+                    note_constants(name, &args, schema, texts)?;
+                    args
+                }
+            };
+            let args = times_of_today(name, args, schema, texts)?;
+            let args = match purpose {
+                Purpose::Shown => moments_of(name, args, schema, texts)?,
+                Purpose::Order | Purpose::Other => args,
+            };
+            let args = match is_division(name) {
+                true if purpose == Purpose::Shown => watched_divisor(args, texts)?,
+                true if purpose == Purpose::Order && args.iter().all(is_constant) => args,
+                true => {
+                    note_constant_divisor(&args, texts)?;
+                    args
+                }
+                false => args,
+            };
+            Ok(fold(
+                Expr::ScalarFunction(ScalarFunction { func, args }),
+                schema,
+            ))
+        }
     }
 }
 
@@ -261,6 +281,10 @@ fn wanted_number(operator: &str) -> Option<NumberKind> {
     }
 }
 
+fn is_constant(expr: &Expr) -> bool {
+    literal(expr).is_some()
+}
+
 fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
@@ -302,30 +326,32 @@ fn note_constant_divisor(operands: &[Expr], texts: &Texts) -> Result<()> {
                 && literal(divisor).is_some_and(is_zero)
                 && !literal(dividend).is_some_and(ScalarValue::is_null) =>
         {
-            texts
-                .truncated
-                .note_constant(EvaluationError::division_by_zero())
+            texts.truncated.note_constant_division()
         }
         _ => Ok(()),
     }
 }
 
+/// Texts are the number that they begin with.
 fn is_zero(value: &ScalarValue) -> bool {
+    if let Some(text) = value.try_as_str() {
+        return text.is_some_and(|text| text_to_double(text) == 0.0);
+    }
     let number = value.cast_to(&DataType::Float64);
     matches!(number, Ok(ScalarValue::Float64(Some(0.0))))
 }
 
 /// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
 /// number other than zero.
-fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Vec<Expr> {
+fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Result<Vec<Expr>> {
     if let [dividend, divisor] = operands.as_mut_slice()
         && texts.truncated.watches_divisions()
         && literal(divisor).is_none_or(is_zero)
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
-        *divisor = texts.truncated.divisor(operand, dividend.clone());
+        *divisor = reached::divisor(&texts.truncated, operand, dividend)?;
     }
-    operands
+    Ok(operands)
 }
 
 /// Operands as numbers: a text that may not be one is converted by a function that reports it.
@@ -493,7 +519,7 @@ fn to_datetime(
     let [value, fsp, today] = operands(args)?;
     let value = match purpose {
         Purpose::Shown => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        Purpose::Other => value,
+        Purpose::Order | Purpose::Other => value,
     };
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
@@ -514,7 +540,7 @@ fn to_date(
             to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?
         }
         (_, Purpose::Shown) => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        (_, Purpose::Other) => value,
+        (_, Purpose::Order | Purpose::Other) => value,
     };
     Ok(fold(call("$cast_date", vec![value]), schema))
 }

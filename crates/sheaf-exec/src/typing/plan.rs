@@ -230,6 +230,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let purpose = match plan {
         LogicalPlan::Projection(_) => Purpose::Shown,
+        LogicalPlan::Sort(_) => Purpose::Order,
         _ => Purpose::Other,
     };
     let mut has_subqueries = false;

@@ -1,0 +1,251 @@
+//! Which divisions a row comes to.
+//!
+//! MySQL hears of a division by zero only if it computes the division. It computes operands from left to right, and
+//! stops at a NULL, at a false one of AND, at a true one of OR, at a member of IN that is equal. Here operands are
+//! computed for all rows of a batch. So the divisor's function ([`TruncatedTexts::divisor`]) has conditions beside the
+//! divisor, and notes the zeros of rows where all of them are true:
+//!
+//! ```text
+//!   b <> 0 AND a / b > 1      b <> 0 AND a / $divisor(b, a IS NOT NULL, (b <> 0) IS NOT FALSE) > 1
+//! ```
+//!
+//! A condition repeats other operands. In the copy nothing is noted, and no divisor has conditions: what is copied
+//! stays as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing.
+
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion_common::{DFSchema, Result};
+use datafusion_expr::expr::{BinaryExpr, ScalarFunction};
+use datafusion_expr::{Expr, Operator, lit};
+
+use super::{Texts, compare, literal, type_of};
+use crate::functions::truncated::{DIVISOR, TruncatedTexts};
+use crate::functions::types::SqlType;
+
+/// The size of a condition.
+const MAX_CONDITION_NODES: usize = 256;
+
+/// Functions that are NULL at the first operand that is NULL, and compute no other.
+const STOP_AT_NULL: [&str; 32] = [
+    "$add",
+    "$between",
+    "$bit_and",
+    "$bit_or",
+    "$bit_xor",
+    "$date_add",
+    "$date_subtract",
+    "$divide",
+    "$eq",
+    "$ge",
+    "$gt",
+    "$integer_divide",
+    "$le",
+    "$like",
+    "$lt",
+    "$multiply",
+    "$ne",
+    "$shift_left",
+    "$shift_right",
+    "$subtract",
+    "atan2",
+    "concat",
+    "greatest",
+    "least",
+    "left",
+    "log",
+    "mod",
+    "nullif",
+    "pow",
+    "repeat",
+    "replace",
+    "round",
+];
+
+/// Functions that are NULL only where an operand is, or is divided by zero.
+const ARITHMETIC: [&str; 7] = [
+    "$add",
+    "$divide",
+    "$integer_divide",
+    "$multiply",
+    "$negate",
+    "$subtract",
+    "mod",
+];
+
+/// Those that compute both operands if they are whole numbers.
+const COMPUTE_WHOLE_NUMBERS: [&str; 5] =
+    ["$add", "$integer_divide", "$multiply", "$subtract", "mod"];
+
+/// The operands of a function, with conditions at the divisors of those that may not be computed.
+pub(super) fn in_operands(
+    function: &str,
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Vec<Expr>> {
+    let is_watched = texts.truncated.watches_divisions();
+    if !is_watched || !operands.iter().skip(1).any(has_divisor) {
+        return Ok(operands);
+    }
+    if COMPUTE_WHOLE_NUMBERS.contains(&function) {
+        let mut all_whole = true;
+        for operand in &operands {
+            all_whole &= matches!(type_of(operand, schema)?, SqlType::Integer { .. });
+        }
+        if all_whole {
+            return Ok(operands);
+        }
+    }
+    let is_list = function == "$in";
+    if !is_list && !STOP_AT_NULL.contains(&function) {
+        return Ok(operands);
+    }
+    let mut conditions: Vec<Expr> = Vec::new();
+    for at in 0..operands.len() {
+        if !conditions.is_empty() && has_divisor(&operands[at]) {
+            let operand = std::mem::take(&mut operands[at]);
+            operands[at] = with_conditions(operand, &conditions)?;
+        }
+        if is_list && at > 0 {
+            if let (Some(x), Some(member)) = (copy(&operands[0])?, copy(&operands[at])?) {
+                let equal = compare::comparison(Operator::Eq, x, member, schema, texts)?;
+                conditions.push(equal.is_not_true());
+            }
+        } else {
+            conditions.extend(is_there(&operands[at])?);
+        }
+    }
+    Ok(operands)
+}
+
+/// AND and OR, with conditions at the divisors of the operand that may not be computed.
+pub(super) fn in_connective(mut connective: BinaryExpr, texts: &Texts) -> Result<BinaryExpr> {
+    let is_and = match connective.op {
+        Operator::And => true,
+        Operator::Or => false,
+        _ => return Ok(connective),
+    };
+    if texts.truncated.watches_divisions()
+        && has_divisor(&connective.right)
+        && let Some(left) = copy(&connective.left)?
+    {
+        let goes_on = match is_and {
+            true => left.is_not_false(),
+            false => left.is_not_true(),
+        };
+        let right = std::mem::take(&mut *connective.right);
+        *connective.right = with_conditions(right, &[goes_on])?;
+    }
+    Ok(connective)
+}
+
+/// What is divided by, which is looked at for zeros where there is something to divide.
+pub(super) fn divisor(truncated: &TruncatedTexts, operand: Expr, dividend: &Expr) -> Result<Expr> {
+    let conditions = match literal(dividend) {
+        Some(value) if value.is_null() => vec![lit(false)],
+        _ => is_there(dividend)?,
+    };
+    Ok(truncated.divisor(operand, conditions))
+}
+
+/// The operand is not NULL. A constant says nothing: MySQL computes what stands beside one.
+fn is_there(operand: &Expr) -> Result<Vec<Expr>> {
+    if literal(operand).is_some() {
+        return Ok(Vec::new());
+    }
+    let mut leaves = Vec::new();
+    if !null_leaves(operand, &mut leaves) {
+        leaves.clear();
+        leaves.extend(copy(operand)?);
+    }
+    Ok(leaves.into_iter().map(Expr::is_not_null).collect())
+}
+
+/// The operands of arithmetic whose NULL is the NULL of the result, each once. What is NULL because it was divided by
+/// zero has been noted already. False if `expression` is more than arithmetic.
+fn null_leaves(expression: &Expr, leaves: &mut Vec<Expr>) -> bool {
+    match expression {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) => {
+            if !leaves.contains(expression) {
+                leaves.push(expression.clone());
+            }
+            true
+        }
+        Expr::Literal(value, _) => !value.is_null(),
+        Expr::Alias(alias) => null_leaves(&alias.expr, leaves),
+        Expr::Cast(cast) => null_leaves(&cast.expr, leaves),
+        Expr::ScalarFunction(call) if TruncatedTexts::notes(call.func.name()) => call
+            .args
+            .first()
+            .is_some_and(|operand| null_leaves(operand, leaves)),
+        Expr::ScalarFunction(call) if ARITHMETIC.contains(&call.func.name()) => {
+            call.args.iter().all(|operand| null_leaves(operand, leaves))
+        }
+        _ => false,
+    }
+}
+
+fn has_divisor(expression: &Expr) -> bool {
+    let found = expression.exists(|expr| {
+        Ok(matches!(expr, Expr::ScalarFunction(call) if call.func.name() == DIVISOR))
+    });
+    found.unwrap_or(false)
+}
+
+fn with_conditions(expression: Expr, conditions: &[Expr]) -> Result<Expr> {
+    let with = expression.transform_up(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == DIVISOR => {
+                for condition in conditions {
+                    if !args.contains(condition) {
+                        args.push(condition.clone());
+                    }
+                }
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(with.data)
+}
+
+/// The same expression where nothing is noted; `None` if it is too large.
+fn copy(expression: &Expr) -> Result<Option<Expr>> {
+    if size(expression)? > MAX_CONDITION_NODES {
+        return Ok(None);
+    }
+    let silent = expression.clone().transform_down(|mut expr| {
+        let mut is_changed = false;
+        while let Expr::ScalarFunction(call) = &mut expr
+            && TruncatedTexts::notes(call.func.name())
+            && !call.args.is_empty()
+        {
+            expr = call.args.swap_remove(0);
+            is_changed = true;
+        }
+        Ok(match is_changed {
+            true => Transformed::yes(expr),
+            false => Transformed::no(expr),
+        })
+    })?;
+    Ok(Some(silent.data))
+}
+
+/// Nodes of a copy; it counts no further than the limit.
+fn size(expression: &Expr) -> Result<usize> {
+    let mut nodes = 0;
+    expression.apply(|expr| {
+        nodes += 1;
+        Ok(match expr {
+            _ if nodes > MAX_CONDITION_NODES => TreeNodeRecursion::Stop,
+            // Its conditions are not copied.
+            Expr::ScalarFunction(call) if call.func.name() == DIVISOR => {
+                if let Some(operand) = call.args.first() {
+                    nodes += size(operand)?;
+                }
+                TreeNodeRecursion::Jump
+            }
+            _ => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(nodes)
+}
