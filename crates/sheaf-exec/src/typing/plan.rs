@@ -224,6 +224,15 @@ pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
+/// What an aggregate is given is computed for each row, as what is shown.
+fn is_aggregate(expr: &Expr) -> bool {
+    match expr {
+        Expr::AggregateFunction(_) => true,
+        Expr::Alias(alias) => is_aggregate(&alias.expr),
+        _ => false,
+    }
+}
+
 fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
     let schema = schema_of_operands(&plan)?;
     let names = NamePreserver::new(&plan);
@@ -241,6 +250,10 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
                 with_nulls(with_single_rows(expr)?)?
             }
             false => expr,
+        };
+        let purpose = match is_aggregate(&expr) {
+            true => Purpose::Shown,
+            false => purpose,
         };
         resolve(expr, &schema, texts, purpose)
     };

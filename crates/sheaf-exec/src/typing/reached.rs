@@ -25,7 +25,7 @@ use crate::functions::types::SqlType;
 const MAX_CONDITION_NODES: usize = 256;
 
 /// Functions that are NULL at the first operand that is NULL, and compute no other.
-const STOP_AT_NULL: [&str; 32] = [
+const STOP_AT_NULL: [&str; 33] = [
     "$add",
     "$between",
     "$bit_and",
@@ -46,6 +46,7 @@ const STOP_AT_NULL: [&str; 32] = [
     "$shift_left",
     "$shift_right",
     "$subtract",
+    "$when",
     "atan2",
     "concat",
     "greatest",
@@ -71,9 +72,26 @@ const ARITHMETIC: [&str; 7] = [
     "mod",
 ];
 
-/// Those that compute both operands if they are whole numbers.
-const COMPUTE_WHOLE_NUMBERS: [&str; 5] =
-    ["$add", "$integer_divide", "$multiply", "$subtract", "mod"];
+/// Whether the function computes all of its operands: with whole numbers and with floating point, arithmetic does; with
+/// exact fractions it stops at a NULL. A quotient of whole numbers is such a fraction.
+fn computes_all(function: &str, operands: &[Expr], schema: &DFSchema) -> Result<bool> {
+    if !ARITHMETIC.contains(&function) {
+        return Ok(false);
+    }
+    let mut all_whole = function != "$divide";
+    for operand in operands {
+        match type_of(operand, schema)? {
+            SqlType::Float | SqlType::Double | SqlType::Text { .. } | SqlType::Bytes
+                if function != "$integer_divide" =>
+            {
+                return Ok(true);
+            }
+            SqlType::Integer { .. } | SqlType::Boolean => {}
+            _ => all_whole = false,
+        }
+    }
+    Ok(all_whole)
+}
 
 /// The operands of a function, with conditions at the divisors of those that may not be computed.
 pub(super) fn in_operands(
@@ -86,17 +104,9 @@ pub(super) fn in_operands(
     if !is_watched || !operands.iter().skip(1).any(has_divisor) {
         return Ok(operands);
     }
-    if COMPUTE_WHOLE_NUMBERS.contains(&function) {
-        let mut all_whole = true;
-        for operand in &operands {
-            all_whole &= matches!(type_of(operand, schema)?, SqlType::Integer { .. });
-        }
-        if all_whole {
-            return Ok(operands);
-        }
-    }
     let is_list = function == "$in";
-    if !is_list && !STOP_AT_NULL.contains(&function) {
+    let stops = is_list || STOP_AT_NULL.contains(&function);
+    if !stops || computes_all(function, &operands, schema)? {
         return Ok(operands);
     }
     let mut conditions: Vec<Expr> = Vec::new();
