@@ -3,10 +3,25 @@
 //! To MySQL both are bytes, which are a number where one is wanted. So nothing behind the tokens has to know the bits.
 //! What has other digits stays as it is: the parser has an error for it, or another meaning.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, TokenizerError, Word};
 
-pub(super) fn as_hexadecimal(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+/// # Errors
+/// Where X'...' has other digits, or half a byte. 0x1 is the byte 0x01.
+pub(super) fn as_hexadecimal(
+    mut tokens: Vec<TokenWithSpan>,
+) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     for token in &mut tokens {
+        if let Token::HexStringLiteral(digits) = &token.token {
+            let columns = token.span.end.column - token.span.start.column;
+            let is_quoted = columns == digits.len() as u64 + 3;
+            let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            if !is_hexadecimal || is_quoted && digits.len() % 2 == 1 {
+                return Err(TokenizerError {
+                    message: format!("X'{digits}' is no bytes"),
+                    location: token.span.start,
+                });
+            }
+        }
         let bits = match &token.token {
             Token::SingleQuotedByteStringLiteral(bits) => Some(bits.as_str()),
             // An identifier may begin with a digit, but this one is a literal.
@@ -21,7 +36,7 @@ pub(super) fn as_hexadecimal(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpa
             token.token = Token::HexStringLiteral(digits);
         }
     }
-    tokens
+    Ok(tokens)
 }
 
 /// Of the bytes that have these bits, the first one filled up with zeros; `None` for what is no bits.
@@ -50,7 +65,7 @@ mod tests {
         let dialect = SheafDialect::default();
         let mut tokenizer = Tokenizer::new(&dialect, text);
         let tokens = tokenizer.tokenize_with_location().expect("tokens");
-        let read = as_hexadecimal(tokens);
+        let read = as_hexadecimal(tokens).expect("literals");
         read.into_iter().map(|token| token.token).collect()
     }
 
@@ -65,6 +80,21 @@ mod tests {
         ] {
             let hexadecimal = Token::HexStringLiteral(digits.to_owned());
             assert_eq!(read(text), [hexadecimal], "{text}");
+        }
+    }
+
+    #[test]
+    fn half_bytes_are_refused() {
+        let dialect = SheafDialect::default();
+        let tokens_of = |text| {
+            let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+            as_hexadecimal(tokens.expect("tokens"))
+        };
+        for text in ["x'1'", "select X'4d5'", "x'zz'"] {
+            assert!(tokens_of(text).is_err(), "{text}");
+        }
+        for text in ["0x1", "x''", "x'4D'", "select 0x123, x'00'"] {
+            assert!(tokens_of(text).is_ok(), "{text}");
         }
     }
 

@@ -283,6 +283,7 @@ impl StatementParser<'_> {
             comment: String::new(),
             like: None,
             query: None,
+            ignore: false,
         };
         if self.accept("LIKE") {
             table.like = Some(self.table_name()?);
@@ -311,7 +312,7 @@ impl StatementParser<'_> {
         if self.peek("PARTITION BY") {
             return self.unsupported("CREATE TABLE ... PARTITION BY");
         }
-        let _ = self.accept_one_of(&["IGNORE", "REPLACE"]);
+        table.ignore = self.accept_one_of(&["IGNORE", "REPLACE"]) == Some("IGNORE");
         self.accept("AS");
         if !self.at_end() {
             table.query = Some(self.query_expression()?);

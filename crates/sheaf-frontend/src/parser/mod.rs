@@ -116,7 +116,7 @@ fn tokens_of(
             }
         }
     }
-    Ok(bit_literals::as_hexadecimal(tokens))
+    bit_literals::as_hexadecimal(tokens)
 }
 
 /// An expression alone, such as a generated default.

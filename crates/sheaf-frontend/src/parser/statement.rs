@@ -226,6 +226,8 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// CREATE TABLE … SELECT.
     pub query: Option<Box<ast::Query>>,
+    /// CREATE TABLE … IGNORE SELECT: values that do not fit are warned of.
+    pub ignore: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -437,18 +437,15 @@ impl Session {
         request: CreateTable,
         targets: Vec<usize>,
         planned: PlannedQuery,
+        mode: Mode,
     ) -> Result<Written> {
         let options = WriteOptions {
-            mode: self.insert_mode(false),
+            mode,
             on_duplicate: OnDuplicate::Fail,
             ignore: false,
             bulk: true,
             keeps_zero: self.keeps_zero(),
         };
-        if options.mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
-        }
         let mut writer = self.open_new_writer(request, options)?;
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
         let written = self.close_writer(writer, done)?;

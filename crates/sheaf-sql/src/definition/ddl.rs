@@ -113,7 +113,7 @@ impl Session {
             None => self.table_request(&create, database.clone(), name.clone(), text)?,
         };
         if let Some(query) = create.query {
-            return self.create_table_from_query(request, &query, text, sink);
+            return self.create_table_from_query(request, (&query, create.ignore), text, sink);
         }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
@@ -133,10 +133,16 @@ impl Session {
     fn create_table_from_query(
         &mut self,
         mut request: CreateTable,
-        query: &ast::Query,
+        (query, ignore): (&ast::Query, bool),
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let mode = self.insert_mode(ignore);
+        if mode.strict {
+            self.truncated_texts.refuse();
+            self.oversized_results.refuse();
+        }
+        self.watch_divisions();
         let lowered = self.lower(query, text, None, false)?;
         let planned = self.plan_query(query, text, None)?;
         let schema = planned.schema();
@@ -160,7 +166,7 @@ impl Session {
             }
             targets.push(target);
         }
-        let written = self.insert_into_new(request, targets, planned)?;
+        let written = self.insert_into_new(request, targets, planned, mode)?;
         self.ok(sink, written.rows, written.info(self.warnings.count()))
     }
 

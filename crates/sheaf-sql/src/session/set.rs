@@ -71,6 +71,7 @@ impl Session {
         text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        self.watch_divisions();
         let assigned = assignments
             .into_iter()
             .map(|assignment| self.value_of(assignment, text))

@@ -162,6 +162,7 @@ impl Session {
             Statement::UnlockTables => self.unlock(sink),
             Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
             Statement::Do(expressions) => {
+                self.watch_divisions();
                 for expression in &expressions {
                     self.evaluate(expression, text)?;
                 }
