@@ -27,7 +27,10 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, bi
 use sheaf_table::{Collation, temporal_text};
 
 use super::choose::as_shown;
-use super::{Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of};
+use super::{
+    Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of,
+    typed_literal,
+};
 use crate::collation::collation_key;
 use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
@@ -36,7 +39,7 @@ use crate::functions::number::{
     Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
 use crate::functions::truncated::NumberKind;
-use crate::functions::types::{MAX_PRECISION, SqlType, common_collation};
+use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
 use crate::functions::{EvaluationError, call};
 
 /// Where two operands are compared.
@@ -228,6 +231,12 @@ fn compare(
         let number = number_of_hybrid(right.expr);
         return compare(op, left.expr, number, surroundings, no_date);
     }
+    if let Some(text) = text_beside(&left.ty, &right.expr) {
+        return compare(op, left.expr, text, surroundings, no_date);
+    }
+    if let Some(text) = text_beside(&right.ty, &left.expr) {
+        return compare(op, text, right.expr, surroundings, no_date);
+    }
     if left.ty == SqlType::Null || right.ty == SqlType::Null {
         return Ok(match op {
             Operator::IsNotDistinctFrom if right.ty == SqlType::Null => fold_is_null(left.expr),
@@ -255,6 +264,42 @@ fn compare(
         op,
         convert(right.expr, &to, schema, texts)?,
     ))
+}
+
+/// The text that a hexadecimal literal is beside a text that is no literal: a column's collation is stronger than the
+/// literal's, which is that of bytes. `None` if it is no such literal, or no UTF-8.
+fn text_beside(compared_with: &SqlType, other: &Expr) -> Option<Expr> {
+    let SqlType::Text {
+        collation,
+        coercibility: Coercibility::Explicit | Coercibility::Implicit,
+    } = compared_with
+    else {
+        return None;
+    };
+    match literal(other) {
+        Some(ScalarValue::Binary(Some(bytes))) if is_hybrid(other) => {
+            let text = std::str::from_utf8(bytes).ok()?;
+            let field = field::collated_text(*collation, Coercibility::Coercible);
+            let value = ScalarValue::Utf8View(Some(text.to_owned()));
+            Some(typed_literal(value, &field))
+        }
+        _ => None,
+    }
+}
+
+/// The operands of a function that compares the first one, a text or not, with the others.
+pub(super) fn texts_beside(mut operands: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    if let Some((first, others)) = operands.split_first_mut()
+        && others.iter().any(is_hybrid)
+    {
+        let ty = type_of(first, schema)?;
+        for other in others {
+            if let Some(text) = text_beside(&ty, other) {
+                *other = text;
+            }
+        }
+    }
+    Ok(operands)
 }
 
 /// What is compared, as it is shown, and its type.
@@ -330,7 +375,7 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) ->
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
 /// between a string and a date a point in time.
 pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let [mut x, low, high] = operands(args)?;
+    let [mut x, low, high] = operands(texts_beside(args, schema)?)?;
     let types = [
         type_of(&x, schema)?,
         type_of(&low, schema)?,

@@ -202,6 +202,11 @@ fn resolve_call(
         "$again" => Ok(first(args)),
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
+        "$like" => {
+            let args = compare::texts_beside(args, schema)?;
+            let like = Expr::ScalarFunction(ScalarFunction { func, args });
+            Ok(fold(like, schema))
+        }
         name => {
             let wanted = wanted_number(name);
             let takes_numbers = wanted.is_some()
