@@ -1,8 +1,8 @@
 //! A constant of a comparison, brought into a column's own type.
 //!
-//! The constant need not be a value that the column can hold: `int_column < 2.5`, `tinyint_column > 1000`, `date_column
-//! >= '1995-01-01 12:00'`. A range needs the greatest column value that is not above the constant (its *floor*), and
-//! whether the two are equal. Then each comparison with the constant is one with the floor.
+//! The constant need not be a value that the column can hold: `int_column < 2.5`, `tinyint_column > 1000`,
+//! `date_column >= '1995-01-01 12:00'`. A range needs the greatest column value that is not above the constant (its
+//! *floor*), and whether the two are equal. Then each comparison with the constant is one with the floor.
 //!
 //! ```text
 //!   column <  2.5   is  column <= 2        column =  2.5   is never true
