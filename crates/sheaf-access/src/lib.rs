@@ -5,7 +5,7 @@
 //! | clustered scan | `method/clustered_scan.rs` | much of the table is read, or the primary key bounds it |
 //! | index range scan | `method/index_range_scan.rs` | few entries match, or the index holds all columns |
 //! | index condition | `batch/index_condition.rs` | a condition on the entry saves row lookups |
-//! | jumps | `method/jump_walk.rs`, `keys/key_filter.rs` | conditions on later key parts, or not on the first, leave large holes |
+//! | jumps | `method/jump_walk.rs`, `keys/key_filter.rs` | conditions beyond the first key part leave large holes |
 //! | loose index scan | `method/jump_walk.rs` | MIN, MAX, DISTINCT, GROUP BY want one entry per group of a prefix |
 //! | multi-range read | `method/multi_range_read.rs` | looked-up rows are not in memory |
 //! | index merge | `method/index_merge.rs` | conditions on several indexes together leave few rows |

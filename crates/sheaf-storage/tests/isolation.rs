@@ -730,8 +730,8 @@ fn a_row_that_is_given_back_goes_to_who_waits_for_it() {
     assert_eq!(table.committed()[0], (1, 13));
 }
 
-/// Locks of many rows become one of the tree, but not where somebody else is changing it: that would wait for the one
-/// who has locked it, and soon they would wait for each other.
+/// Locks of many rows become one of the tree, but not where another transaction changes it: that one would wait for
+/// the holder of the lock, and soon they would wait for each other.
 #[test]
 fn many_locks_become_one_of_the_tree_where_nobody_changes_it() {
     let table = Table::new();

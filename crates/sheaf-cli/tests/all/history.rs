@@ -1,8 +1,8 @@
 //! Random transactions of several sessions, and a checker of what they saw (Adya, "Weak Consistency", 1999).
 //!
 //! Every row is a list, and every write appends a number that no other write of the row appends. So the list that a row
-//! has in the end is the order of its versions, and a list that somebody has read says which version it was (the idea
-//! of Elle: Kingsbury and Alvaro, VLDB 2020). From that follows who depends on whom:
+//! has in the end is the order of its versions, and a list that was read says which version it was (the idea of Elle:
+//! Kingsbury and Alvaro, VLDB 2020). From that follows which transaction depends on which:
 //!
 //! ```text
 //!   final list  1 2 3        ww  who wrote 1  -> who wrote 2 -> who wrote 3
@@ -10,8 +10,8 @@
 //!                            rw  the reader   -> who wrote 3
 //! ```
 //!
-//! A row that is not there is an empty list, so a range that was read without it depends on who inserts it: phantoms
-//! are edges like others.
+//! A row that is not there is an empty list, so a range that was read without it depends on the transaction that
+//! inserts it: phantoms are edges like others.
 //!
 //! | level | checked |
 //! |---|---|

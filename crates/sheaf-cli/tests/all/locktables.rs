@@ -1,5 +1,5 @@
-//! LOCK TABLES, FLUSH TABLES WITH READ LOCK, UNLOCK TABLES: who waits for whom, what a session may do that has locked
-//! tables, and what ends the locks.
+//! LOCK TABLES, FLUSH TABLES WITH READ LOCK, UNLOCK TABLES: which session waits for which, what a session
+//! may do that has locked tables, and what ends the locks.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
