@@ -87,6 +87,9 @@ const MIN_SLOTS: u32 = 3;
 /// Most bytes of log in a chunk.
 const MAX_CHUNK_BYTES: usize = 1 << 20;
 
+/// What a buffer keeps of its memory when all is written. Else both would keep what the largest transaction took.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
+
 /// From this many bytes in memory on, a thread that is about to change something has to write first.
 const MAX_BUFFER_BYTES: u64 = 8 << 20;
 
@@ -446,6 +449,7 @@ impl Log {
         }
         self.file.sync()?;
         writer.pending.clear();
+        writer.pending.shrink_to(KEPT_BUFFER_BYTES);
         writer.pending_start = end;
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.note_free_bytes(&writer);
