@@ -1,6 +1,7 @@
 //! What expressions may ask of the session, and the values of expressions outside of queries.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
@@ -15,6 +16,7 @@ use crate::query::rows::value_at;
 use crate::session::{SERVER_VERSION, Session};
 use crate::variables::{self, VariableValue, Variables};
 use sheaf_frontend::query::SessionValues;
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 
 impl From<&VariableValue> for Value {
     fn from(value: &VariableValue) -> Value {
@@ -275,6 +277,10 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
 /// So many digits fit 64 bits.
 const MAX_SHORT_DIGITS: usize = 18;
 
+/// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens of
+/// thousands.
+const EXPRESSIONS_OF_A_QUERY: usize = 256;
+
 /// The number that two rows of digits are together; `None` if there are none, or something else is among them.
 fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
     let mut digits = whole.bytes().chain(fraction.bytes()).peekable();
@@ -321,14 +327,24 @@ impl Session {
             .iter()
             .map(|expression| self.simple_value(expression))
             .collect();
-        let rest: Vec<ast::Expr> = expressions
+        let mut rest: Vec<ast::Expr> = expressions
             .iter()
             .zip(&values)
             .filter(|(_, value)| value.is_none())
             .map(|(expression, _)| expression.clone())
             .collect();
         if !rest.is_empty() {
-            let row = self.evaluate_by_query(rest, text)?;
+            let mut row = Vec::with_capacity(rest.len());
+            // Subqueries of one statement see the same rows, whatever the level of isolation: they are one query.
+            let at_a_time = match rest.iter_mut().any(has_subquery) {
+                true => rest.len(),
+                false => EXPRESSIONS_OF_A_QUERY,
+            };
+            let mut rest = rest.into_iter().peekable();
+            while rest.peek().is_some() {
+                let some = rest.by_ref().take(at_a_time).collect();
+                row.append(&mut self.evaluate_by_query(some, text)?);
+            }
             let slots = values.iter_mut().enumerate();
             let slots = slots.filter(|(_, value)| value.is_none());
             for ((at, slot), (value, decimals)) in slots.zip(row) {
@@ -420,6 +436,22 @@ impl Session {
         let row = row.unwrap_or_else(|| vec![Value::Null; count]);
         Ok(row.into_iter().zip(decimals).collect())
     }
+}
+
+fn has_subquery(expression: &mut ast::Expr) -> bool {
+    struct Found(bool);
+    impl ExpressionVisitor for Found {
+        fn enter_query(&mut self, _query: &ast::Query) {
+            self.0 = true;
+        }
+
+        fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
+            ControlFlow::Continue(())
+        }
+    }
+    let mut found = Found(false);
+    walk_expression(expression, &mut found);
+    found.0
 }
 
 /// The text that the queries of [`select_of`] stand in, as far as one of their items is concerned.
