@@ -9,11 +9,14 @@
 //!                      '--- loops call check_statement() ---> AccessError::Cancelled
 //! ```
 //!
-//! A look at the flag costs a few nanoseconds, so a loop looks in each turn that does more than a little.
+//! A look at the flag costs a few nanoseconds, so a loop looks in each turn that does more than a little. Each look is
+//! also a [safe point](sheaf_memory::safe_point): the statement can be stopped there because it has too much memory.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use sheaf_memory::StatementMemory;
 
 use crate::error::{AccessError, Result};
 
@@ -54,7 +57,13 @@ impl CancelFlag {
 
     /// Whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
+        sheaf_memory::safe_point();
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// The account of this flag's statements: one that has too much memory is stopped by raising the flag.
+    pub fn statement_memory(&self) -> Arc<StatementMemory> {
+        StatementMemory::new(Arc::clone(&self.0))
     }
 
     /// [`AccessError::Cancelled`] if the flag is raised.

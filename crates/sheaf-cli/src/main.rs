@@ -1,5 +1,6 @@
 //! The `sheaf` command: a server, a shell, a demonstration.
 
+mod allocator;
 mod backup;
 mod check;
 mod demo;
@@ -15,19 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use sheaf_cli::serve;
-use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
-
-/// Statements are prepared on one thread and end on another, and allocate a little on each: glibc's allocator takes a
-/// lock for that. A program that has the library inside chooses its own.
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
-
-/// Memory that was freed goes back to the system half a second later, by a thread that does nothing else. So the
-/// process takes about what it has allocated, but memory that one statement has freed may not be there for the next.
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub static ALLOCATOR_OPTIONS: &[u8; 84] =
-    b"background_thread:true,max_background_threads:1,dirty_decay_ms:500,muzzy_decay_ms:0\0";
 
 /// A relational database for tables that outgrow memory.
 #[derive(Debug, Parser)]
@@ -56,6 +45,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::measure_statements();
     let arguments = Arguments::parse();
     // The log tells a server's operator what happens; in a shell it must not come between the answers.
     let default_level = match arguments.command {

@@ -21,7 +21,7 @@ pub mod group_keys;
 pub mod hints;
 pub mod keyed_join;
 pub mod memory_consumers;
-mod memory_pool;
+pub mod memory_pool;
 pub mod operator;
 pub mod plan_size;
 pub mod runtime;

@@ -31,6 +31,9 @@ const IN_SQL: &[(&str, &str)] = &[
 
 const GROUPS: &str = "GROUP BY, DISTINCT or UNION";
 
+/// The error of a statement that has waited for memory in vain.
+pub const OTHERS_HAVE_IT: &str = "other statements have all query memory";
+
 /// Stands before the name of the consumer that got nothing more.
 const BEFORE_NAME: [&str; 2] = ["allocation failed for ", "additional "];
 

@@ -1,127 +1,559 @@
-//! The memory that all running plans share.
-//!
-//! Operators that can spill divide fairly what the others leave, whether all of them want their share or not:
+//! The memory that all running plans share: what a statement gets of it, and which of its operators gets how much.
 //!
 //! ```text
-//!   128 MiB, 26 of them for hash tables, 12 sorts and aggregates   ->   8.5 MiB for each
+//!   all query memory
+//!   |------------------- big statements -------------------|-- small ones --|
+//!                                                             an eighth
+//!   one big statement:  everything                  two: half for each, once both want it
 //! ```
 //!
-//! That may be less than one batch of wide rows takes, and an operator that has nothing to spill yet can only fail. So
-//! one that has little may have more than its share, as long as there is any: up to an [eighth](LEAST_SHARE) of all.
+//! A statement is *small* while it has less than [a sixteenth](SMALL_SHARE), and as long as any is left it gets what it
+//! asks for. So short statements go on beside large sorts. Each big statement may count on an equal part. What cannot be
+//! spilled may be more, as long as others leave it; sorts and groups that have more than their statement's part spill
+//! when they ask for more. Only [so many](MAX_BIG) statements are big at the same time, fewer if each would have
+//! [too little](MIN_BIG_BYTES). The others wait in a queue, those whose plan says that they will be big before they
+//! begin: what flows between operators is memory as well. A wait ends with error 1041 after
+//! `query_memory_wait_timeout`. A statement waits on the thread that asks: it holds no latch there, and other statements'
+//! tasks go to other threads. Operators that know another way [do not wait](without_waiting) for what they can do without.
+//!
+//! Inside a statement, operators that can spill divide fairly what its other operators leave, whether all of them want
+//! their share or not. That may be less than one batch of wide rows takes, and an operator that has nothing to spill
+//! yet can only fail. So one that has little may have more than its share, up to an [eighth](LEAST_SHARE) of the
+//! statement's part.
 //!
 //! A sort spills by merging what it has in memory, and a merge holds each batch and a copy of the keys. For that a sort
 //! has set aside twice the bytes of its batches. This is nearly enough, but not where keys are wide: sorts that took
 //! all memory could not even spill. Therefore sorts leave [a part](MERGE_SHARE) of it.
+//!
+//! What is not given to big statements is also the last resort of operators that have nothing to spill.
+//!
+//! All this is about what operators say. What they really take is [measured](sheaf_memory). While the process has more
+//! than its limit, the fair part of operators that can spill is half as large. Those that cannot spill are not refused,
+//! because that would only make statements fail that have done nothing wrong.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use datafusion_common::{Result, resources_err};
+use datafusion_common::tree_node::TreeNode;
+use datafusion_common::{DataFusionError, Result, resources_datafusion_err};
 use datafusion_execution::memory_pool::{
-    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
+};
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::windows::WindowAggExec;
+use sheaf_memory::{StatementMemory, process, safe_point};
 
-/// Part of the pool that an operator gets while there is room, however many share it.
+use crate::memory_consumers::OTHERS_HAVE_IT;
+use crate::runtime::blocking;
+
+/// A statement is small while it has less than this part of all query memory.
+const SMALL_SHARE: usize = 16;
+/// What no statement that is not small may take: this part of all.
+const RESERVE_SHARE: usize = 8;
+/// Statements that may be big at the same time, at most.
+const MAX_BIG: usize = 6;
+/// There are fewer of them if each would have less than this. With less, sorts and groups spill all the time, and
+/// some of them cannot even do that.
+const MIN_BIG_BYTES: usize = 8 << 20;
+/// Part of a statement's memory that an operator gets while there is room, however many share it.
 const LEAST_SHARE: usize = 8;
-
+/// A sort that keeps no more is small.
+const FEW_ROWS: usize = 10_000;
 /// How DataFusion calls the consumers that keep what is to be sorted.
 const SORTS: &str = "ExternalSorter[";
-
+/// What is not given the last resort, though it cannot spill: with less, it runs its other side several times.
+const JOINS_OF_ALL_PAIRS: &str = "NestedLoopJoin";
 /// Part of the memory that sorts leave. Keys encoded for comparison take up to half as much again as their
 /// columns.
 const MERGE_SHARE: usize = 3;
+/// A statement that waits looks this often whether it shall stop.
+const WAIT_SLICE: Duration = Duration::from_millis(20);
 
-/// See the module's comment.
-#[derive(Debug)]
-pub(crate) struct QueryMemoryPool {
-    fair: FairSpillPool,
-    pool_bytes: usize,
-    /// Bytes that wait to be sorted; locked while something is given whose limit is not that of the fair pool.
-    sorts: Mutex<usize>,
+/// How long a statement waits for memory, unless it is told otherwise.
+pub const DEFAULT_WAIT_SECONDS: u64 = 50;
+
+thread_local! {
+    static DOES_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
-impl QueryMemoryPool {
-    pub(crate) fn new(pool_bytes: usize) -> QueryMemoryPool {
-        QueryMemoryPool {
-            fair: FairSpillPool::new(pool_bytes),
-            pool_bytes,
-            sorts: Mutex::new(0),
+/// Asks for memory that the operator can do without: if others have it, the answer is no, and comes at once.
+pub fn without_waiting<T>(ask: impl FnOnce() -> T) -> T {
+    let before = DOES_NOT_WAIT.replace(true);
+    let answer = ask();
+    DOES_NOT_WAIT.set(before);
+    answer
+}
+
+/// The query memory of an engine. See the module's comment.
+#[derive(Debug)]
+pub struct QueryMemory {
+    total_bytes: usize,
+    wait_millis: AtomicU64,
+    state: Mutex<Shared>,
+    /// Somebody has given memory back.
+    given_back: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// What all statements have, and what the big ones of them have.
+    reserved: usize,
+    reserved_by_big: usize,
+    big: usize,
+    /// Those that wait, in the order in which they came.
+    queue: VecDeque<u64>,
+    next_ticket: u64,
+}
+
+impl QueryMemory {
+    pub(crate) fn new(total_bytes: usize) -> QueryMemory {
+        QueryMemory {
+            total_bytes,
+            wait_millis: AtomicU64::new(DEFAULT_WAIT_SECONDS * 1000),
+            state: Mutex::default(),
+            given_back: Condvar::new(),
         }
     }
 
-    fn sorts(&self) -> MutexGuard<'_, usize> {
-        self.sorts.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        lock(&self.state).reserved
     }
 
-    /// What sorts may have together that have so much.
-    fn limit_of_sorts(&self, sorts: usize) -> usize {
-        let others = self.fair.reserved().saturating_sub(sorts);
-        let rest = self.pool_bytes.saturating_sub(others);
-        rest - rest / MERGE_SHARE
+    /// Statements that wait for memory now.
+    pub fn waiting(&self) -> usize {
+        lock(&self.state).queue.len()
+    }
+
+    /// How long a statement waits for memory before it fails.
+    pub fn set_wait_timeout(&self, timeout: Duration) {
+        let millis = timeout.as_millis().try_into().unwrap_or(u64::MAX);
+        self.wait_millis.store(millis, Ordering::Relaxed);
+    }
+
+    fn wait_timeout(&self) -> Duration {
+        Duration::from_millis(self.wait_millis.load(Ordering::Relaxed))
+    }
+
+    fn small_bytes(&self) -> usize {
+        self.total_bytes / SMALL_SHARE
+    }
+
+    fn bytes_of_big(&self) -> usize {
+        self.total_bytes - self.total_bytes / RESERVE_SHARE
+    }
+
+    fn max_big(&self) -> usize {
+        (self.bytes_of_big() / MIN_BIG_BYTES).clamp(1, MAX_BIG)
     }
 }
 
-impl MemoryPool for QueryMemoryPool {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is changed by additions and subtractions that belong together and cannot panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a plan may have to keep many rows: it sorts, groups or joins them.
+pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.exists(|node| {
+        let sorts = node.downcast_ref::<SortExec>();
+        let groups = node.downcast_ref::<AggregateExec>();
+        Ok(
+            sorts.is_some_and(|sort| sort.fetch().is_none_or(|rows| rows > FEW_ROWS))
+                || groups.is_some_and(|groups| !groups.group_expr().is_empty())
+                || node.is::<HashJoinExec>()
+                || node.is::<SortMergeJoinExec>()
+                || node.is::<NestedLoopJoinExec>()
+                || node.is::<CrossJoinExec>()
+                || node.is::<WindowAggExec>(),
+        )
+    })
+    .unwrap_or(true)
+}
+
+/// What one statement has of the query memory. A session's statements follow one another, so it has one of these.
+#[derive(Debug)]
+pub struct StatementPool {
+    all: Arc<QueryMemory>,
+    memory: Arc<StatementMemory>,
+    own: Mutex<Own>,
+}
+
+#[derive(Debug, Default)]
+struct Own {
+    reserved: usize,
+    /// Of it: what cannot be spilled.
+    unspillable: usize,
+    /// Of it: bytes that wait to be sorted.
+    sorts: usize,
+    /// Operators that can spill.
+    spillers: usize,
+    /// The statement is one of the big ones.
+    is_big: bool,
+    /// Plans of it that were admitted as big ones and run.
+    admissions: usize,
+    /// Its place in the queue, and how many of its threads wait there.
+    ticket: Option<u64>,
+    waiting: usize,
+    /// What the operator had that had most.
+    largest: usize,
+}
+
+/// A statement's leave to be big, until this is dropped.
+#[derive(Debug)]
+pub struct Admission(Arc<StatementPool>);
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let mut own = lock(&self.0.own);
+        let mut all = lock(&self.0.all.state);
+        own.admissions -= 1;
+        self.0.end_being_big(&mut own, &mut all);
+    }
+}
+
+/// What comes of asking for memory.
+enum Decision {
+    Given,
+    /// Others have it, who may give it back.
+    Wait,
+    Refused,
+}
+
+impl StatementPool {
+    pub(crate) fn new(all: Arc<QueryMemory>, memory: Arc<StatementMemory>) -> StatementPool {
+        StatementPool {
+            all,
+            memory,
+            own: Mutex::default(),
+        }
+    }
+
+    /// Books that the statement has so much more, and what follows from it.
+    fn add(&self, own: &mut Own, all: &mut Shared, reservation: &MemoryReservation, bytes: usize) {
+        own.reserved += bytes;
+        all.reserved += bytes;
+        if own.is_big {
+            all.reserved_by_big += bytes;
+        } else if own.reserved > self.all.small_bytes() {
+            Self::begin_being_big(own, all);
+        }
+        if !reservation.consumer().can_spill() {
+            own.unspillable += bytes;
+        }
+        if is_sort(reservation) {
+            own.sorts += bytes;
+        }
+        let size = reservation.size() + bytes;
+        if size > own.largest {
+            own.largest = size;
+            self.memory
+                .set_largest_consumer(reservation.consumer().name());
+        }
+    }
+
+    /// Books that the statement has so much less.
+    fn subtract(&self, reservation: &MemoryReservation, bytes: usize) {
+        let mut own = lock(&self.own);
+        let mut all = lock(&self.all.state);
+        own.reserved = own.reserved.saturating_sub(bytes);
+        all.reserved = all.reserved.saturating_sub(bytes);
+        if own.is_big {
+            all.reserved_by_big = all.reserved_by_big.saturating_sub(bytes);
+            self.end_being_big(&mut own, &mut all);
+        }
+        if !reservation.consumer().can_spill() {
+            own.unspillable = own.unspillable.saturating_sub(bytes);
+        }
+        if is_sort(reservation) {
+            own.sorts = own.sorts.saturating_sub(bytes);
+        }
+        if own.reserved == 0 {
+            own.largest = 0;
+        }
+        if !all.queue.is_empty() {
+            self.all.given_back.notify_all();
+        }
+    }
+
+    /// The statement becomes one of the big ones.
+    fn begin_being_big(own: &mut Own, all: &mut Shared) {
+        own.is_big = true;
+        all.big += 1;
+        all.reserved_by_big += own.reserved;
+    }
+
+    /// The statement is small again, if it has little and runs no plan that was admitted.
+    fn end_being_big(&self, own: &mut Own, all: &mut Shared) {
+        if own.is_big && own.admissions == 0 && own.reserved <= self.all.small_bytes() {
+            own.is_big = false;
+            all.big -= 1;
+            all.reserved_by_big = all.reserved_by_big.saturating_sub(own.reserved);
+            self.all.given_back.notify_all();
+        }
+    }
+
+    /// Whether the statement may become one of the big ones now.
+    fn may_be_big(&self, own: &Own, all: &Shared) -> bool {
+        let is_next = match (all.queue.front(), own.ticket) {
+            (Some(first), Some(own)) => *first == own,
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        is_next && all.big < self.all.max_big()
+    }
+
+    /// Waits until the statement may be big, and makes it that.
+    ///
+    /// # Errors
+    /// It has waited too long, or shall stop.
+    pub(crate) fn admit(self: Arc<Self>) -> Result<Admission> {
+        let is_admitted = self.wait_for(|own, all| {
+            if !own.is_big && !self.may_be_big(own, all) {
+                return Decision::Wait;
+            }
+            own.admissions += 1;
+            if !own.is_big {
+                Self::begin_being_big(own, all);
+            }
+            Decision::Given
+        });
+        match is_admitted {
+            true => Ok(Admission(self)),
+            false => Err(resources_datafusion_err!("{OTHERS_HAVE_IT}")),
+        }
+    }
+
+    /// What the other statements leave, and what the statement may count on.
+    fn limits(&self, own: &Own, all: &Shared) -> (usize, usize) {
+        let others = all.reserved_by_big - if own.is_big { own.reserved } else { 0 };
+        let big = all.big + usize::from(!own.is_big);
+        let left = self.all.bytes_of_big().saturating_sub(others);
+        (left, self.all.bytes_of_big() / big.max(1))
+    }
+
+    fn decide(
+        &self,
+        own: &Own,
+        all: &Shared,
+        reservation: &MemoryReservation,
+        additional: usize,
+    ) -> Decision {
+        if additional == 0 {
+            return Decision::Given;
+        }
+        let wanted = own.reserved.saturating_add(additional);
+        if wanted <= self.all.small_bytes() {
+            return match all.reserved.saturating_add(additional) <= self.all.total_bytes {
+                true => Decision::Given,
+                false => Decision::Wait,
+            };
+        }
+        if wanted > self.all.total_bytes {
+            return Decision::Refused;
+        }
+        if !own.is_big && !self.may_be_big(own, all) {
+            return Decision::Wait;
+        }
+        let (left, share) = self.limits(own, all);
+        let can_spill = reservation.consumer().can_spill();
+        if can_spill && !Self::is_fair(own, reservation, additional, left.min(share)) {
+            return self.last_resort(all, reservation, additional, share);
+        }
+        match wanted {
+            wanted if wanted <= left => Decision::Given,
+            // Another statement has more than its part, and will give it back.
+            wanted if wanted <= share && !DOES_NOT_WAIT.get() => Decision::Wait,
+            _ if DOES_NOT_WAIT.get() => Decision::Refused,
+            _ => self.last_resort(all, reservation, additional, share),
+        }
+    }
+
+    /// A little of the reserve, for an operator that has nothing to spill. Otherwise its statement fails.
+    fn last_resort(
+        &self,
+        all: &Shared,
+        reservation: &MemoryReservation,
+        additional: usize,
+        share: usize,
+    ) -> Decision {
+        let consumer = reservation.consumer();
+        let has_something = consumer.name().starts_with(JOINS_OF_ALL_PAIRS)
+            || consumer.can_spill() && reservation.size() >= share / LEAST_SHARE;
+        let is_left = all.reserved.saturating_add(additional) <= self.all.total_bytes;
+        match !has_something && additional <= self.all.small_bytes() && is_left {
+            true => Decision::Given,
+            false => Decision::Refused,
+        }
+    }
+
+    /// Whether an operator that can spill stays within its part of what the statement may have.
+    fn is_fair(
+        own: &Own,
+        reservation: &MemoryReservation,
+        additional: usize,
+        limit: usize,
+    ) -> bool {
+        let size = reservation.size().saturating_add(additional);
+        let left = limit.saturating_sub(own.reserved);
+        if additional > left {
+            return false;
+        }
+        let for_spillers = limit.saturating_sub(own.unspillable);
+        let fair = for_spillers / own.spillers.max(1);
+        if is_sort(reservation) {
+            let others = own.reserved.saturating_sub(own.sorts);
+            let rest = limit.saturating_sub(others);
+            let for_sorts = rest - rest / MERGE_SHARE;
+            if own.sorts.saturating_add(additional) > for_sorts {
+                return size <= limit / LEAST_SHARE;
+            }
+        }
+        let fair = match process::is_pressed() {
+            true => fair / 2,
+            false => fair,
+        };
+        size <= fair.max(limit / LEAST_SHARE)
+    }
+
+    fn exhausted(&self, reservation: &MemoryReservation, additional: usize) -> DataFusionError {
+        resources_datafusion_err!(
+            "{} has {} bytes of query memory, and {additional} more are not left",
+            reservation.consumer().name(),
+            reservation.size()
+        )
+    }
+
+    /// Waits until others have given memory back, or a moment. False: the statement shall stop.
+    fn wait_a_moment(&self) -> bool {
+        blocking(|| {
+            let all = lock(&self.all.state);
+            // What comes of it is looked at by the caller.
+            drop(self.all.given_back.wait_timeout(all, WAIT_SLICE));
+        });
+        !self.memory.shall_stop()
+    }
+
+    /// Takes a place at the end of the queue, unless another thread of the statement has one.
+    fn enter_queue(&self) {
+        let mut own = lock(&self.own);
+        own.waiting += 1;
+        if own.ticket.is_none() {
+            let mut all = lock(&self.all.state);
+            let ticket = all.next_ticket;
+            all.next_ticket += 1;
+            all.queue.push_back(ticket);
+            own.ticket = Some(ticket);
+        }
+        self.memory.set_waiting(true);
+    }
+
+    fn leave_queue(&self) {
+        let mut own = lock(&self.own);
+        own.waiting -= 1;
+        if own.waiting == 0
+            && let Some(ticket) = own.ticket.take()
+        {
+            let mut all = lock(&self.all.state);
+            all.queue.retain(|other| *other != ticket);
+            self.memory.set_waiting(false);
+            self.all.given_back.notify_all();
+        }
+    }
+
+    /// Asks until the answer is not to wait. False: it was refused, or the statement has waited too long or shall stop.
+    fn wait_for(&self, mut ask: impl FnMut(&mut Own, &mut Shared) -> Decision) -> bool {
+        let mut attempt = || ask(&mut lock(&self.own), &mut lock(&self.all.state));
+        match attempt() {
+            Decision::Given => return true,
+            Decision::Refused => return false,
+            Decision::Wait => {}
+        }
+        let (began, timeout) = (Instant::now(), self.all.wait_timeout());
+        self.enter_queue();
+        let is_given = loop {
+            match attempt() {
+                Decision::Given => break true,
+                Decision::Refused => break false,
+                Decision::Wait if began.elapsed() >= timeout => break false,
+                Decision::Wait if !self.wait_a_moment() => break false,
+                Decision::Wait => {}
+            }
+        };
+        self.leave_queue();
+        is_given
+    }
+}
+
+/// The pool of a statement, as operators see it.
+#[derive(Debug)]
+pub(crate) struct OfStatement(pub Arc<StatementPool>);
+
+impl MemoryPool for OfStatement {
     fn name(&self) -> &str {
         "query memory"
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.fair.register(consumer);
+        if consumer.can_spill() {
+            lock(&self.0.own).spillers += 1;
+        }
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.fair.unregister(consumer);
+        if consumer.can_spill() {
+            let mut own = lock(&self.0.own);
+            own.spillers = own.spillers.saturating_sub(1);
+        }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        if is_sort(reservation) {
-            *self.sorts() += additional;
-        }
-        self.fair.grow(reservation, additional);
+        let mut own = lock(&self.0.own);
+        let mut all = lock(&self.0.all.state);
+        self.0.add(&mut own, &mut all, reservation, additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
-        self.fair.shrink(reservation, shrink);
-        if is_sort(reservation) {
-            let mut sorts = self.sorts();
-            *sorts = sorts.saturating_sub(shrink);
-        }
+        self.0.subtract(reservation, shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if !reservation.consumer().can_spill() {
-            return self.fair.try_grow(reservation, additional);
-        }
-        let mut sorts = self.sorts();
-        let is_sort = is_sort(reservation);
-        let is_within = (!is_sort
-            || sorts.saturating_add(additional) <= self.limit_of_sorts(*sorts))
-            && self.fair.try_grow(reservation, additional).is_ok();
-        if !is_within {
-            let size = reservation.size().saturating_add(additional);
-            let all = self.fair.reserved().saturating_add(additional);
-            if size > self.pool_bytes / LEAST_SHARE || all > self.pool_bytes {
-                return resources_err!(
-                    "{} has {} bytes of query memory, and {additional} more are not left",
-                    reservation.consumer().name(),
-                    reservation.size()
-                );
+        safe_point();
+        let is_given = self.0.wait_for(|own, all| {
+            let decision = self.0.decide(own, all, reservation, additional);
+            if matches!(decision, Decision::Given) {
+                self.0.add(own, all, reservation, additional);
             }
-            self.fair.grow(reservation, additional);
+            decision
+        });
+        if is_given {
+            return Ok(());
         }
-        if is_sort {
-            *sorts += additional;
-        }
-        Ok(())
+        Err(self.0.exhausted(reservation, additional))
     }
 
     fn reserved(&self) -> usize {
-        self.fair.reserved()
+        lock(&self.0.own).reserved
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        MemoryLimit::Finite(self.pool_bytes)
+        MemoryLimit::Finite(self.0.all.bytes_of_big())
+    }
+}
+
+impl Drop for StatementPool {
+    /// Reservations keep the pool, so none is left.
+    fn drop(&mut self) {
+        let own = lock(&self.own);
+        debug_assert_eq!(own.reserved, 0, "reservations keep their pool");
     }
 }
 
@@ -129,56 +561,170 @@ fn is_sort(reservation: &MemoryReservation) -> bool {
     reservation.consumer().name().starts_with(SORTS)
 }
 
-impl fmt::Display for QueryMemoryPool {
+impl fmt::Display for OfStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(pool_size: {} bytes)", self.name(), self.pool_bytes)
+        write!(
+            f,
+            "{}(pool_size: {} bytes)",
+            self.name(),
+            self.0.all.total_bytes
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
 
     use super::*;
 
-    fn spilling(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
-        named(pool, "spilling")
+    /// So large that several statements may be big.
+    const UNIT: usize = 64 << 10;
+
+    fn all(units: usize) -> Arc<QueryMemory> {
+        let all = QueryMemory::new(units * UNIT);
+        all.set_wait_timeout(Duration::from_millis(100));
+        Arc::new(all)
     }
 
-    fn named(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
+    fn statement(all: &Arc<QueryMemory>) -> Arc<dyn MemoryPool> {
+        let memory = StatementMemory::new(Arc::new(AtomicBool::new(false)));
+        Arc::new(OfStatement(Arc::new(StatementPool::new(
+            Arc::clone(all),
+            memory,
+        ))))
+    }
+
+    fn spilling(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
         MemoryConsumer::new(name)
             .with_can_spill(true)
             .register(pool)
     }
 
+    fn held(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
+        MemoryConsumer::new("held").register(pool)
+    }
+
     #[test]
-    fn who_has_little_gets_more_than_a_fair_share_while_there_is_room() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemoryPool::new(1600));
-        let idle: Vec<MemoryReservation> = (0..15).map(|_| spilling(&pool)).collect();
-        let first = spilling(&pool);
+    fn an_operator_with_little_gets_more_than_a_fair_share_while_there_is_room() {
+        let all = all(1600);
+        let pool = statement(&all);
+        // 1400 are for big statements.
+        let idle: Vec<MemoryReservation> = (0..15).map(|_| spilling(&pool, "spilling")).collect();
+        let first = spilling(&pool, "spilling");
         // A sixteenth would be its share.
-        first.try_grow(200).expect("there is room");
-        assert!(first.try_grow(1).is_err());
-        let held = MemoryConsumer::new("held").register(&pool);
-        held.try_grow(1300).expect("there is room");
-        assert!(idle[0].try_grow(101).is_err());
-        assert_eq!(pool.reserved(), 1500);
+        first.try_grow(175 * UNIT).expect("there is room");
+        assert!(first.try_grow(1 * UNIT).is_err());
+        let held = held(&pool);
+        held.try_grow(1150 * UNIT).expect("there is room");
+        assert!(idle[0].try_grow(101 * UNIT).is_err());
+        assert_eq!(pool.reserved(), 1325 * UNIT);
         drop(held);
-        idle[0].try_grow(101).expect("there is room again");
+        idle[0].try_grow(101 * UNIT).expect("there is room again");
     }
 
     #[test]
     fn sorts_leave_room_for_merging_what_they_spill() {
-        let pool: Arc<dyn MemoryPool> = Arc::new(QueryMemoryPool::new(1600));
-        let sort = named(&pool, "ExternalSorter[0]");
-        sort.try_grow(1067).expect("two thirds");
-        assert!(sort.try_grow(1).is_err());
+        let all = all(1600);
+        let pool = statement(&all);
+        let sort = spilling(&pool, "ExternalSorter[0]");
+        sort.try_grow(933 * UNIT).expect("two thirds");
+        assert!(sort.try_grow(1 * UNIT).is_err());
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
-        merge.try_grow(533).expect("what is left");
+        merge.try_grow(467 * UNIT).expect("what is left");
         // It takes over what the sort had.
-        sort.shrink(1067);
-        merge.try_grow(1067).expect("all");
+        sort.shrink(933 * UNIT);
+        merge.try_grow(933 * UNIT).expect("all");
         drop(merge);
-        sort.try_grow(1067).expect("two thirds again");
+        sort.try_grow(933 * UNIT).expect("two thirds again");
+    }
+
+    #[test]
+    fn small_statements_have_a_reserve() {
+        let all = all(1600);
+        let big = held(&statement(&all));
+        big.try_grow(1400 * UNIT)
+            .expect("all that big ones may have");
+        assert!(big.try_grow(101 * UNIT).is_err());
+        let small = held(&statement(&all));
+        small.try_grow(100 * UNIT).expect("the reserve");
+        // It would be big.
+        assert!(small.try_grow(1 * UNIT).is_err());
+        let second = held(&statement(&all));
+        second.try_grow(100 * UNIT).expect("the reserve");
+        let third = held(&statement(&all));
+        assert!(third.try_grow(1 * UNIT).is_err());
+        drop((big, small, second));
+        assert_eq!(all.reserved_bytes(), 0);
+        third.try_grow(1400 * UNIT).expect("all is free");
+    }
+
+    #[test]
+    fn a_big_statement_gives_back_what_is_more_than_its_part_to_one_that_waits() {
+        let all = all(1600);
+        let first = statement(&all);
+        let group = spilling(&first, "groups");
+        group.try_grow(1400 * UNIT).expect("it is alone");
+        let waits = thread::spawn({
+            let all = Arc::clone(&all);
+            all.set_wait_timeout(Duration::from_secs(60));
+            move || {
+                let second = held(&statement(&all));
+                second.try_grow(700 * UNIT).map(|()| second)
+            }
+        });
+        while all.waiting() == 0 {
+            thread::yield_now();
+        }
+        // It spills, and begins again.
+        while group.try_grow(1 * UNIT).is_ok() {
+            group.shrink(1 * UNIT);
+        }
+        group.shrink(1400 * UNIT);
+        let second = waits.join().expect("no panic").expect("half is free");
+        group.try_grow(700 * UNIT).expect("its part");
+        assert!(group.try_grow(1 * UNIT).is_err());
+        drop(second);
+        group.try_grow(700 * UNIT).expect("it is alone again");
+    }
+
+    #[test]
+    fn only_so_many_statements_are_big() {
+        let all = all(16_000);
+        let big: Vec<MemoryReservation> = (0..MAX_BIG)
+            .map(|_| {
+                let reservation = held(&statement(&all));
+                reservation.try_grow(1001 * UNIT).expect("there is room");
+                reservation
+            })
+            .collect();
+        let next = held(&statement(&all));
+        assert!(next.try_grow(1001 * UNIT).is_err());
+        next.try_grow(1000 * UNIT).expect("it is small");
+        big[0].shrink(1 * UNIT);
+        next.try_grow(1 * UNIT).expect("one is small again");
+    }
+
+    #[test]
+    fn a_statement_that_is_killed_waits_no_longer() {
+        let all = all(1600);
+        all.set_wait_timeout(Duration::from_secs(3600));
+        let big = held(&statement(&all));
+        big.try_grow(1400 * UNIT)
+            .expect("all that big ones may have");
+        let stop = Arc::new(AtomicBool::new(false));
+        let memory = StatementMemory::new(Arc::clone(&stop));
+        let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(Arc::new(StatementPool::new(
+            Arc::clone(&all),
+            Arc::clone(&memory),
+        ))));
+        let waits = thread::spawn(move || held(&pool).try_grow(200 * UNIT));
+        while !memory.is_waiting() {
+            thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(waits.join().expect("no panic").is_err());
+        assert!(!memory.is_waiting());
     }
 }

@@ -13,7 +13,7 @@ use datafusion_common::DataFusionError;
 use sheaf_access::AccessError;
 use sheaf_exec::ExecError;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::memory_consumers::out_of_memory_in;
+use sheaf_exec::memory_consumers::{OTHERS_HAVE_IT, out_of_memory_in};
 use sheaf_storage::StorageError;
 use sheaf_table::{ColumnIssue, TableError};
 
@@ -650,6 +650,15 @@ impl SqlError {
 
     // Memory and disk.
 
+    /// 1041: the query memory is not enough for this part of the statement, in words of SQL.
+    pub fn query_out_of_memory(operator: Option<&str>) -> Self {
+        let operator = operator.unwrap_or("the statement");
+        Self::out_of_memory(&format!(
+            "{operator} needs more query memory than there is; raise --memory"
+        ))
+    }
+
+    /// 1041, and what to do about it.
     pub fn out_of_memory(what: &str) -> Self {
         Self::new(1041, "HY000", format!("Out of memory; {what}"))
     }
@@ -763,11 +772,13 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             DataFusionError::Shared(error) => of_source(error.as_ref()),
             DataFusionError::Collection(errors) => errors.iter().find_map(|error| of_source(error)),
             DataFusionError::IoError(error) => of_io(error),
+            DataFusionError::ResourcesExhausted(text) if text.contains(OTHERS_HAVE_IT) => {
+                Some(SqlError::out_of_memory(
+                    "other statements have all query memory; try again, raise --memory or query_memory_wait_timeout",
+                ))
+            }
             DataFusionError::ResourcesExhausted(text) => {
-                let operator = out_of_memory_in(text).unwrap_or("the statement");
-                Some(SqlError::out_of_memory(&format!(
-                    "{operator} needs more query memory than there is; raise --memory"
-                )))
+                Some(SqlError::query_out_of_memory(out_of_memory_in(text)))
             }
             // ScalarSubqueryExec has no error of its own to recognise.
             DataFusionError::Execution(text) if text.contains("returned more than one row") => {

@@ -649,6 +649,11 @@ impl Variables {
     }
 
     /// Clients of one account that may be connected at the same time; 0: any number.
+    /// How long a statement waits for query memory that others have.
+    pub(crate) fn query_memory_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.integer("query_memory_wait_timeout"))
+    }
+
     pub(crate) fn max_user_connections(&self) -> usize {
         self.integer("max_user_connections") as usize
     }

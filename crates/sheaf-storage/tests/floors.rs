@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// From the bottom up. Crates of one line do not know each other.
 const FLOORS: &[&[&str]] = &[
+    &["sheaf-memory"],
     &["sheaf-storage"],
     &["sheaf-table", "sheaf-archive"],
     &["sheaf-access"],
@@ -24,6 +25,7 @@ const FLOORS: &[&[&str]] = &[
 
 /// The folders and files at the top of each crate's sources, from the bottom up.
 const ORDER: &[(&str, &[&str])] = &[
+    ("sheaf-memory", &["process", "statement"]),
     (
         "sheaf-storage",
         &[

@@ -22,6 +22,7 @@ mod isolation;
 mod kill;
 mod limits;
 mod locktables;
+mod memory;
 mod plan_equivalence;
 mod protocol;
 mod raw_client;

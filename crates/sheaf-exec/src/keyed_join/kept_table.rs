@@ -21,6 +21,7 @@ use datafusion_common::hash_utils::RandomState;
 use datafusion_execution::memory_pool::MemoryReservation;
 
 use crate::keyed_join::key_encoder::KeyEncoder;
+use crate::memory_pool::without_waiting;
 
 /// Bytes that a table may take, whatever is allowed: positions are 32 bits.
 const MAX_BYTES: usize = 1 << 30;
@@ -227,13 +228,13 @@ impl KeptTableBuilder {
     /// Accounts for so many bytes in all, if there are.
     fn reserve(&self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.reservation.size());
-        bytes <= self.kept.max_bytes && self.reservation.try_grow(more).is_ok()
+        bytes <= self.kept.max_bytes && without_waiting(|| self.reservation.try_grow(more)).is_ok()
     }
 
     /// The table; `None` if there is no memory to put its rows together.
     pub(crate) fn finish(self) -> Result<Option<KeptTable>> {
         // While the rows are copied they are there twice.
-        if self.reservation.try_grow(self.batch_bytes).is_err() {
+        if without_waiting(|| self.reservation.try_grow(self.batch_bytes)).is_err() {
             return Ok(None);
         }
         let rows = match self.kept.existence {

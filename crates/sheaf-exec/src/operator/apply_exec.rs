@@ -36,6 +36,7 @@ use sheaf_access::CancelFlag;
 use sheaf_table::Table;
 
 use crate::functions::EvaluationError;
+use crate::memory_pool::without_waiting;
 use crate::operator::scan_exec::access_error;
 
 /// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
@@ -241,7 +242,7 @@ impl Values {
             self.known.clear();
             self.reservation.free();
         }
-        if self.reservation.try_grow(bytes).is_ok() {
+        if without_waiting(|| self.reservation.try_grow(bytes)).is_ok() {
             self.known.insert(parameters, value.clone());
         }
         Ok(value)

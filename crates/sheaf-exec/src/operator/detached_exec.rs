@@ -1,9 +1,10 @@
 //! Batches with buffers of their own.
 //!
-//! An aggregate puts all groups out as slices of one batch, and the strings of joined rows refer to all buffers of the
-//! build side. A sort that keeps rows of several batches keeps these buffers, and is charged with them once for each
-//! batch. The ten best of 38,000 groups took 9 MiB a slice, and failed for want of memory. This operator goes between
-//! the two and copies batches that use no more than half of the bytes that they hold on to.
+//! An aggregate puts all groups out as slices of one batch, the strings of joined rows refer to all buffers of the build
+//! side, and filters and exchanges put the strings of many batches into one buffer of up to a mebibyte. A sort that keeps
+//! rows of several batches keeps these buffers, and is charged with them once for each batch. The ten best of 38,000
+//! groups took 9 MiB a slice, and failed for want of memory; a sort above an exchange spilled every second batch. This
+//! operator goes between the two and copies batches that use no more than half of the bytes that they hold on to.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +18,6 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::utils::memory::get_record_batch_memory_size;
 use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
-use datafusion_physical_plan::aggregates::AggregateExec;
-use datafusion_physical_plan::joins::HashJoinExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
@@ -29,11 +28,12 @@ use datafusion_physical_plan::{
 use futures::StreamExt;
 
 use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::scan_exec::ScanExec;
 
 /// How many times the bytes that a batch uses it may hold on to.
 const MOST_HELD: usize = 2;
 
-/// Puts a [`DetachedExec`] between each sort and the aggregate or join that it reads.
+/// Puts a [`DetachedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
 pub fn detach_below_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let detached = plan.transform_up(|node| match node.downcast_ref::<SortExec>() {
         Some(sort) if puts_out_slices(sort.input()) => {
@@ -50,7 +50,7 @@ pub fn detach_below_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
 fn puts_out_slices(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.downcast_ref::<ProjectionExec>() {
         Some(projection) => puts_out_slices(projection.input()),
-        None => plan.is::<AggregateExec>() || plan.is::<HashJoinExec>(),
+        None => !plan.is::<ScanExec>(),
     }
 }
 

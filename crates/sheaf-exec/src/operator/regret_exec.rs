@@ -26,6 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::memory_pool::without_waiting;
 use arrow::array::RecordBatch;
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
@@ -250,7 +251,8 @@ impl Trial {
                 Some(Err(error)) => return Err(error),
             };
             held_count += batch.num_rows();
-            let grown = self.reservation.try_grow(batch.get_array_memory_size());
+            let grown =
+                without_waiting(|| self.reservation.try_grow(batch.get_array_memory_size()));
             held.push(batch);
             if *held_rows > 0 && held_count >= *held_rows {
                 break false;

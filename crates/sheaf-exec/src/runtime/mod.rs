@@ -14,21 +14,24 @@
 //!
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
 //!
-//! Memory: all statements of all runtimes share one pool of `query_memory_bytes`. Operators that can spill
-//! [divide it fairly](crate::memory_pool); the others fail with an error that names the biggest consumers. They
-//! spill to the storage's [temporary files](crate::runtime::spill_files).
+//! Memory: all statements of all runtimes share `query_memory_bytes`, [as they need it](crate::memory_pool). Operators
+//! that can spill do so to the storage's [temporary files](crate::runtime::spill_files). What statements really take is
+//! [counted](metered) beside it.
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `metered` | tasks that count for the memory of their statement |
 //! | [`spill_files`] | the files that operators spill to |
 //! | [`thread_placement`] | the CPUs and the priority of threads |
 
+mod metered;
 pub(crate) mod spill_files;
 pub mod thread_placement;
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -42,12 +45,14 @@ use datafusion_execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion_physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use sheaf_access::CancelFlag;
+use sheaf_memory::StatementMemory;
 use sheaf_storage::TempSpace;
 use tokio::sync::mpsc;
 
 use crate::error::ExecError;
-use crate::memory_pool::QueryMemoryPool;
+use crate::memory_pool::{Admission, OfStatement, QueryMemory, StatementPool};
 use crate::operator::checked_rows::CheckedRows;
+use crate::runtime::metered::{Metered, meter_tasks};
 use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
 
@@ -64,6 +69,9 @@ const MAX_MERGED_RUNS: usize = 8;
 /// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
+/// How long a thread that has done something blocking waits for more of it. Its stack is memory of the process.
+const IDLE_THREAD: Duration = Duration::from_secs(1);
+
 /// What a [`QueryRuntime`] may use.
 #[derive(Debug, Clone)]
 pub struct RuntimeOptions {
@@ -79,26 +87,29 @@ pub struct RuntimeOptions {
 pub struct QueryRuntime {
     /// `Some` until dropped: shutting down needs the value.
     workers: Option<tokio::runtime::Runtime>,
+    /// What all statements share; each has a pool of its own over it.
     environment: Arc<RuntimeEnv>,
+    memory: Arc<QueryMemory>,
     options: RuntimeOptions,
 }
 
 impl QueryRuntime {
     /// Starts the worker threads.
     pub fn new(options: RuntimeOptions) -> Result<Arc<QueryRuntime>, ExecError> {
-        let pool = TrackConsumersPool::new(
-            QueryMemoryPool::new(options.query_memory_bytes),
-            REPORTED_CONSUMERS,
-        );
+        meter_tasks();
+        let memory = Arc::new(QueryMemory::new(options.query_memory_bytes));
         let spill = DiskManagerBuilder::default()
             .with_temp_file_factory(Arc::new(SpillFiles(Arc::clone(&options.temp_space))))
             .with_max_spill_merge_fan_in(MAX_MERGED_RUNS);
         let environment = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(pool))
             .with_disk_manager_builder(spill)
             .build_arc()?;
         let mut workers = tokio::runtime::Builder::new_multi_thread();
-        Self::start(workers.thread_name("sheaf-query"), environment, options)
+        Self::start(
+            workers.thread_name("sheaf-query"),
+            (environment, memory),
+            options,
+        )
     }
 
     /// A runtime whose worker threads run at another place, one for each of its CPUs but not more than this one has;
@@ -120,22 +131,25 @@ impl QueryRuntime {
                     tracing::warn!(%error, "a worker thread cannot run where its resource group says");
                 }
             });
-        Self::start(&mut workers, Arc::clone(&self.environment), options)
+        let shared = (Arc::clone(&self.environment), Arc::clone(&self.memory));
+        Self::start(&mut workers, shared, options)
     }
 
     fn start(
         workers: &mut tokio::runtime::Builder,
-        environment: Arc<RuntimeEnv>,
+        (environment, memory): (Arc<RuntimeEnv>, Arc<QueryMemory>),
         options: RuntimeOptions,
     ) -> Result<Arc<QueryRuntime>, ExecError> {
         let workers = workers
             .worker_threads(options.threads.max(1))
             .thread_stack_size(WORKER_STACK_BYTES)
+            .thread_keep_alive(IDLE_THREAD)
             .build()
             .map_err(ExecError::Start)?;
         Ok(Arc::new(QueryRuntime {
             workers: Some(workers),
             environment,
+            memory,
             options,
         }))
     }
@@ -146,7 +160,12 @@ impl QueryRuntime {
 
     /// Bytes that running plans hold now.
     pub fn reserved_bytes(&self) -> usize {
-        self.environment.memory_pool.reserved()
+        self.memory.reserved_bytes()
+    }
+
+    /// The memory that running plans share.
+    pub fn memory(&self) -> &QueryMemory {
+        &self.memory
     }
 
     /// The configuration that our plans run under: partitions are made by our scans, not by DataFusion.
@@ -163,8 +182,21 @@ impl QueryRuntime {
         config
     }
 
-    /// What operators see of their session. One per session is enough; one per statement is cheap too.
-    pub fn task_context(&self, session_id: String, config: SessionConfig) -> Arc<TaskContext> {
+    /// What operators see of their session, whose statements count for this account. One per session is enough; one
+    /// per statement is cheap too.
+    pub fn task_context(
+        &self,
+        session_id: String,
+        config: SessionConfig,
+        account: Arc<StatementMemory>,
+    ) -> Arc<TaskContext> {
+        let pool = Arc::new(StatementPool::new(Arc::clone(&self.memory), account));
+        let config = config.with_extension(Arc::clone(&pool));
+        let pool = TrackConsumersPool::new(OfStatement(pool), REPORTED_CONSUMERS);
+        let environment = RuntimeEnv {
+            memory_pool: Arc::new(pool),
+            ..RuntimeEnv::clone(&self.environment)
+        };
         Arc::new(TaskContext::new(
             None,
             session_id,
@@ -173,8 +205,18 @@ impl QueryRuntime {
             Default::default(),
             Default::default(),
             Default::default(),
-            Arc::clone(&self.environment),
+            Arc::new(environment),
         ))
+    }
+
+    /// Waits until the session's statement may take much memory.
+    ///
+    /// # Errors
+    /// Other statements have had it for too long, or the statement shall stop.
+    pub fn admit(&self, task: &TaskContext) -> Result<Admission, ExecError> {
+        let pool = task.session_config().get_extension::<StatementPool>();
+        let pool = pool.expect("each of our contexts has it");
+        Ok(pool.admit()?)
     }
 
     /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread
@@ -227,7 +269,12 @@ impl QueryRuntime {
                     tracing::debug!(%error, "plan stopped by a kill");
                     ExecError::Cancelled
                 }
-                Ok(Err(error)) => error,
+                Ok(Err(error)) => {
+                    if error.is_out_of_memory() {
+                        tracing::debug!(%error, "a plan has run out of memory");
+                    }
+                    error
+                }
                 Err(panic) => ExecError::Panic {
                     message: panic_message(&*panic),
                 },
@@ -239,7 +286,7 @@ impl QueryRuntime {
             .workers
             .as_ref()
             .expect("the runtime is shut down only by drop");
-        let task = workers.spawn(driver);
+        let task = workers.spawn(Metered::new(driver.boxed()));
         QueryStream {
             schema,
             receiver,

@@ -8,6 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::runtime::metered::of_this_statement;
 use bytes::Bytes;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{SpillFile, SpillWriter, TempFileFactory};
@@ -41,11 +42,11 @@ impl SpillFile for Spilled {
             if length == 0 {
                 return Ok(None);
             }
-            let read = tokio::task::spawn_blocking(move || {
+            let read = tokio::task::spawn_blocking(of_this_statement(move || {
                 let mut bytes = vec![0; length as usize];
                 file.read_exact_at(&mut bytes, at).map_err(failed)?;
                 Ok((Bytes::from(bytes), (file, at + length)))
-            });
+            }));
             match read.await {
                 Ok(piece) => piece.map(Some),
                 Err(error) => Err(DataFusionError::External(Box::new(error))),

@@ -205,9 +205,11 @@ impl Runner {
             counters: Arc::default(),
             view: sheaf_storage::ReadView::newest(),
             cancel: CancelFlag::default(),
-            task: self
-                .runtime
-                .task_context("test".to_string(), self.runtime.session_config(64, 1)),
+            task: self.runtime.task_context(
+                "test".to_string(),
+                self.runtime.session_config(64, 1),
+                CancelFlag::new().statement_memory(),
+            ),
             trace: sheaf_optimizer::Trace::default(),
             expectation: sheaf_optimizer::Expectation::default(),
         };

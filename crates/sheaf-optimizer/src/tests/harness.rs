@@ -189,7 +189,11 @@ impl Lab {
             counters: Arc::new(SessionCounters::default()),
             view: sheaf_storage::ReadView::newest(),
             cancel: CancelFlag::new(),
-            task: self.runtime.task_context("test".to_string(), config),
+            task: self.runtime.task_context(
+                "test".to_string(),
+                config,
+                CancelFlag::new().statement_memory(),
+            ),
             trace: self.trace.clone(),
             expectation: Expectation::default(),
         }

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use sheaf_access::SessionCounters;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_memory::process;
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, Privileges};
@@ -503,6 +504,8 @@ impl Engine {
         // Under the lock, so that the last change is the last word.
         let read_only = globals.server_read_only() as u8;
         self.read_only.store(read_only, Ordering::Relaxed);
+        let wait = globals.query_memory_wait_timeout();
+        self.runtime.memory().set_wait_timeout(wait);
         changed
     }
 
@@ -570,6 +573,9 @@ impl Engine {
             prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
             open_tables: open_tables as u64,
             query_memory_bytes: self.runtime.reserved_bytes() as u64,
+            query_memory_waits: self.runtime.memory().waiting() as u64,
+            process_memory_bytes: process::resident_bytes().unwrap_or(0) as u64,
+            process_memory_limit: process::limit().unwrap_or(0) as u64,
         }
     }
 

@@ -12,6 +12,7 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_exec::memory_pool::without_waiting;
 use sheaf_storage::{TempFile, TempFileReader, TempSpace};
 use sheaf_table::TableError;
 
@@ -67,7 +68,9 @@ impl RecordSpool {
         let reserved = self.reservation.size();
         if self.memory.len() > reserved {
             let more = (self.memory.len() - reserved).max(RESERVE_BYTES);
-            if reserved + more > self.limit_bytes || self.reservation.try_grow(more).is_err() {
+            if reserved + more > self.limit_bytes
+                || without_waiting(|| self.reservation.try_grow(more)).is_err()
+            {
                 self.spill()?;
             }
         }

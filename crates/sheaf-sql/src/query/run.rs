@@ -20,6 +20,7 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
+use sheaf_exec::memory_pool::keeps_rows;
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
     Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
@@ -44,6 +45,10 @@ use sheaf_frontend::query::{Header, LoweredQuery, QueryContext, logical_plan};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
+/// A batch has one row for so much query memory, and no more than that: with 64 MiB it has all of [`BATCH_ROWS`].
+const QUERY_BYTES_OF_A_ROW: usize = 8 << 10;
+/// A plan that costs less takes little memory, whatever its operators are.
+const BIG_COST_US: f64 = 20_000.0;
 /// Rows of a batch where memory is short: an operator that spills holds some batches at least.
 const THRIFTY_BATCH_ROWS: usize = 1024;
 /// The part of the query memory that one function may take for the results of a batch, and what it may take at least
@@ -262,6 +267,11 @@ impl Session {
         loop {
             let _running = self.handle.show_plan(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
+            let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
+            let _admission = match is_big {
+                true => Some(self.runtime()?.admit(&planned.task)?),
+                false => None,
+            };
             let mut stream = self.runtime()?.run(
                 plan,
                 Arc::clone(&planned.task),
@@ -520,7 +530,7 @@ impl Session {
             switch: self.variables.optimizer_switch(),
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
             join_buffer_bytes: self.variables.join_buffer_bytes(),
-            batch_rows: BATCH_ROWS,
+            batch_rows: self.batch_rows(),
             target_partitions: self.worker_threads(),
             query_memory_bytes: self.engine.memory().query_bytes,
             eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
@@ -542,9 +552,15 @@ impl Session {
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
         let task = match self.task.take() {
             Some(task) => task,
-            None => self.new_task_context(BATCH_ROWS),
+            None => self.new_task_context(self.batch_rows()),
         };
         Arc::clone(self.task.insert(task))
+    }
+
+    /// Rows of a batch, as many as the query memory allows: each operator of a plan holds some batches.
+    fn batch_rows(&self) -> usize {
+        let rows = self.engine.memory().query_bytes / QUERY_BYTES_OF_A_ROW;
+        rows.clamp(THRIFTY_BATCH_ROWS, BATCH_ROWS)
     }
 
     fn new_task_context(&self, batch_rows: usize) -> Arc<TaskContext> {
@@ -552,7 +568,7 @@ impl Session {
         let runtime = self.engine.runtime();
         let mut config = runtime.session_config(batch_rows, threads);
         config.options_mut().extensions.insert(self.result_limits());
-        runtime.task_context(id.to_string(), config)
+        runtime.task_context(id.to_string(), config, Arc::clone(self.handle.memory()))
     }
 
     /// What the expressions of the session's statements may make.

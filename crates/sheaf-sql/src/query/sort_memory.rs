@@ -4,6 +4,7 @@
 //! A load asks for half of the pool and makes do with less: its sort then spills more often.
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use sheaf_exec::memory_pool::without_waiting;
 
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -30,7 +31,7 @@ impl Session {
         let reservation = MemoryConsumer::new("sort of a load or index build").register(pool);
         let mut bytes = self.engine.memory().query_bytes / 2;
         while bytes >= MIN_SORT_BYTES {
-            if reservation.try_grow(bytes).is_ok() {
+            if without_waiting(|| reservation.try_grow(bytes)).is_ok() {
                 return Ok(SortMemory { reservation });
             }
             bytes /= 2;

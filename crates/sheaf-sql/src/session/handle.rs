@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use sheaf_access::{CancelFlag, SessionCounters};
+use sheaf_memory::StatementMemory;
 use sheaf_optimizer::PhysicalQuery;
 use sheaf_table::AccountName;
 
@@ -47,6 +48,8 @@ pub struct SessionHandle {
     id: u64,
     killed: AtomicBool,
     cancel: CancelFlag,
+    /// What its running statement holds.
+    memory: Arc<StatementMemory>,
     timed_out: AtomicBool,
     disconnect: Mutex<Option<Disconnect>>,
     client: OnceLock<ClientProbe>,
@@ -73,10 +76,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SessionHandle {
     pub(crate) fn new(id: u64, user: &str, host: &str) -> SessionHandle {
+        let cancel = CancelFlag::new();
         SessionHandle {
             id,
             killed: AtomicBool::new(false),
-            cancel: CancelFlag::new(),
+            memory: cancel.statement_memory(),
+            cancel,
             timed_out: AtomicBool::new(false),
             disconnect: Mutex::new(None),
             client: OnceLock::new(),
@@ -175,10 +180,18 @@ impl SessionHandle {
         &self.cancel
     }
 
+    /// What the running statement holds by measurement.
+    pub(crate) fn memory(&self) -> &Arc<StatementMemory> {
+        &self.memory
+    }
+
     pub fn activity(&self) -> Activity {
         let mut activity = lock(&self.activity).clone();
         if activity.command == IDLE {
             activity.statement = None;
+        }
+        if self.memory.is_waiting() {
+            activity.state = "Waiting for query memory".to_string();
         }
         activity
     }
@@ -264,6 +277,7 @@ impl SessionHandle {
     /// A statement starts: an earlier KILL QUERY that found none running does not end this one.
     pub(crate) fn begin_statement(&self, text: &str) {
         self.timed_out.store(false, Ordering::Release);
+        self.memory.begin();
         if !self.is_killed() {
             self.cancel.reset();
         }

@@ -35,6 +35,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
 use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
 
@@ -455,7 +456,8 @@ impl Session {
         // The session's state is whole between statements: each field is assigned, never edited in steps.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let cancel = self.handle.cancel_flag().clone();
-            cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self)))
+            let memory = Arc::clone(self.handle.memory());
+            memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
         self.end_change();
         match self.unfinished_commit.is_some() {
@@ -506,6 +508,10 @@ impl Session {
         let interrupted = SqlError::query_interrupted();
         let error = if error.code == interrupted.code && self.handle.is_timed_out() {
             SqlError::query_timeout()
+        } else if error.code == interrupted.code && self.handle.memory().is_stopped() {
+            let largest = self.handle.memory().largest_consumer();
+            let operator = largest.as_deref().and_then(out_of_memory_in);
+            SqlError::query_out_of_memory(operator)
         } else {
             error
         };

@@ -139,6 +139,12 @@ pub struct ServerGauges {
     pub prepared_statements: u64,
     pub open_tables: u64,
     pub query_memory_bytes: u64,
+    /// Statements that wait for query memory.
+    pub query_memory_waits: u64,
+    /// Anonymous resident memory of the process, and what it may take; 0 where the program that the engine is in has
+    /// set no limit.
+    pub process_memory_bytes: u64,
+    pub process_memory_limit: u64,
     pub statement_cache: SharedPlansGauges,
     /// Memory of old row versions that may still be read.
     pub version_bytes: u64,
@@ -214,7 +220,10 @@ pub fn entries(
     add("Max_used_connections", gauges.max_used_connections);
     add("Open_tables", gauges.open_tables);
     add("Prepared_stmt_count", gauges.prepared_statements);
+    add("Process_memory_bytes", gauges.process_memory_bytes);
+    add("Process_memory_limit", gauges.process_memory_limit);
     add("Query_memory_bytes", gauges.query_memory_bytes);
+    add("Query_memory_waits", gauges.query_memory_waits);
     add("Row_locks", gauges.row_locks);
     let cache = &gauges.statement_cache;
     add("Statement_cache_bytes", cache.bytes);

@@ -184,6 +184,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("query_alloc_block_size", Lives::Both, Kind::Integer { min: 1024, max: 4_294_967_295 }, "8192"),
     define("query_cache_size", Lives::Global, Kind::Integer { min: 0, max: u64::MAX }, "0"),
     define("query_cache_type", Lives::Both, Kind::Choice(&["OFF", "ON", "DEMAND"]), "OFF"),
+    define("query_memory_wait_timeout", Lives::Global, Kind::Integer { min: 0, max: 31_536_000 }, "50"),
     define("query_prealloc_size", Lives::Both, Kind::Integer { min: 8192, max: u64::MAX }, "8192"),
     define("rand_seed1", Lives::Session, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),
     define("rand_seed2", Lives::Session, Kind::Integer { min: 0, max: 4_294_967_295 }, "0"),

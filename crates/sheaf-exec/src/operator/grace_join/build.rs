@@ -22,6 +22,7 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
 use super::lock;
+use crate::memory_pool::without_waiting;
 use crate::operator::detached_exec::gathered;
 
 /// Bytes that a join gets whatever is left, so that it gets on.
@@ -86,7 +87,8 @@ impl Held {
             self.reservation.grow(more);
             return Ok(true);
         }
-        Ok(self.leaves_enough(needed, more) && self.reservation.try_grow(more).is_ok())
+        Ok(self.leaves_enough(needed, more)
+            && without_waiting(|| self.reservation.try_grow(more)).is_ok())
     }
 
     fn needed_bytes(&self) -> Result<usize> {

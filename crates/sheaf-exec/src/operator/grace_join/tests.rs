@@ -165,7 +165,11 @@ fn run(
     plan: Arc<dyn ExecutionPlan>,
     runtime: &Arc<QueryRuntime>,
 ) -> std::result::Result<Vec<String>, ExecError> {
-    let task = runtime.task_context("1".to_string(), runtime.session_config(1024, 2));
+    let task = runtime.task_context(
+        "1".to_string(),
+        runtime.session_config(1024, 2),
+        CancelFlag::new().statement_memory(),
+    );
     run_in(plan, runtime, task)
 }
 
@@ -175,7 +179,11 @@ fn run_partition(
     partition: usize,
     runtime: &Arc<QueryRuntime>,
 ) -> std::result::Result<Vec<String>, ExecError> {
-    let task = runtime.task_context("1".to_string(), runtime.session_config(1024, 2));
+    let task = runtime.task_context(
+        "1".to_string(),
+        runtime.session_config(1024, 2),
+        CancelFlag::new().statement_memory(),
+    );
     let rows = plan.execute(partition, Arc::clone(&task))?;
     run_in(
         Arc::new(SourceExec::new(plan.schema(), rows)),
@@ -321,7 +329,8 @@ fn rows_keep_the_order_of_the_right_side() {
         (JoinType::RightMark, 1),
     ] {
         let expected = run(in_one(case.join(join_type, None)), &runtime(MUCH, &space));
-        let runtime = runtime(2 * LITTLE, &space);
+        // An eighth of it is for small statements.
+        let runtime = runtime(2 * LITTLE + 2 * LITTLE / 7, &space);
         let mut join = GraceJoinExec::new(case.join(join_type, None), true);
         // The planner would know an order of a table.
         join.in_order = true;
@@ -361,7 +370,11 @@ fn a_reader_that_leaves_frees_files_and_memory() {
     let runtime = runtime(LITTLE, &space);
     for batches in [0, 1, 3] {
         let plan = in_one(GraceJoinExec::new(case.join(JoinType::Inner, None), false));
-        let task = runtime.task_context("1".to_string(), runtime.session_config(64, 2));
+        let task = runtime.task_context(
+            "1".to_string(),
+            runtime.session_config(64, 2),
+            CancelFlag::new().statement_memory(),
+        );
         let mut stream = runtime.run(plan, task, CancelFlag::new());
         for _ in 0..batches {
             stream.next().expect("a batch").expect("it spills");

@@ -1,0 +1,156 @@
+//! What `--memory` promises: a server process stays within it and its tolerance, whatever its statements ask for, and
+//! statements that need much wait for one another.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::command_line::{connect, serve_with, terminate};
+use crate::harness::{error_of, query_text, wait_until};
+
+/// The servers' `--memory`.
+const MEMORY_MIB: usize = 64;
+/// What the process may take besides, as docs/operations.md says:
+const TOLERANCE_MIB: usize = 16;
+/// What may come on top between two looks at it, on a machine that is busy with other tests.
+const LATE_MIB: usize = 16;
+const ROWS: usize = 256_000;
+
+/// Anonymous resident memory of a process, in MiB.
+fn resident_mib(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    let kib: usize = number.and_then(|number| number.parse().ok()).expect("KiB");
+    kib >> 10
+}
+
+/// A table of [`ROWS`] rows of a hundred bytes.
+fn fill(connection: &mut Conn) {
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.a (id INT PRIMARY KEY, k INT, s VARCHAR(100) NOT NULL)",
+        "INSERT INTO d.a WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 1000) \
+         SELECT n, n * 7919 % 1000, CONCAT(MD5(n), REPEAT('x', 40)) FROM r",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let mut rows = 1000;
+    while rows < ROWS {
+        let sql = format!(
+            "INSERT INTO d.a SELECT id + {rows}, k * 17 % {rows}, CONCAT(MD5(id + {rows}), REPEAT('x', 40)) FROM d.a"
+        );
+        connection.query_drop(sql).expect("rows");
+        rows *= 2;
+    }
+    connection
+        .query_drop("ANALYZE TABLE d.a")
+        .expect("statistics");
+}
+
+/// Ends what runs beside a test, also when the test fails.
+struct EndsAll<'a>(&'a AtomicBool);
+
+impl Drop for EndsAll<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_server_stays_within_its_memory() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let process = child.id();
+    fill(&mut connect(port));
+    // Each takes more than all query memory, if it is not spilled.
+    let hungry = [
+        "SELECT COUNT(DISTINCT s), COUNT(DISTINCT id) FROM d.a",
+        "SELECT MAX(n) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY k ORDER BY s) AS n FROM d.a) t",
+        "SELECT COUNT(*), MAX(x.s) FROM d.a x JOIN d.a y ON x.s = y.s",
+        "SELECT COUNT(*) FROM (SELECT s, COUNT(*) FROM d.a GROUP BY s) t",
+        "SELECT LENGTH(GROUP_CONCAT(DISTINCT s)) FROM d.a",
+        "SELECT * FROM d.a ORDER BY s LIMIT 1 OFFSET 200000",
+    ];
+    let (peak, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let answers: Vec<Vec<Vec<String>>> = thread::scope(|scope| {
+        let _ends = EndsAll(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                peak.fetch_max(resident_mib(process), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        scope.spawn(|| {
+            let mut connection = connect(port);
+            while !is_over.load(Ordering::Relaxed) {
+                let sql =
+                    "SELECT COUNT(*), MAX(s) FROM d.a WHERE id BETWEEN 100 AND 199 AND k >= 0";
+                let row = query_text(&mut connection, sql);
+                assert!(row[0].starts_with("100"), "small statements go on: {row:?}");
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let clients: Vec<_> = (0..3)
+            .map(|client| {
+                scope.spawn(move || {
+                    let mut connection = connect(port);
+                    // Each in another order.
+                    let mut answers = vec![Vec::new(); hungry.len()];
+                    for turn in 0..hungry.len() {
+                        let which = (turn + client * 2) % hungry.len();
+                        answers[which] = query_text(&mut connection, hungry[which]);
+                    }
+                    answers
+                })
+            })
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().expect("each statement has an answer"))
+            .collect()
+    });
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0], answers[2]);
+    let peak = peak.load(Ordering::Relaxed);
+    assert!(
+        peak <= MEMORY_MIB + TOLERANCE_MIB + LATE_MIB,
+        "the process took {peak} MiB"
+    );
+    terminate(&child);
+}
+
+/// A statement that is big waits while the only place for one is taken, says so, and gives up when it was told to.
+#[test]
+fn big_statements_wait_for_one_another() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut first = connect(port);
+    fill(&mut first);
+    // Its rows are not all read, so it keeps what it sorts.
+    let mut rows = first
+        .query_iter("SELECT s, id FROM d.a ORDER BY s")
+        .expect("it begins");
+    rows.next();
+    let sql = "SELECT COUNT(*) FROM (SELECT s, COUNT(*) FROM d.a GROUP BY s) t";
+    let waits = thread::spawn(move || query_text(&mut connect(port), sql));
+    let mut other = connect(port);
+    let waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for query memory'";
+    wait_until("the second statement waits", || {
+        query_text(&mut other, waiting) == ["1"]
+    });
+    other
+        .query_drop("SET GLOBAL query_memory_wait_timeout = 0")
+        .expect("it is a global variable");
+    assert_eq!(error_of(other.query_drop(sql)).0, 1041);
+    drop(rows);
+    let answer = waits.join().expect("no panic");
+    assert_eq!(answer, [ROWS.to_string()]);
+    terminate(&child);
+}

@@ -1,0 +1,57 @@
+//! Memory by measurement: what a statement holds, and what the process does.
+//!
+//! Operators say how much memory they take before they take it. That is a good estimate of hash tables and of rows that
+//! wait to be sorted. It leaves out what is between the operators, what libraries need for the moment, and what the
+//! allocator keeps. So there are two measurements beside it:
+//!
+//! ```text
+//!   a statement   allocated - freed, by each thread while it works for the statement       [`StatementMemory`]
+//!   the process   anonymous resident memory, as the system counts it                       [`process`]
+//! ```
+//!
+//! A thread says for which statement it works ([`StatementMemory::during`]). Its allocator counts for each thread, so
+//! an allocation costs nothing more; the difference is added to the statement's account at *safe points*. These are the
+//! moments when a statement can be stopped: each time that a task is polled or an operator asks for memory, and
+//! wherever the statement looks whether it was killed.
+//!
+//! As long as the process is within its limit, nobody is disturbed by a measurement. Beyond it, three things happen:
+//!
+//! 1. The allocator gives back what it keeps.
+//! 2. Operators that can spill get no more than they have ([`process::is_pressed`]).
+//! 3. If the process comes near to the end of the tolerance, a statement that holds more than its part is stopped at
+//!    its next safe point.
+//!
+//! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
+//! bound the memory.
+
+pub mod process;
+mod statement;
+
+pub use statement::{StatementMemory, current, of_no_statement, safe_point};
+
+use std::sync::OnceLock;
+
+/// What the program's allocator can tell and do.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator {
+    /// Bytes that the calling thread has allocated less those that it has freed. It may be negative.
+    pub held_by_thread: fn() -> i64,
+    /// Gives memory that is free back to the system.
+    pub give_back: fn(),
+}
+
+static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
+
+/// Says which allocator the program uses. The first call counts.
+pub fn set_allocator(allocator: Allocator) {
+    // A second one could only be the same: a program has one allocator.
+    let _ = ALLOCATOR.set(allocator);
+}
+
+/// What the calling thread holds by its allocator's count; 0 without one.
+#[inline]
+fn held_by_thread() -> i64 {
+    ALLOCATOR
+        .get()
+        .map_or(0, |allocator| (allocator.held_by_thread)())
+}

@@ -1,0 +1,158 @@
+//! The memory of the process, beside its limit.
+//!
+//! The system's count is looked at when somebody asks and the last look is old: at most 500 times a second. It costs
+//! some microseconds. Pages of files, such as the program itself, are not in it; the system takes them back when it
+//! wants to.
+
+use std::fs;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::ALLOCATOR;
+
+/// How long a look at the system's count serves.
+const LOOK_MICROS: u64 = 2_000;
+/// How often the allocator is asked to give back what it keeps, at most.
+const GIVE_BACK_MICROS: u64 = 50_000;
+/// The process takes at most this much more than its limit.
+const MAX_TOLERANCE_BYTES: usize = 32 << 20;
+/// Nor more than this part of its limit.
+const TOLERANCE_SHARE: usize = 4;
+const PAGE_BYTES: usize = 4096;
+
+/// What the process may take, in bytes. Not set: it has no limit.
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// The last look: what the process took, and when, in microseconds since [`start`].
+static RESIDENT: AtomicUsize = AtomicUsize::new(0);
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
+/// The most that was seen.
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets what the process may take.
+pub fn set_limit(bytes: usize) {
+    LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// What the process may take; `None`: no limit was set.
+pub fn limit() -> Option<usize> {
+    match LIMIT.load(Ordering::Relaxed) {
+        usize::MAX => None,
+        limit => Some(limit),
+    }
+}
+
+/// How far the process may pass its limit before statements are stopped.
+pub fn tolerance(limit: usize) -> usize {
+    (limit / TOLERANCE_SHARE).min(MAX_TOLERANCE_BYTES)
+}
+
+/// Whether the process has more than its limit, so that operators should not take more.
+#[inline]
+pub fn is_pressed() -> bool {
+    excess().is_some_and(|excess| excess > 0)
+}
+
+/// Whether the process comes near to the end of its tolerance: statements have to be stopped.
+pub(crate) fn is_exhausted() -> bool {
+    let Some(excess) = excess() else {
+        return false;
+    };
+    // A quarter of the tolerance is for what happens until the next look.
+    excess > tolerance(LIMIT.load(Ordering::Relaxed)) / 4 * 3
+}
+
+/// By how much the process is over its limit. `None`: it has none. What the allocator keeps does not count: it is given
+/// back first.
+fn excess() -> Option<usize> {
+    let limit = limit()?;
+    let mut resident = look(LOOK_MICROS);
+    if resident > limit && give_back() {
+        resident = look(0);
+    }
+    Some(resident.saturating_sub(limit))
+}
+
+/// Anonymous resident memory, in bytes, as it was at most so long ago.
+fn look(micros: u64) -> usize {
+    let now = now();
+    let last = LOOKED.load(Ordering::Relaxed);
+    let is_recent = now.saturating_sub(last) < micros;
+    let is_elsewhere = || {
+        // One thread looks; the others take what it saw last.
+        let exchanged = LOOKED.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
+        micros > 0 && exchanged.is_err()
+    };
+    if is_recent || is_elsewhere() {
+        return RESIDENT.load(Ordering::Relaxed);
+    }
+    let resident = read_resident().unwrap_or(0);
+    RESIDENT.store(resident, Ordering::Relaxed);
+    PEAK.fetch_max(resident, Ordering::Relaxed);
+    resident
+}
+
+/// Asks the allocator to give back what it keeps, unless it was asked a moment ago.
+fn give_back() -> bool {
+    let Some(allocator) = ALLOCATOR.get() else {
+        return false;
+    };
+    let now = now();
+    let last = GAVE_BACK.load(Ordering::Relaxed);
+    if now.saturating_sub(last) < GIVE_BACK_MICROS {
+        return false;
+    }
+    let mine = GAVE_BACK.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
+    if mine.is_ok() {
+        (allocator.give_back)();
+    }
+    mine.is_ok()
+}
+
+/// Anonymous resident memory of the process now, in bytes. `None` where the system does not tell.
+pub fn resident_bytes() -> Option<usize> {
+    read_resident()
+}
+
+/// The most that the process was seen to take, in bytes.
+pub fn peak_bytes() -> usize {
+    PEAK.load(Ordering::Relaxed)
+}
+
+/// Fields 2 and 3 of `/proc/self/statm`: resident pages, and those of them that belong to files.
+fn read_resident() -> Option<usize> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut fields = text.split_ascii_whitespace().skip(1);
+    let mut pages = || fields.next()?.parse::<usize>().ok();
+    let (resident, of_files) = (pages()?, pages()?);
+    Some(resident.saturating_sub(of_files) * PAGE_BYTES)
+}
+
+/// Microseconds since the first call. Never 0 afterwards, which stands for "not yet".
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(Instant::now);
+    // So that a first look is not taken for a recent one.
+    LOOK_MICROS + GIVE_BACK_MICROS + start.elapsed().as_micros() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_tells_what_the_process_takes() {
+        let before = resident_bytes().expect("Linux tells");
+        let block = vec![1u8; 64 << 20];
+        let with_block = resident_bytes().expect("Linux tells");
+        assert!(with_block >= before + (48 << 20), "{before} {with_block}");
+        drop(block);
+    }
+
+    #[test]
+    fn the_tolerance_is_a_quarter_of_little_and_no_more_than_its_maximum() {
+        assert_eq!(tolerance(64 << 20), 16 << 20);
+        assert_eq!(tolerance(1 << 30), 32 << 20);
+    }
+}

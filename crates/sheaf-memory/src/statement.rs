@@ -1,0 +1,322 @@
+//! What each statement holds, by its threads' allocators, and which one is stopped when the process has too much.
+//!
+//! A thread's count is added to the account of the statement that it works for. What one statement has allocated and
+//! another frees is missing in the one account and left over in the other; both begin at 0 with each statement. What
+//! outlives its statement, such as versions of rows, is allocated [for nobody](of_no_statement) where it is much.
+//!
+//! When the process has nearly used up its tolerance, whoever passes a safe point stops the statement that holds most.
+//! To stop means the same as KILL QUERY, but for the error. Then that statement has a while to let go, before another
+//! one is stopped.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::{held_by_thread, process};
+
+/// A thread adds its count to the account when it has changed by so much; before, it does not matter.
+const STEP_BYTES: i64 = 256 << 10;
+/// A statement that holds less is not stopped: it would not help.
+const MIN_STOPPED_BYTES: i64 = 4 << 20;
+/// So long a stopped statement may take to let go.
+const LETTING_GO: Duration = Duration::from_millis(100);
+
+/// The memory of one session's running statement.
+pub struct StatementMemory {
+    held_bytes: AtomicI64,
+    /// The same flag that KILL QUERY raises.
+    stop: Arc<AtomicBool>,
+    /// It was stopped because the process had too much.
+    is_stopped: AtomicBool,
+    /// It waits for others to give memory back.
+    is_waiting: AtomicBool,
+    /// What of the statement takes most, as far as operators have said.
+    largest_consumer: Mutex<Option<String>>,
+}
+
+thread_local! {
+    /// The statement that this thread works for.
+    static CURRENT: RefCell<Option<Arc<StatementMemory>>> = const { RefCell::new(None) };
+    /// The thread's count when it was added to an account last.
+    static COUNTED: Cell<i64> = const { Cell::new(0) };
+}
+
+/// All statements' accounts, and when one of them was stopped last.
+struct Accounts {
+    all: Vec<Weak<StatementMemory>>,
+    stopped: Option<Instant>,
+}
+
+static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
+    all: Vec::new(),
+    stopped: None,
+});
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each change is a single assignment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts back the account that the thread worked for before.
+struct Restore(Option<Arc<StatementMemory>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        settle();
+        CURRENT.replace(self.0.take());
+    }
+}
+
+impl StatementMemory {
+    /// The account of a session's statements, which are stopped by raising this flag.
+    pub fn new(stop: Arc<AtomicBool>) -> Arc<StatementMemory> {
+        let memory = Arc::new(StatementMemory {
+            held_bytes: AtomicI64::new(0),
+            stop,
+            is_stopped: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
+            largest_consumer: Mutex::new(None),
+        });
+        let mut accounts = lock(&ACCOUNTS);
+        if accounts.all.len() == accounts.all.capacity() {
+            accounts.all.retain(|account| account.strong_count() > 0);
+        }
+        accounts.all.push(Arc::downgrade(&memory));
+        memory
+    }
+
+    /// The session's next statement starts.
+    pub fn begin(&self) {
+        self.held_bytes.store(0, Ordering::Relaxed);
+        if self.is_stopped.swap(false, Ordering::Relaxed) {
+            lock(&self.largest_consumer).take();
+        }
+    }
+
+    /// Bytes that the statement was last seen to hold.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// Whether the statement was stopped because the process had too much memory.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether the statement shall stop, for whatever reason.
+    pub fn shall_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the statement waits until others give memory back.
+    pub fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
+    }
+
+    /// Says that the statement waits for memory, or does not any more.
+    pub fn set_waiting(&self, is_waiting: bool) {
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
+    }
+
+    /// Says which of the statement's operators holds most.
+    pub fn set_largest_consumer(&self, name: &str) {
+        let mut largest = lock(&self.largest_consumer);
+        if largest.as_deref() != Some(name) {
+            *largest = Some(name.to_string());
+        }
+    }
+
+    /// Which of the statement's operators held most, if one has said so.
+    pub fn largest_consumer(&self) -> Option<String> {
+        lock(&self.largest_consumer).clone()
+    }
+
+    /// Does `work` for this statement: what the thread allocates and frees meanwhile is the statement's.
+    pub fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        // A panic inside of `work` must not leave the account to what the thread does next.
+        let _restore = enter(Some(Arc::clone(self)));
+        work()
+    }
+}
+
+impl fmt::Debug for StatementMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatementMemory({} bytes)", self.held_bytes())
+    }
+}
+
+/// Does `work` whose memory outlives the statement: it is nobody's.
+pub fn of_no_statement<T>(work: impl FnOnce() -> T) -> T {
+    let _restore = enter(None);
+    work()
+}
+
+/// The account of the statement that this thread works for.
+pub fn current() -> Option<Arc<StatementMemory>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+fn enter(account: Option<Arc<StatementMemory>>) -> Restore {
+    settle();
+    Restore(CURRENT.replace(account))
+}
+
+/// Adds what the thread's count has changed by to its statement's account.
+fn settle() {
+    let now = held_by_thread();
+    let change = now - COUNTED.replace(now);
+    if change != 0 {
+        CURRENT.with_borrow(|account| {
+            if let Some(account) = account {
+                account.held_bytes.fetch_add(change, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+/// A moment at which the statement can be stopped. It costs some nanoseconds where little was allocated since the last.
+#[inline]
+pub fn safe_point() {
+    if (held_by_thread() - COUNTED.get()).abs() >= STEP_BYTES {
+        settle_and_check();
+    }
+}
+
+#[cold]
+fn settle_and_check() {
+    settle();
+    if process::is_exhausted() {
+        stop_the_largest();
+    }
+}
+
+/// Stops the statement that holds most, unless one was stopped a moment ago.
+fn stop_the_largest() {
+    let mut accounts = lock(&ACCOUNTS);
+    if accounts
+        .stopped
+        .is_some_and(|last| last.elapsed() < LETTING_GO)
+    {
+        return;
+    }
+    let running = accounts.all.iter().filter_map(Weak::upgrade);
+    let largest = running
+        .filter(|account| !account.is_stopped())
+        .max_by_key(|account| account.held_bytes.load(Ordering::Relaxed));
+    let Some(largest) =
+        largest.filter(|account| account.held_bytes.load(Ordering::Relaxed) >= MIN_STOPPED_BYTES)
+    else {
+        return;
+    };
+    accounts.stopped = Some(Instant::now());
+    largest.is_stopped.store(true, Ordering::Relaxed);
+    largest.stop.store(true, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{GlobalAlloc, Layout, System};
+
+    use super::*;
+
+    /// Counts for each thread, as the allocator of a program does.
+    struct Counting;
+
+    thread_local! {
+        static HELD: Cell<i64> = const { Cell::new(0) };
+    }
+
+    // SAFETY: the system's allocator does all of it; counting touches a thread-local number without a destructor.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            HELD.set(HELD.get() + layout.size() as i64);
+            // SAFETY: the caller's promise.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            HELD.set(HELD.get() - layout.size() as i64);
+            // SAFETY: the caller's promise.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+
+    fn count() {
+        crate::set_allocator(crate::Allocator {
+            held_by_thread: || HELD.get(),
+            give_back: || (),
+        });
+    }
+
+    fn account() -> Arc<StatementMemory> {
+        count();
+        StatementMemory::new(Arc::new(AtomicBool::new(false)))
+    }
+
+    fn near(bytes: usize, expected: usize) -> bool {
+        bytes.abs_diff(expected) < 4096
+    }
+
+    #[test]
+    fn what_a_thread_allocates_is_of_the_statement_that_it_works_for() {
+        let (outer, inner) = (account(), account());
+        let (mut kept, mut of_inner, mut of_nobody) = (Vec::new(), Vec::new(), Vec::new());
+        outer.during(|| {
+            kept = vec![1u8; 1 << 20];
+            inner.during(|| of_inner = vec![1u8; 2 << 20]);
+            of_no_statement(|| of_nobody = vec![1u8; 4 << 20]);
+            drop(vec![1u8; 8 << 20]);
+        });
+        assert!(near(outer.held_bytes(), 1 << 20), "{outer:?}");
+        assert!(near(inner.held_bytes(), 2 << 20), "{inner:?}");
+        assert!(current().is_none());
+        inner.during(|| drop(std::mem::take(&mut of_inner)));
+        assert!(near(inner.held_bytes(), 0), "{inner:?}");
+        outer.begin();
+        assert_eq!(outer.held_bytes(), 0);
+        drop((kept, of_nobody));
+    }
+
+    #[test]
+    fn safe_points_count_what_is_much() {
+        let account = account();
+        account.during(|| {
+            let small = vec![1u8; 1 << 10];
+            safe_point();
+            assert_eq!(account.held_bytes(), 0);
+            let large = vec![1u8; 1 << 20];
+            safe_point();
+            assert!(near(account.held_bytes(), 1 << 20), "{account:?}");
+            drop((small, large));
+        });
+        assert!(near(account.held_bytes(), 0), "{account:?}");
+    }
+
+    #[test]
+    fn a_panic_does_not_leave_the_account_behind() {
+        let account = account();
+        let panicked = std::panic::catch_unwind(|| account.during(|| assert!(current().is_none())));
+        assert!(panicked.is_err() && current().is_none());
+    }
+
+    #[test]
+    fn the_statement_that_holds_most_is_stopped_and_has_time_to_let_go() {
+        let (much, more) = (account(), account());
+        let blocks = (
+            much.during(|| vec![1u8; 40 << 20]),
+            more.during(|| vec![1u8; 60 << 20]),
+        );
+        stop_the_largest();
+        stop_the_largest();
+        assert!(more.is_stopped() && more.shall_stop());
+        assert!(!much.is_stopped() && !much.shall_stop());
+        drop(blocks);
+        more.begin();
+        assert!(!more.is_stopped());
+    }
+}
