@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// From the bottom up. Crates of one line do not know each other.
 const FLOORS: &[&[&str]] = &[
     &["sheaf-memory"],
-    &["sheaf-storage"],
+    &["sheaf-storage", "sheaf-types"],
     &["sheaf-table", "sheaf-archive"],
     &["sheaf-access"],
     &["sheaf-exec"],
@@ -50,10 +50,21 @@ const ORDER: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "sheaf-types",
+        &[
+            "error",
+            "temporal",
+            "number",
+            "text",
+            "column_type",
+            "value",
+            "assignment",
+        ],
+    ),
+    (
         "sheaf-table",
         &[
             "error",
-            "values",
             "definition",
             "codec",
             "progress",
@@ -417,8 +428,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "definition/foreign_key",
             "definition/schema",
             "definition/show_create",
-            "values/collation",
-            "values/unicode_weights",
         ],
     ),
     (

@@ -25,7 +25,7 @@ use crate::codec::row_codec::ValueRef;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::Table;
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// Findings that are kept, at most; more are only counted.
 pub const MAX_FINDINGS: usize = 1000;

@@ -8,9 +8,9 @@ use sheaf_storage::TreeId;
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{RowLayout, ValueRef};
 use crate::definition::schema::{Column, Index, IndexPart, TableDefinition};
-use crate::values::collation::Collation;
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::Collation;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
 
 /// Most columns of a table here.
 const MAX_COLUMNS: u8 = 8;

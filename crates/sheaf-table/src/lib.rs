@@ -1,6 +1,7 @@
-//! Tables over trees: types, order-preserving keys, rows, the catalog, and the upkeep of indexes.
+//! Tables over trees: order-preserving keys, rows, the catalog, and the upkeep of indexes.
 //!
-//! The floor between `sheaf-storage`, which knows bytes only, and the access methods, which know queries.
+//! The floor between `sheaf-storage`, which knows bytes only, and `sheaf-types`, which knows values only, and the access
+//! methods, which know queries.
 
 mod build;
 pub mod catalog;
@@ -15,7 +16,6 @@ mod lock;
 pub mod progress;
 pub mod statistics;
 pub mod table;
-mod values;
 
 pub use build::alter_table;
 pub use build::alter_table::{AlterOptions, Alteration, Altered};
@@ -54,7 +54,7 @@ pub use definition::schema::{
     TableDefinition,
 };
 pub use definition::show_create;
-pub use error::{ColumnIssue, ColumnProblem, Result, TableError};
+pub use error::{Result, TableError};
 pub use lock::global_read_lock;
 pub use lock::global_read_lock::{ChangeTicket, GlobalReadLock, GlobalReadLocked};
 pub use lock::table_lock::{
@@ -64,13 +64,13 @@ pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
 pub use table::{InsertOutcome, RowToChange, Table};
-pub use values::collation;
-pub use values::collation::Collation;
-pub use values::float_text;
-pub use values::number_text;
-pub use values::temporal;
-pub use values::temporal_text;
-pub use values::types;
-pub use values::types::ColumnType;
-pub use values::value;
-pub use values::value::{Value, column_text};
+
+// The values of this floor's tables. Importers are to name their own crate.
+pub use sheaf_types::column_type as types;
+pub use sheaf_types::error::{ColumnIssue, ColumnProblem};
+pub use sheaf_types::number as number_text;
+pub use sheaf_types::number as float_text;
+pub use sheaf_types::temporal;
+pub use sheaf_types::temporal as temporal_text;
+pub use sheaf_types::text::collation;
+pub use sheaf_types::{Collation, ColumnType, Value, assignment, column_text, value};

@@ -41,12 +41,13 @@ use crate::definition::foreign_key::{
 use crate::definition::schema::{
     Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
 };
-use crate::error::{ColumnIssue, Result, TableError};
+use crate::error::{Result, TableError};
 use crate::lock::table_lock::{LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
-use crate::values::collation::Collation;
+use sheaf_types::Collation;
+use sheaf_types::error::ColumnIssue;
 
 /// Leaves that the test of all rows reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;

@@ -24,8 +24,8 @@ use crate::definition::schema::{
     Column, DefaultValue, Index, IndexPart, MAX_COLUMNS, PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
 
 /// Where a column goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

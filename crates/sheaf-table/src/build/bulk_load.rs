@@ -17,7 +17,7 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents:
 /// MySQL's default for lock waits.

@@ -15,7 +15,7 @@ use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::Table;
-use crate::values::value::column_text;
+use sheaf_types::column_text;
 
 /// Leaves that the scan of the rows reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

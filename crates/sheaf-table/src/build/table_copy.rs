@@ -22,11 +22,12 @@ use crate::build::tree_load::TreeLoad;
 use crate::catalog::Catalog;
 use crate::definition::convert::{Mode, default_of, to_column, zero_value};
 use crate::definition::schema::Column;
-use crate::error::{ColumnIssue, ColumnProblem, Result, TableError};
+use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::{Table, TableState};
-use crate::values::types::ColumnType;
-use crate::values::value::{Value, column_text};
+use sheaf_types::ColumnType;
+use sheaf_types::error::{ColumnIssue, ColumnProblem};
+use sheaf_types::{Value, column_text};
 
 /// Leaves that the scan of the rows reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

@@ -38,7 +38,7 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// Batches that are full and not yet taken by the second thread.
 const BATCHES_WAITING: usize = 2;

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, Definitions};
 use crate::definition::codec::{Reader, Writer};
 use crate::error::{Result, TableError};
 use crate::table::Table;
-use crate::values::collation::Collation;
+use sheaf_types::Collation;
 
 /// The newest format of a database's entry that this program writes and reads.
 const FORMAT: u64 = 1;

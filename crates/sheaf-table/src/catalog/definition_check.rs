@@ -13,10 +13,10 @@ use crate::definition::schema::{
     MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-use crate::values::types::{
+use sheaf_types::Value;
+use sheaf_types::column_type::{
     ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
 };
-use crate::values::value::Value;
 
 /// Trees are made after the checks; until then an index has this one.
 pub(crate) const NO_TREE: TreeId = TreeId(0);

@@ -17,7 +17,7 @@ use crate::lock::table_lock::WriterLock;
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::table::reference_lookup::Lookup;
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// Pages that the check of a new foreign key reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

@@ -43,12 +43,13 @@ use crate::definition::convert::{Mode, to_column};
 use crate::definition::foreign_key::{
     ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
 };
-use crate::error::{ColumnIssue, Result, TableError};
+use crate::error::{Result, TableError};
 use crate::lock::table_lock::SessionLockMode;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::reference_lookup::{Children, Lookup};
 use crate::table::{InsertOutcome, Table};
-use crate::values::value::Value;
+use sheaf_types::Value;
+use sheaf_types::error::ColumnIssue;
 
 /// The most tables that one change goes through.
 pub const MAX_CASCADE_DEPTH: usize = 15;

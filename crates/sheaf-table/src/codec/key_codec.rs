@@ -10,7 +10,7 @@
 //! | YEAR, ENUM | big-endian, 2 bytes |
 //! | DECIMAL | unscaled value big-endian, sign bit flipped, as many bytes as the precision needs |
 //! | FLOAT, DOUBLE | IEEE bits big-endian; negative ones inverted, others with the sign bit flipped |
-//! | characters, utf8mb4_0900_ai_ci | [sort key](crate::values::collation) and 0x00, which no sort key contains |
+//! | characters, utf8mb4_0900_ai_ci | [sort key](sheaf_types::text::collation) and 0x00, which no sort key contains |
 //! | characters, PAD SPACE collations | sort key, whose end 0x01 cannot be mistaken |
 //! | bytes | with 0x00 as 0x00 0xFF, then 0x00 0x00 |
 //! | hidden row id | big-endian, 8 bytes |
@@ -29,9 +29,12 @@
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::{Index, IndexPart, MAX_INDEX_PARTS, TableDefinition};
 use crate::error::{Result, TableError};
-use crate::values::collation::{self, Collation};
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
+use sheaf_types::text::{
+    self,
+    collation::{self, Collation},
+};
 
 /// The most bytes of originals in a secondary entry: parts beyond it cannot be read from the index. Together with the
 /// longest key they fit an entry.
@@ -815,8 +818,8 @@ fn padded_length(value: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         match *value.get(at)? {
-            collation::PAD_END => return Some(at + 1),
-            collation::PAD_BELOW => {
+            text::PAD_END => return Some(at + 1),
+            text::PAD_BELOW => {
                 // Spaces, and then the control character, whatever it is.
                 at += 1;
                 at += value.get(at..)?.iter().position(|byte| *byte != b' ')? + 1;
@@ -831,8 +834,8 @@ fn decode_padded(value: &[u8], out: &mut Vec<u8>) {
     let mut rest = value;
     while let Some((first, after)) = rest.split_first() {
         match *first {
-            collation::PAD_END => return,
-            collation::PAD_BELOW => {
+            text::PAD_END => return,
+            text::PAD_BELOW => {
                 let spaces = after.iter().take_while(|byte| **byte == b' ').count();
                 let end = (spaces + 1).min(after.len());
                 out.extend_from_slice(&after[..end]);

@@ -14,8 +14,8 @@
 
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
 
 /// Bytes of a reference to a long value.
 pub const OVERFLOW_REFERENCE_BYTES: usize = 20;

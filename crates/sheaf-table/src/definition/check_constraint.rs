@@ -15,7 +15,7 @@ use crate::definition::foreign_key::ReferentialAction;
 use crate::definition::schema::{MAX_NAME_CHARACTERS, TableDefinition, same_name};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// A CHECK of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use crate::definition::check_constraint::CheckConstraint;
 use crate::definition::foreign_key::{ForeignKey, ReferentialAction};
 use crate::definition::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
 use crate::error::{Result, TableError};
-use crate::values::collation::Collation;
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::Collation;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
 
 /// The newest format this program writes and reads.
 pub(crate) const FORMAT: u64 = 3;

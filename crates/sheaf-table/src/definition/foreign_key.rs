@@ -14,7 +14,7 @@ use std::fmt::Write;
 use crate::definition::schema::{Index, TableDefinition, same_name};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-use crate::values::types::ColumnType;
+use sheaf_types::ColumnType;
 
 /// What happens to rows of the child when their row of the parent goes or changes its key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! | [`foreign_key`] | foreign keys |
 //! | [`codec`] | definitions as bytes, as docs/catalog-format.md specifies them |
 //! | [`show_create`] | SHOW CREATE TABLE |
-//! | [`convert`] | assignment: a value on its way into a column |
+//! | [`convert`] | what a column holds of a value, and without one |
 
 pub(crate) mod check_constraint;
 pub(crate) mod codec;

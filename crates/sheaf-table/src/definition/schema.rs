@@ -8,9 +8,9 @@ use sheaf_storage::TreeId;
 
 use crate::definition::check_constraint::{CheckConstraint, CheckSpec};
 use crate::definition::foreign_key::{ForeignKey, ForeignKeySpec};
-use crate::values::collation::Collation;
-use crate::values::types::ColumnType;
-use crate::values::value::Value;
+use sheaf_types::Collation;
+use sheaf_types::ColumnType;
+use sheaf_types::Value;
 
 /// The name of every primary key.
 pub const PRIMARY: &str = "PRIMARY";

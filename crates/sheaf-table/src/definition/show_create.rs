@@ -3,9 +3,9 @@
 use std::fmt::{self, Write};
 
 use crate::definition::schema::{Column, DefaultValue, Index, TableDefinition};
-use crate::values::collation::Collation;
-use crate::values::types::ColumnType;
-use crate::values::value::{Value, column_text};
+use sheaf_types::Collation;
+use sheaf_types::ColumnType;
+use sheaf_types::{Value, column_text};
 
 /// The CREATE TABLE statement of a table. `auto_increment`: the next value that it gives out, if that is to be said.
 pub fn create_statement(definition: &TableDefinition, auto_increment: Option<u64>) -> String {

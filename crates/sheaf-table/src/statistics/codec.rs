@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::definition::schema::{Column, CreateTable};
     use crate::statistics::ColumnKey;
-    use crate::values::types::ColumnType;
+    use sheaf_types::ColumnType;
 
     fn value(key: &[u8]) -> SampledValue {
         SampledValue {

@@ -17,7 +17,7 @@ use crate::codec::key_range::PartBounds;
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::TableDefinition;
 use crate::error::Result;
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// So many characters of a string (bytes of a byte string) tell its value.
 pub const MAX_CHARACTERS: usize = 64;

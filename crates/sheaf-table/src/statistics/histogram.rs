@@ -323,8 +323,8 @@ mod tests {
     use super::*;
     use crate::codec::key_range::PartBounds;
     use crate::definition::schema::{Column, CreateTable};
-    use crate::values::types::ColumnType;
-    use crate::values::value::Value;
+    use sheaf_types::ColumnType;
+    use sheaf_types::Value;
 
     fn column_key(ty: &str) -> ColumnKey {
         let column = Column::new("c", ColumnType::parse(ty).unwrap(), true);

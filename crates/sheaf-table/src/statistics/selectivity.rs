@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::statistics::column_key::ColumnKey;
 use crate::statistics::histogram::SampledValue;
 use crate::statistics::{ColumnStatistics, TableStatistics};
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// Estimates conditions on one column. Values are of the column's type (see [`crate::definition::convert`]).
 pub struct ColumnEstimator {

@@ -11,7 +11,7 @@ use crate::codec::row_codec::RowView;
 use crate::definition::schema::Index;
 use crate::error::Result;
 use crate::table::Table;
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 impl Table {
     /// Whether a change of a column concerns nothing but the row itself: no index has the column.

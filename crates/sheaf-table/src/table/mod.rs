@@ -36,8 +36,8 @@ use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
-use crate::values::types::ColumnType;
-use crate::values::value::{Value, column_text};
+use sheaf_types::ColumnType;
+use sheaf_types::{Value, column_text};
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,7 +10,7 @@ use crate::codec::key_codec::KeyLayout;
 use crate::definition::foreign_key::leading_index;
 use crate::error::Result;
 use crate::table::Table;
-use crate::values::value::Value;
+use sheaf_types::Value;
 
 /// Children that are collected before the first of them is changed.
 const CHILDREN_AT_ONCE: usize = 1000;

@@ -1,15 +1,14 @@
 //! One value of a column, or a literal on its way to one.
 //!
 //! A [`Value`] is the form in which single values travel: rows to insert, defaults, bounds of key ranges, parameters.
-//! Scans never build values; they copy from row and key bytes (see [`crate::codec::row_codec`] and
-//! [`crate::codec::key_codec`]).
+//! Scans never build values; they copy from row and key bytes.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
-use crate::values::float_text::{push_double, push_float};
-use crate::values::temporal;
-use crate::values::types::ColumnType;
+use crate::column_type::ColumnType;
+use crate::number::{push_double, push_float};
+use crate::temporal;
 
 /// A single SQL value. Values of a column are in the column's own variant:
 /// BOOL and signed integers `Int`, unsigned integers `UInt`, character types `Text`, byte strings `Bytes`.
@@ -68,7 +67,7 @@ impl Value {
     }
 
     /// Order of two values of the same variant with NULL first; texts compare bytewise (collations are the business of
-    /// [`crate::values::collation::Collation::compare`]). `None` when the variants differ.
+    /// [`crate::text::collation::Collation::compare`]). `None` when the variants differ.
     pub fn compare_same_type(&self, other: &Value) -> Option<Ordering> {
         Some(match (self, other) {
             (Value::Null, Value::Null) => Ordering::Equal,

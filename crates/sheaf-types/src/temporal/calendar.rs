@@ -3,7 +3,7 @@
 //!
 //! A date is days since 1970-01-01; a time of day or an interval is signed microseconds; a datetime is microseconds
 //! since 1970-01-01 00:00:00 on whatever clock the column is about. The reading of text is in
-//! [`crate::values::temporal_text`].
+//! `read`.
 //!
 //! MySQL's zero date `0000-00-00` is the day before the first one, [`ZERO_DATE`], and with a time of day midnight of
 //! it. So it sorts before all others. Its year, month and day are 0; that is all the calendar says of it.

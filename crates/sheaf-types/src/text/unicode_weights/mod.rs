@@ -19,7 +19,7 @@
 
 use std::sync::OnceLock;
 
-use crate::values::collation::{PAD_BELOW, PAD_END};
+use crate::text::{PAD_BELOW, PAD_END};
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

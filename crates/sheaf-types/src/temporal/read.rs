@@ -14,7 +14,7 @@
 //!
 //! Reference: MySQL manual, "String and Numeric Literals in Date and Time Context".
 
-use crate::values::temporal::{
+use super::calendar::{
     DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME, days_from_civil, days_in_month,
 };
 
@@ -518,7 +518,7 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::temporal::{write_datetime, write_time};
+    use crate::temporal::{write_datetime, write_time};
 
     fn datetime(text: &str, digits: u8) -> Option<String> {
         let read = read_datetime(text).ok()?;

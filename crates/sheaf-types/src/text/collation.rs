@@ -45,12 +45,9 @@ use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_normalizer::properties::{CanonicalDecompositionBorrowed, Decomposed};
 
-use crate::values::unicode_weights::{Version, Weights as TableWeights};
+use crate::text::unicode_weights::{Version, Weights as TableWeights};
+use crate::text::{PAD_BELOW, PAD_END};
 
-/// Ends the key of a PAD SPACE collation.
-pub(crate) const PAD_END: u8 = 0x01;
-/// Precedes spaces and a control character in the key of a PAD SPACE collation.
-pub(crate) const PAD_BELOW: u8 = 0x00;
 /// Ends the code of a character outside of ASCII.
 const CODE_END: u8 = 0x01;
 /// Code of the first class of ASCII characters; the gap before it is one less.
@@ -133,11 +130,13 @@ impl Collation {
     }
 
     /// True if trailing spaces do not count (PAD SPACE).
+    #[inline]
     pub fn pads_spaces(self) -> bool {
         !matches!(self, Collation::Utf8mb4_0900_ai_ci | Collation::Binary)
     }
 
     /// True if strings that differ in case are equal.
+    #[inline]
     pub fn ignores_case(self) -> bool {
         !matches!(self, Collation::Utf8mb4_bin | Collation::Binary)
     }
@@ -161,7 +160,7 @@ impl Collation {
     /// and weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal
     /// beginnings, though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not
     /// for text with a limit and counts bytes.
-    pub(crate) fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
+    pub fn limited_key_into(self, text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
         match self {
             Collation::Utf8mb4_0900_ai_ci => unicode_key(text, limit, key),
             Collation::Utf8mb4_unicode_ci => {
@@ -228,12 +227,14 @@ impl Collation {
 }
 
 /// For each byte of the sort key of ASCII text, a character of that code in lower case; 0: not such a byte.
-pub(crate) fn ascii_of_codes() -> &'static [u8; 256] {
+#[inline]
+pub fn ascii_of_codes() -> &'static [u8; 256] {
     &weights().ascii_of_code
 }
 
 /// True if the sort key of `text` is one code per character, so that it says the text except for the case.
-pub(crate) fn is_plain_ascii(text: &[u8]) -> bool {
+#[inline]
+pub fn is_plain_ascii(text: &[u8]) -> bool {
     let codes = &weights().ascii;
     text.iter()
         .all(|byte| *byte < 128 && codes[usize::from(*byte)] != 0)
@@ -367,6 +368,7 @@ struct Weights {
     blocks: Box<[OnceLock<CodeBlock>]>,
 }
 
+#[inline]
 fn weights() -> &'static Weights {
     static WEIGHTS: OnceLock<Weights> = OnceLock::new();
     WEIGHTS.get_or_init(Weights::new)

@@ -9,8 +9,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::TableError;
-use crate::values::collation::Collation;
+use crate::error::UnknownType;
+use crate::text::collation::Collation;
 
 /// The most digits a DECIMAL may have: all that fit an `i128`. (MySQL allows 65.)
 pub const MAX_DECIMAL_PRECISION: u8 = 38;
@@ -121,8 +121,8 @@ struct TypeText<'a> {
 }
 
 impl<'a> TypeText<'a> {
-    fn fail(&self) -> TableError {
-        TableError::UnknownType {
+    fn fail(&self) -> UnknownType {
+        UnknownType {
             text: self.text.to_string(),
         }
     }
@@ -149,12 +149,12 @@ impl<'a> TypeText<'a> {
         }
     }
 
-    fn number<T: std::str::FromStr>(&mut self) -> Result<T, TableError> {
+    fn number<T: std::str::FromStr>(&mut self) -> Result<T, UnknownType> {
         self.word().parse().map_err(|_| self.fail())
     }
 
     /// `(n)`, or nothing.
-    fn optional_length<T: std::str::FromStr>(&mut self) -> Result<Option<T>, TableError> {
+    fn optional_length<T: std::str::FromStr>(&mut self) -> Result<Option<T>, UnknownType> {
         if !self.eat('(') {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl<'a> TypeText<'a> {
         }
     }
 
-    fn fraction_digits(&mut self) -> Result<u8, TableError> {
+    fn fraction_digits(&mut self) -> Result<u8, UnknownType> {
         let digits = self.optional_length()?.unwrap_or(0);
         if digits <= MAX_FRACTION_DIGITS {
             Ok(digits)
@@ -176,7 +176,7 @@ impl<'a> TypeText<'a> {
     }
 
     /// `'a','it''s'` up to the closing parenthesis.
-    fn labels(&mut self) -> Result<Arc<[String]>, TableError> {
+    fn labels(&mut self) -> Result<Arc<[String]>, UnknownType> {
         let mut labels = Vec::new();
         if !self.eat('(') {
             return Err(self.fail());
@@ -214,8 +214,8 @@ impl ColumnType {
     /// Strings without a `COLLATE` clause get the default collation.
     ///
     /// # Errors
-    /// [`TableError::UnknownType`] with the whole text.
-    pub fn parse(text: &str) -> Result<ColumnType, TableError> {
+    /// [`UnknownType`] with the whole text.
+    pub fn parse(text: &str) -> Result<ColumnType, UnknownType> {
         let mut input = TypeText { text, rest: text };
         let name = input.word().to_ascii_lowercase();
         let default = Collation::default();
@@ -318,7 +318,7 @@ impl ColumnType {
     fn parse_attributes(
         mut parsed: ColumnType,
         input: &mut TypeText,
-    ) -> Result<ColumnType, TableError> {
+    ) -> Result<ColumnType, UnknownType> {
         loop {
             let word = input.word().to_ascii_lowercase();
             match word.as_str() {

@@ -1,0 +1,123 @@
+//! What can be wrong with a type or a value, with MySQL's numbers and texts.
+//!
+//! Problems with a value on its way into a column become a [`ColumnIssue`] where the column and the row are known. In
+//! strict mode that is an error. In lenient mode the same problem is a warning and the statement goes on.
+
+/// A text that names no type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Unknown data type: '{text}'")]
+pub struct UnknownType {
+    pub text: String,
+}
+
+/// What is wrong with a value for a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnProblem {
+    /// 1048: NULL for a NOT NULL column.
+    Null,
+    /// 1264: the number or date does not fit the type.
+    OutOfRange,
+    /// 1406: the string is longer than the column.
+    TooLong,
+    /// 1265: part of the value was cut off, or it is not a label of the ENUM.
+    Truncated,
+    /// 1366: not a number, not UTF-8, ...; `kind` is MySQL's word for the type (`integer`, `decimal`, `string`).
+    IncorrectValue { kind: &'static str, value: String },
+    /// 1292: not a date or time; `kind` is `date`, `datetime` or `time`.
+    IncorrectTemporal { kind: &'static str, value: String },
+    /// 1292 in strict mode, otherwise 1264: a date or time that the column cannot hold, the zero date where it is none
+    /// included.
+    TemporalOutOfRange { kind: &'static str, value: String },
+    /// 1235: a date with a month or day of 0, where the session allows it.
+    ZeroInDate { kind: &'static str, value: String },
+    /// 1364: the statement gives no value and the column has no default.
+    NoDefault,
+}
+
+impl ColumnProblem {
+    /// What a warning says where an error would have said this.
+    pub fn as_warning(self) -> ColumnProblem {
+        match self {
+            ColumnProblem::TooLong | ColumnProblem::IncorrectTemporal { .. } => {
+                ColumnProblem::Truncated
+            }
+            ColumnProblem::TemporalOutOfRange { .. } => ColumnProblem::OutOfRange,
+            problem => problem,
+        }
+    }
+}
+
+/// A [`ColumnProblem`] with its place: an error in strict mode, a warning otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnIssue {
+    pub problem: ColumnProblem,
+    pub column: String,
+    /// Number of the row in the statement or file, from 1.
+    pub row: u64,
+}
+
+impl ColumnIssue {
+    pub fn mysql_code(&self) -> u16 {
+        match self.problem {
+            ColumnProblem::Null => 1048,
+            ColumnProblem::OutOfRange => 1264,
+            ColumnProblem::TooLong => 1406,
+            ColumnProblem::Truncated => 1265,
+            ColumnProblem::IncorrectValue { .. } => 1366,
+            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
+                1292
+            }
+            ColumnProblem::ZeroInDate { .. } => 1235,
+            ColumnProblem::NoDefault => 1364,
+        }
+    }
+
+    pub fn sqlstate(&self) -> &'static str {
+        match self.problem {
+            ColumnProblem::Null => "23000",
+            ColumnProblem::OutOfRange => "22003",
+            ColumnProblem::TooLong => "22001",
+            ColumnProblem::Truncated => "01000",
+            ColumnProblem::IncorrectValue { .. } | ColumnProblem::NoDefault => "HY000",
+            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
+                "22007"
+            }
+            ColumnProblem::ZeroInDate { .. } => "42000",
+        }
+    }
+}
+
+impl std::fmt::Display for ColumnIssue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ColumnIssue {
+            problem,
+            column,
+            row,
+        } = self;
+        match problem {
+            ColumnProblem::Null => write!(f, "Column '{column}' cannot be null"),
+            ColumnProblem::OutOfRange => {
+                write!(f, "Out of range value for column '{column}' at row {row}")
+            }
+            ColumnProblem::TooLong => write!(f, "Data too long for column '{column}' at row {row}"),
+            ColumnProblem::Truncated => {
+                write!(f, "Data truncated for column '{column}' at row {row}")
+            }
+            ColumnProblem::IncorrectValue { kind, value }
+            | ColumnProblem::IncorrectTemporal { kind, value }
+            | ColumnProblem::TemporalOutOfRange { kind, value } => {
+                write!(
+                    f,
+                    "Incorrect {kind} value: '{value}' for column '{column}' at row {row}"
+                )
+            }
+            ColumnProblem::ZeroInDate { value, .. } => write!(
+                f,
+                "This version of Sheaf doesn't yet support 'dates with a month or day of 0, as {value} for column {column}'"
+            ),
+            ColumnProblem::NoDefault => write!(f, "Field '{column}' doesn't have a default value"),
+        }
+    }
+}
+
+impl std::error::Error for ColumnIssue {}

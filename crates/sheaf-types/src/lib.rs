@@ -1,0 +1,27 @@
+//! MySQL's values: their types, their order, their text, and how one becomes another.
+//!
+//! The lowest floor of what MySQL means. It knows neither pages nor Arrow: tables store these values, expressions
+//! compute with them, and the server sends them. So a text is read, and a value printed, in one way everywhere.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`column_type`] | column types: what a column may hold, and how MySQL spells it |
+//! | [`value`] | one value of a column, or a literal on its way to one |
+//! | [`number`] | numbers from text, and as text |
+//! | [`temporal`] | dates and times: the calendar, from text, and as text |
+//! | [`text`] | which texts are equal, and in which order they come |
+//! | [`assignment`] | a value on its way into a column |
+//! | [`error`] | what can be wrong with a type or a value |
+
+pub mod assignment;
+pub mod column_type;
+pub mod error;
+pub mod number;
+pub mod temporal;
+pub mod text;
+pub mod value;
+
+pub use column_type::ColumnType;
+pub use error::{ColumnIssue, ColumnProblem};
+pub use text::collation::Collation;
+pub use value::{Value, column_text};
