@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use sheaf_table::{Column, ColumnType, TableDefinition};
+use sheaf_table::{Column, TableDefinition};
+use sheaf_types::ColumnType;
 
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
 pub const TYPE_KEY: &str = "sheaf.type";

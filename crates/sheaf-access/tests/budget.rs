@@ -10,7 +10,7 @@ use sheaf_access::{
     Prices, Scan, ScanMetrics, ScanSpec, SessionCounters, SortKeys,
 };
 use sheaf_storage::KeyRange;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 /// One microsecond for whatever a row or an entry takes, wherever its pages are.
 const PRICES: Prices = Prices {

@@ -13,7 +13,8 @@ use sheaf_access::{
     SortKeys, clustered_key_position,
 };
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{Table, Value, ValueRef};
+use sheaf_table::{Table, ValueRef};
+use sheaf_types::Value;
 
 const FETCHES: [Fetch; 4] = [
     Fetch::Covering,

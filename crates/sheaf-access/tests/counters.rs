@@ -10,7 +10,8 @@ use sheaf_access::{
     CompareOp, Condition, EncodedCondition, Fetch, IndexRef, ScanSpec, SessionCounters, SortKeys,
 };
 use sheaf_storage::{Direction, KeyRange};
-use sheaf_table::{PartBounds, Table, Value};
+use sheaf_table::{PartBounds, Table};
+use sheaf_types::Value;
 
 /// 100 rows: id 0 to 99, line 0, a = id / 10, day = id. Other columns are of no interest.
 fn hundred_rows() -> (World, Arc<Table>) {

@@ -10,7 +10,8 @@ use sheaf_access::{
     CompareOp, Condition, EncodedCondition, IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec,
 };
 use sheaf_storage::ReadView;
-use sheaf_table::{PartBounds, Table, Value};
+use sheaf_table::{PartBounds, Table};
+use sheaf_types::Value;
 
 /// An index, ranges of its first part, perhaps a condition on its entries; and what they mean together.
 fn random_input(random: &mut Random, table: &Table) -> (MergeInput, EncodedCondition) {

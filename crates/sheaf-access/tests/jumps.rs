@@ -13,7 +13,8 @@ use sheaf_access::{
     ScanSpec, SortKeys,
 };
 use sheaf_storage::{Direction, KeyRange, ReadView};
-use sheaf_table::{KeyLayout, PartBounds, Table, Value};
+use sheaf_table::{KeyLayout, PartBounds, Table};
+use sheaf_types::Value;
 
 /// A set of values of one key part: as intervals, and as a condition.
 struct PartSet {

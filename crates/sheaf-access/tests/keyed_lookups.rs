@@ -9,7 +9,8 @@ use sheaf_access::{
     CancelFlag, Condition, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, ScanMetrics,
     SessionCounters, SortKeys,
 };
-use sheaf_table::{Table, Value, ValueRef};
+use sheaf_table::{Table, ValueRef};
+use sheaf_types::Value;
 
 /// Outer rows with what they match.
 type Pairs = Vec<(u32, Vec<Value>)>;

@@ -13,7 +13,8 @@ use sheaf_access::{
     SessionCounters, SortKeys,
 };
 use sheaf_storage::Direction;
-use sheaf_table::{Collation, Column, ColumnType, Value};
+use sheaf_table::Column;
+use sheaf_types::{Collation, ColumnType, Value};
 
 fn columns() -> Vec<Column> {
     vec![

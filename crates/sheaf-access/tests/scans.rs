@@ -14,7 +14,8 @@ use sheaf_access::{
     Result, Scan, ScanSpec, SessionCounters, SortKeys, split_ranges,
 };
 use sheaf_storage::{Direction, KeyRange};
-use sheaf_table::{KeyLayout, PartBounds, Table, Value};
+use sheaf_table::{KeyLayout, PartBounds, Table};
+use sheaf_types::Value;
 
 /// `column % 3 = remainder` on an INT column; NULL is not true.
 #[derive(Debug)]

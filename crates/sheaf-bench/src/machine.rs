@@ -110,6 +110,6 @@ pub fn today() -> String {
     let seconds = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |elapsed| elapsed.as_secs());
-    let (year, month, day) = sheaf_table::temporal::civil_from_days((seconds / 86_400) as i32);
+    let (year, month, day) = sheaf_types::temporal::civil_from_days((seconds / 86_400) as i32);
     format!("{year:04}-{month:02}-{day:02}")
 }

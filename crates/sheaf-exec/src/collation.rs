@@ -15,7 +15,7 @@ use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use datafusion_common::{Column, Result, ScalarValue, exec_err};
 use datafusion_expr::expr::{InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use crate::functions::like::{Pattern, escape_character};
 use crate::functions::types::field;

@@ -15,7 +15,8 @@ use sheaf_exec::ExecError;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::memory_consumers::{OTHERS_HAVE_IT, out_of_memory_in};
 use sheaf_storage::StorageError;
-use sheaf_table::{ColumnIssue, TableError};
+use sheaf_table::TableError;
+use sheaf_types::ColumnIssue;
 
 /// The most bytes of a client's text that an error message repeats (MySQL cuts at 80 characters).
 const MAX_ERROR_TEXT_CHARACTERS: usize = 80;

@@ -24,7 +24,8 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::group_keys::has_doubtful_keys;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
-use sheaf_table::{Catalog, Collation, Value};
+use sheaf_table::Catalog;
+use sheaf_types::{Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
 use crate::any_row::{AnyRows, check_outer_columns, with_any_rows};

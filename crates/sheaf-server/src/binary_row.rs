@@ -8,7 +8,7 @@
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError};
-use sheaf_table::temporal::civil_from_days;
+use sheaf_types::temporal::civil_from_days;
 
 use crate::text_format;
 use crate::text_row::encode_text;

@@ -13,7 +13,7 @@ use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
 use sheaf_sql::encoding::{TextEncoding, decode_latin1};
 use sheaf_sql::parser::statement_bytes::invalid_string;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::connection::Connection;
 use crate::cursor::{CursorSink, Executed, write_cursor_columns};

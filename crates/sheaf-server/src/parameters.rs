@@ -13,8 +13,10 @@ use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
 use sheaf_sql::encoding::TextEncoding;
-use sheaf_table::Value;
-use sheaf_table::temporal::{DAY, SECOND};
+use sheaf_types::{
+    Value,
+    temporal::{DAY, SECOND},
+};
 
 use crate::text_format::days_of_date;
 

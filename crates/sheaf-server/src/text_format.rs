@@ -4,8 +4,10 @@
 
 use std::io::Write;
 
-use sheaf_table::float_text;
-use sheaf_table::temporal::{DAY, SECOND, civil_from_days, days_from_civil, days_in_month};
+use sheaf_types::{
+    number,
+    temporal::{DAY, SECOND, civil_from_days, days_from_civil, days_in_month},
+};
 
 /// `decimals` of a column whose values have as many digits after the point as they need.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
@@ -124,7 +126,7 @@ pub fn double(value: f64, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
         return fixed(value, decimals, out);
     }
-    float_text::push_double(value, out);
+    number::push_double(value, out);
 }
 
 /// A FLOAT: six significant digits, or `decimals` digits after the point.
@@ -132,7 +134,7 @@ pub fn float(value: f32, decimals: u8, out: &mut Vec<u8>) {
     if decimals < NOT_FIXED_DECIMALS {
         return fixed(value.into(), decimals, out);
     }
-    float_text::push_float(value, out);
+    number::push_float(value, out);
 }
 
 fn fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {

@@ -5,7 +5,7 @@
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
-use sheaf_table::temporal::DAY;
+use sheaf_types::temporal::DAY;
 
 use crate::text_format;
 

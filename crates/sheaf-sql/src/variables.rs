@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_table::AutoIncrementSeries;
-use sheaf_table::convert::Mode;
+use sheaf_types::assignment::Mode;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};

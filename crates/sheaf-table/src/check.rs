@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use sheaf_storage::{Direction, KeyRange, LeafCursor, ReadAhead, TreeId};
+use sheaf_types::Value;
 
 use crate::build::external_sort::SortedEntries;
 use crate::build::index_build::{IndexSorts, LongValue};
@@ -25,7 +26,6 @@ use crate::codec::row_codec::ValueRef;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::Table;
-use sheaf_types::Value;
 
 /// Findings that are kept, at most; more are only counted.
 pub const MAX_FINDINGS: usize = 1000;

@@ -4,13 +4,11 @@
 //! have. libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed.
 
 use sheaf_storage::TreeId;
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{RowLayout, ValueRef};
 use crate::definition::schema::{Column, Index, IndexPart, TableDefinition};
-use sheaf_types::Collation;
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
 
 /// Most columns of a table here.
 const MAX_COLUMNS: u8 = 8;

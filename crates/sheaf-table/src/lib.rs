@@ -64,13 +64,3 @@ pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;
 pub use table::{InsertOutcome, RowToChange, Table};
-
-// The values of this floor's tables. Importers are to name their own crate.
-pub use sheaf_types::column_type as types;
-pub use sheaf_types::error::{ColumnIssue, ColumnProblem};
-pub use sheaf_types::number as number_text;
-pub use sheaf_types::number as float_text;
-pub use sheaf_types::temporal;
-pub use sheaf_types::temporal as temporal_text;
-pub use sheaf_types::text::collation;
-pub use sheaf_types::{Collation, ColumnType, Value, assignment, column_text, value};

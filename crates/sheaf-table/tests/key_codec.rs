@@ -6,10 +6,8 @@ use std::ops::Bound;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::TreeId;
-use sheaf_table::{
-    Collation, Column, ColumnType, Index, IndexPart, KeyLayout, PartBounds, TableDefinition, Value,
-    ValueRef,
-};
+use sheaf_table::{Column, Index, IndexPart, KeyLayout, PartBounds, TableDefinition, ValueRef};
+use sheaf_types::{Collation, ColumnType, Value};
 
 /// A table whose index `k` has the given columns, with a primary key of one INT that comes last.
 fn table(columns: &[(&str, bool, Option<u32>)]) -> (TableDefinition, KeyLayout) {

@@ -3,10 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::TreeId;
-use sheaf_table::{
-    Collation, Column, ColumnType, Index, IndexPart, KeyLayout, RowLayout, TableDefinition, Value,
-    ValueRef,
-};
+use sheaf_table::{Column, Index, IndexPart, KeyLayout, RowLayout, TableDefinition, ValueRef};
+use sheaf_types::{Collation, ColumnType, Value};
 
 /// A row has room for this much, as in a page.
 const LIMIT: usize = 4000;

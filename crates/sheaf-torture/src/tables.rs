@@ -14,9 +14,10 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, ReadAhead, Storage, StorageError, Transaction,
 };
 use sheaf_table::{
-    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable,
-    IndexPartSpec, IndexSpec, NoProgress, RowWriteGuard, Table, TableError, Value,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, CreateTable,
+    IndexPartSpec, IndexSpec, NoProgress, RowWriteGuard, Table, TableError,
 };
+use sheaf_types::{ColumnType, Value};
 
 use crate::machine::{Machine, Stop, Workload};
 

@@ -50,7 +50,7 @@ pub use sheaf_archive::{existing_archive, open_archive};
 pub use sheaf_sql::SqlError as Error;
 pub use sheaf_sql::{Cell, ColumnMeta, MysqlColumnType};
 pub use sheaf_storage::{LogArchive, StorageOptions, SyncLog};
-pub use sheaf_table::Value;
+pub use sheaf_types::Value;
 pub use statement::{Row, Statement};
 pub use typed::{ColumnIndex, FromValue, OwnedRow, Rows, ToValue};
 

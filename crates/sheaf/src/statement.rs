@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::record_batch::RecordBatch;
 use sheaf_sql::{Cell, CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink, cell_readers};
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::{Connection, Result, own_file};
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use sheaf_sql::result::BINARY_COLLATION_ID;
 use sheaf_sql::{Cell, ColumnMeta};
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::statement::{Row, Statement};
 use crate::{Connection, Error, Result};

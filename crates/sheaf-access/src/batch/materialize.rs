@@ -15,7 +15,8 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use sheaf_table::{ColumnType, KeyLayout, RowView, TableError};
+use sheaf_table::{KeyLayout, RowView, TableError};
+use sheaf_types::ColumnType;
 
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
 use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};

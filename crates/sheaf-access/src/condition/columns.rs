@@ -1,6 +1,7 @@
 //! Where a condition or a projection finds a column: in the rows, or in the entries of an index.
 
-use sheaf_table::{ColumnType, KeyLayout, PartKind, Table};
+use sheaf_table::{KeyLayout, PartKind, Table};
+use sheaf_types::ColumnType;
 
 use crate::arrow_types::CLUSTERED_KEY_TYPE;
 use crate::condition::index_entries::value_width;

@@ -7,7 +7,7 @@
 
 use std::ops::Bound;
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::condition::CompareOp;
 

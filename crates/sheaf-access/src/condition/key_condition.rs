@@ -3,7 +3,8 @@
 //! A part orders as its bytes do, so a constant is encoded once and compared with the part by memcmp. Parts of up to 8
 //! bytes are loaded as one word instead.
 
-use sheaf_table::{KeyLayout, KeyPart, PartKind, Table, Value, ValueRef};
+use sheaf_table::{KeyLayout, KeyPart, PartKind, Table, ValueRef};
+use sheaf_types::Value;
 
 use crate::condition::columns::{ColumnSource, NumberKind, Place, Source};
 use crate::condition::encoded::{

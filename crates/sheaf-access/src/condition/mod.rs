@@ -32,7 +32,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::error::Result;
 

@@ -5,7 +5,8 @@
 //! bytes. A string is compared as it is stored, or by its sort key, with a memo of the last verdicts. Two comparisons
 //! of one column, as BETWEEN gives them, become one range.
 
-use sheaf_table::{Collation, ColumnType, RowView, Table, Value};
+use sheaf_table::{RowView, Table};
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_of};
 use crate::condition::encoded::{

@@ -16,9 +16,8 @@ use sheaf_access::{
     CancelFlag, CompareOp, EncodedCondition, Scan, ScanMetrics, ScanSpec, SessionCounters,
 };
 use sheaf_storage::{DiskKind, Storage, StorageOptions};
-use sheaf_table::{
-    Catalog, Collation, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table, Value,
-};
+use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table};
+use sheaf_types::{Collation, ColumnType, Value};
 
 /// Deterministic pseudo-random numbers (splitmix64).
 pub struct Random(pub u64);

@@ -12,7 +12,7 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 use datafusion_functions_aggregate::min_max::{Max, Min};
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use super::result_field;
 use crate::functions::SqlType;

@@ -20,8 +20,7 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
-use sheaf_table::value::decimal_text;
-use sheaf_table::{Collation, Value};
+use sheaf_types::{Collation, Value, value::decimal_text};
 
 use super::Function;
 use super::calendar;
@@ -418,7 +417,7 @@ fn null<T: Clone + 'static>(data_type: &DataType, rows: usize) -> Result<T> {
 fn enum_numbers(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
     let texts = string_view(array)?;
     let labels = match declared_type(field) {
-        Some(sheaf_table::ColumnType::Enum { labels, .. }) => labels,
+        Some(sheaf_types::ColumnType::Enum { labels, .. }) => labels,
         _ => Arc::from(Vec::new()),
     };
     let number = |text: &str| {

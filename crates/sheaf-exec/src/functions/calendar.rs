@@ -4,14 +4,13 @@
 //! Dates run from 0000-01-01 to 9999-12-31; a result outside is NULL to the caller. The zero date `0000-00-00` is a
 //! value with the parts 0 and no day of the calendar: functions that need one ask for [`Argument::existing`]. A date of
 //! which only some part is zero reads as `None`. Texts are read as assignments read them
-//! (`sheaf_table::temporal_text`).
+//! (`sheaf_types::temporal`).
 
 use arrow::array::{Date32Array, TimestampMicrosecondArray};
-use sheaf_table::temporal::{self, ZERO_DATE, ZERO_DATETIME};
-use sheaf_table::temporal_text;
+use sheaf_types::temporal::{self, ZERO_DATE, ZERO_DATETIME};
 
 use super::argument::Argument;
-pub use sheaf_table::temporal::{civil_from_days, days_from_civil, days_in_month, is_leap_year};
+pub use sheaf_types::temporal::{civil_from_days, days_from_civil, days_in_month, is_leap_year};
 
 pub const MICROS_PER_SECOND: i64 = temporal::SECOND;
 pub const MICROS_PER_DAY: i64 = temporal::DAY;
@@ -132,7 +131,7 @@ impl Argument<TimestampMicrosecondArray> {
 /// Reads a date, with or without a time, in the forms that MySQL accepts; what follows is left. `None` if it is no date
 /// that exists.
 pub fn parse_datetime(text: &str) -> Option<ParsedDateTime> {
-    let read = temporal_text::read_datetime(text).ok()?;
+    let read = temporal::read_datetime(text).ok()?;
     Some(ParsedDateTime {
         micros: read.micros(6).ok()?,
         has_time: read.has_time,
@@ -143,13 +142,13 @@ pub fn parse_datetime(text: &str) -> Option<ParsedDateTime> {
 /// Reads a time of day or a span of time; what follows is left. Longer than 838:59:59 is cut to that. The second value
 /// is the number of fraction digits.
 pub fn parse_time(text: &str) -> Option<(i64, u8)> {
-    let read = temporal_text::read_time(text).ok()?;
+    let read = temporal::read_time(text).ok()?;
     Some((read.micros(6), read.fraction_digits))
 }
 
 /// The date that the digits of a number spell (`19970131`, `970131`), with a time if it has 12 or 14 digits.
 pub fn datetime_from_number(number: i64) -> Option<ParsedDateTime> {
-    let (micros, has_time) = temporal_text::datetime_from_number(number.into()).ok()?;
+    let (micros, has_time) = temporal::datetime_from_number(number.into()).ok()?;
     Some(ParsedDateTime {
         micros,
         has_time,
@@ -159,9 +158,9 @@ pub fn datetime_from_number(number: i64) -> Option<ParsedDateTime> {
 
 /// The span of time that the digits of a number spell (`123015` is 12:30:15).
 pub fn time_from_number(number: i64) -> Option<i64> {
-    match temporal_text::time_from_number(number.into()) {
+    match temporal::time_from_number(number.into()) {
         Ok(micros) => Some(micros),
-        Err(temporal_text::NotTemporal::TooLong) => Some(MAX_TIME_MICROS * number.signum()),
+        Err(temporal::NotTemporal::TooLong) => Some(MAX_TIME_MICROS * number.signum()),
         Err(_) => None,
     }
 }
@@ -269,18 +268,14 @@ mod tests {
     /// Texts from pieces of dates, in any order: what an assignment stores is what an expression reads.
     #[test]
     fn assignments_and_expressions_read_the_same() {
-        use sheaf_table::convert::{Mode, to_column};
-        use sheaf_table::{Column, ColumnType, Value};
+        use sheaf_types::assignment::{Mode, assign};
+        use sheaf_types::{ColumnType, Value};
         let pieces = [
             "2024", "24", "0000", "00", "02", "2", "29", "31", "12", "10", "59", "60", "838", "-",
             "/", ":", ".", " ", "T", "x", ".5", ".4999995", ".1234567", "20240229", "101112", "\t",
             "+",
         ];
-        let column = |ty: &str| {
-            let ty = ColumnType::parse(ty).expect("a type");
-            Column::new("c", ty, true)
-        };
-        let (point, span) = (column("datetime(6)"), column("time(6)"));
+        let (point, span) = (ColumnType::DateTime { fsp: 6 }, ColumnType::Time { fsp: 6 });
         let mode = Mode {
             zero_date: true,
             ..Mode::LENIENT
@@ -296,9 +291,9 @@ mod tests {
             let text: String = (0..1 + next(9))
                 .map(|_| pieces[next(pieces.len())])
                 .collect();
-            let stored = |column: &Column| {
+            let stored = |ty: &ColumnType| {
                 let value = Value::Text(text.clone());
-                to_column(column, &value, mode).expect("lenient").0
+                assign(ty, &value, mode).expect("lenient").0
             };
             let read = parse_datetime(&text).map_or(ZERO_DATETIME, |parsed| parsed.micros);
             assert_eq!(stored(&point), Value::DateTime(read), "{text:?}");

@@ -15,7 +15,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_table::{Collation, temporal_text};
+use sheaf_types::{Collation, temporal};
 
 use super::calendar::{MICROS_PER_DAY, round_fraction};
 use super::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
@@ -143,7 +143,7 @@ fn datetime_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
     let texts = call.text(0)?;
     let values: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
-            let read = temporal_text::read_datetime(texts.get(row)?).ok()?;
+            let read = temporal::read_datetime(texts.get(row)?).ok()?;
             read.micros(fsp).ok()
         })
         .collect();
@@ -154,7 +154,7 @@ fn datetime_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
 fn time_of_text(call: &Call<'_>, fsp: u8) -> Result<ArrayRef> {
     let texts = call.text(0)?;
     let values: DurationMicrosecondArray = (0..call.rows())
-        .map(|row| Some(temporal_text::read_time(texts.get(row)?).ok()?.micros(fsp)))
+        .map(|row| Some(temporal::read_time(texts.get(row)?).ok()?.micros(fsp)))
         .collect();
     Ok(Arc::new(values))
 }

@@ -11,9 +11,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-
-use sheaf_table::temporal::ZERO_DATETIME;
-use sheaf_table::temporal_text::{read_datetime, read_time};
+use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time};
 
 use super::calendar::{
     self, DAYS_TO_EPOCH, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days,

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMic
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 
-use sheaf_table::temporal::ZERO_DATE;
+use sheaf_types::temporal::ZERO_DATE;
 
 use super::calendar::{
     MICROS_PER_DAY, MICROS_PER_SECOND, checked_days, civil_from_days, day_of_year, days_from_civil,

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 
-use sheaf_table::temporal::ZERO_DATETIME;
+use sheaf_types::temporal::ZERO_DATETIME;
 
 use super::calendar::{
     self, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, add_months, civil_from_days,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use datafusion_common::Result;
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use super::types::{field, matching_collation};
 use super::{Call, EvaluationError, Function};

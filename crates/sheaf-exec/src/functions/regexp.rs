@@ -11,7 +11,7 @@ use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use regex::{Regex, RegexBuilder};
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use super::limits::TextWriter;
 use super::string::{ints, long_texts, parts};

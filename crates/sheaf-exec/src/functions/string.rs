@@ -15,7 +15,7 @@ use arrow::array::{
 };
 use arrow::datatypes::Field;
 use datafusion_common::Result;
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use super::limits::TextWriter;
 use super::locale::number_style;
@@ -796,7 +796,7 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
         let plain = if exact {
             let kept = places.min(scale);
             let rounded = rescale(decimals.get(row)?, scale, kept)?;
-            let mut plain = sheaf_table::value::decimal_text(rounded, kept);
+            let mut plain = sheaf_types::value::decimal_text(rounded, kept);
             if places > kept {
                 if kept == 0 {
                     plain.push('.');

@@ -21,7 +21,7 @@ use datafusion_expr::{
     Volatility,
 };
 
-use sheaf_table::temporal_text::{read_datetime, read_time};
+use sheaf_types::temporal::{read_datetime, read_time};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};

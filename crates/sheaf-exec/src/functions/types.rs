@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 pub use sheaf_access::TYPE_KEY;
-use sheaf_table::{Collation, ColumnType};
+use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
 
@@ -33,7 +33,7 @@ pub const MAX_PRECISION: u8 = 38;
 /// The most digits after the point that are shown.
 pub const MAX_DECIMALS: u8 = 30;
 /// Length that is declared for strings whose length was not computed, in characters.
-const ANY_LENGTH: u32 = sheaf_table::types::MAX_VARCHAR_LENGTH;
+const ANY_LENGTH: u32 = sheaf_types::column_type::MAX_VARCHAR_LENGTH;
 
 /// How strongly an operand insists on its collation (MySQL's coercibility, reduced to the levels that matter here).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

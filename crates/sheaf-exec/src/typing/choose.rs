@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use super::compare::comparison;
 use super::{Texts, cast, field_of, fold, literal, operands, type_of, typed_literal};

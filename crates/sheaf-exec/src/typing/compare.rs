@@ -24,7 +24,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
-use sheaf_table::{Collation, temporal_text};
+use sheaf_types::{Collation, temporal};
 
 use super::choose::as_shown;
 use super::{
@@ -477,7 +477,7 @@ fn with_literal(
             match point_in_time(value, value_type) {
                 Moment::At(micros) => {
                     if let Some(text) = text_of(value, value_type)
-                        && temporal_text::read_datetime(&text).is_ok_and(|read| read.trailing)
+                        && temporal::read_datetime(&text).is_ok_and(|read| read.trailing)
                     {
                         note_temporal_text(name, &text, &left.expr, texts)?;
                     }

@@ -34,7 +34,7 @@ use datafusion_expr::{
     SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
 
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::in_numbers::IN_NUMBERS;

@@ -16,7 +16,7 @@
 
 use sheaf_access::cancel;
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
-use sheaf_table::temporal_text::{read_datetime, read_time};
+use sheaf_types::temporal::{read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
     FunctionArgExpr, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, Query,

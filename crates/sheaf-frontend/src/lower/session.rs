@@ -1,7 +1,7 @@
 //! Values of the statement and its session, as literals: `?`, `@@variables`, `@variables`, NOW(), DATABASE().
 
 use sheaf_exec::functions::calendar::{self, MICROS_PER_SECOND};
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::tokenizer::Location;
 
@@ -18,7 +18,7 @@ pub fn value_literal(value: &Value) -> Expr {
         Value::Int(v) => number(v),
         Value::UInt(v) => number(v),
         Value::Decimal { unscaled, scale } => {
-            number(sheaf_table::value::decimal_text(*unscaled, *scale))
+            number(sheaf_types::value::decimal_text(*unscaled, *scale))
         }
         Value::Float(v) => call("$cast_double", vec![text(v.to_string())]),
         Value::Double(v) => call("$cast_double", vec![text(v.to_string())]),

@@ -1,6 +1,6 @@
 //! Values in the places of `?`, as tokens.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 

@@ -3,7 +3,8 @@
 //! Queries and expressions stay in sqlparser's AST. What only MySQL has, and sqlparser does not parse, has types of
 //! its own here.
 
-use sheaf_table::{ColumnType, ReferentialAction};
+use sheaf_table::ReferentialAction;
+use sheaf_types::ColumnType;
 use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
@@ -247,7 +248,7 @@ pub struct ColumnDefinition {
 /// order, so it is not part of the type yet.
 #[derive(Clone, Debug)]
 pub struct TypeName {
-    /// With [`sheaf_table::Collation`]'s default in it.
+    /// With [`sheaf_types::Collation`]'s default in it.
     pub ty: ColumnType,
     pub character_set: Option<String>,
     pub collation: Option<String>,

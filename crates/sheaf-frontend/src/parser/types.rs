@@ -3,7 +3,7 @@
 //! They are read here rather than by sqlparser. MySQL's types have attributes that it does not know (ZEROFILL, CHAR(n)
 //! BINARY), and a wrong length is one of MySQL's own errors, not a syntax error.
 
-use sheaf_table::{Collation, ColumnType};
+use sheaf_types::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
@@ -11,9 +11,9 @@ use super::{Failure, Parsed, StatementParser};
 use crate::error::SqlError;
 
 /// Limits of the types' parameters that MySQL checks while it parses.
-const MAX_DECIMAL_PRECISION: u64 = sheaf_table::types::MAX_DECIMAL_PRECISION as u64;
-const MAX_DECIMAL_SCALE: u64 = sheaf_table::types::MAX_DECIMAL_SCALE as u64;
-const MAX_FRACTION_DIGITS: u64 = sheaf_table::types::MAX_FRACTION_DIGITS as u64;
+const MAX_DECIMAL_PRECISION: u64 = sheaf_types::column_type::MAX_DECIMAL_PRECISION as u64;
+const MAX_DECIMAL_SCALE: u64 = sheaf_types::column_type::MAX_DECIMAL_SCALE as u64;
+const MAX_FRACTION_DIGITS: u64 = sheaf_types::column_type::MAX_FRACTION_DIGITS as u64;
 /// FLOAT(p) with more bits than this is a DOUBLE.
 const MAX_FLOAT_BITS: u64 = 24;
 
@@ -160,27 +160,42 @@ impl StatementParser<'_> {
                     varying = true;
                 }
                 if varying {
-                    let length =
-                        self.characters(column, sheaf_table::types::MAX_VARCHAR_LENGTH, None)?;
+                    let length = self.characters(
+                        column,
+                        sheaf_types::column_type::MAX_VARCHAR_LENGTH,
+                        None,
+                    )?;
                     ColumnType::VarChar { length, collation }
                 } else {
-                    let length =
-                        self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?;
+                    let length = self.characters(
+                        column,
+                        sheaf_types::column_type::MAX_CHAR_LENGTH,
+                        Some(1),
+                    )?;
                     ColumnType::Char { length, collation }
                 }
             }
             "BINARY" => ColumnType::Binary {
-                length: self.characters(column, sheaf_table::types::MAX_CHAR_LENGTH, Some(1))?,
+                length: self.characters(
+                    column,
+                    sheaf_types::column_type::MAX_CHAR_LENGTH,
+                    Some(1),
+                )?,
             },
             "VARBINARY" => ColumnType::VarBinary {
-                length: self.characters(column, sheaf_table::types::MAX_VARBINARY_LENGTH, None)?,
+                length: self.characters(
+                    column,
+                    sheaf_types::column_type::MAX_VARBINARY_LENGTH,
+                    None,
+                )?,
             },
             "TINYTEXT" => ColumnType::Text {
                 max_bytes: 255,
                 collation,
             },
             "TEXT" => ColumnType::Text {
-                max_bytes: self.long_bytes(u64::from(sheaf_table::types::MAX_CHARACTER_BYTES))?,
+                max_bytes: self
+                    .long_bytes(u64::from(sheaf_types::column_type::MAX_CHARACTER_BYTES))?,
                 collation,
             },
             "MEDIUMTEXT" => ColumnType::Text {

@@ -10,7 +10,8 @@ use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_optimizer::{PlannerContext, PlannerSettings, optimize_logical, plan_physical};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
-use sheaf_table::{Catalog, Collation, Column, ColumnType, CreateTable, IndexPartSpec, Value};
+use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec};
+use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{Query, Statement};
 use sqlparser::parser::Parser;
 

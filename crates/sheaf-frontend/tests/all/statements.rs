@@ -372,10 +372,10 @@ fn parameters_are_literals_wherever_they_stand() {
     let (_, count) = parse_with_parameters(text, &dialect, Parameters::Unknown).expect("prepared");
     assert_eq!(count, 4);
     let values = [
-        sheaf_table::Value::Text("x'; DROP TABLE t".into()),
-        sheaf_table::Value::Int(-5),
-        sheaf_table::Value::Null,
-        sheaf_table::Value::Int(3),
+        sheaf_types::Value::Text("x'; DROP TABLE t".into()),
+        sheaf_types::Value::Int(-5),
+        sheaf_types::Value::Null,
+        sheaf_types::Value::Int(3),
     ];
     let (statement, _) =
         parse_with_parameters(text, &dialect, Parameters::Values(&values)).expect("executed");

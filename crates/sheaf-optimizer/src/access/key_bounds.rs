@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 
 use sheaf_storage::{KeyRange, TreeId, prefix_successor};
 use sheaf_table::{
-    Collation, Column, ColumnType, Index, IndexPart, KeyLayout, KeyPart, PartKind, TableDefinition,
-    Value, ValueRef,
+    Column, Index, IndexPart, KeyLayout, KeyPart, PartKind, TableDefinition, ValueRef,
 };
+use sheaf_types::{Collation, ColumnType, Value};
 
 /// What the NULL byte of a nullable part says.
 const NULL: u8 = 0x00;

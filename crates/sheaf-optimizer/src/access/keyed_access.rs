@@ -9,7 +9,7 @@ use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::Expr;
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
 use sheaf_exec::keyed_join::exec::OUTER_BYTES_PER_KEY_BYTE;
-use sheaf_table::ColumnType;
+use sheaf_types::ColumnType;
 
 use crate::PlannerContext;
 use crate::access::path_cost::EntryOrder;
@@ -408,7 +408,7 @@ fn converts(from: &DataType, to: &DataType) -> bool {
 /// The inner side of an equality: a column, perhaps under a cast or a collation key.
 struct Side<'e> {
     column: &'e Column,
-    collation: Option<sheaf_table::Collation>,
+    collation: Option<sheaf_types::Collation>,
     cast: bool,
 }
 

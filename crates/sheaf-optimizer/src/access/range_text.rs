@@ -6,7 +6,8 @@
 use std::borrow::Borrow;
 use std::ops::Bound;
 
-use sheaf_table::{ColumnType, KeyLayout, TableDefinition, Value, column_text};
+use sheaf_table::{KeyLayout, TableDefinition};
+use sheaf_types::{ColumnType, Value, column_text};
 
 use crate::access::key_bounds::text_of_sort_key;
 use crate::access::ranges::{ColumnSets, binds, sets_and_branches, with_branch};

@@ -18,7 +18,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
-use sheaf_table::{KeyLayout, KeyPart, Value};
+use sheaf_table::{KeyLayout, KeyPart};
+use sheaf_types::Value;
 
 use crate::access::key_bounds::{Next, encode_part, part_range, usable};
 use crate::estimate::column_set::{ColumnSet, Interval};
@@ -477,7 +478,8 @@ mod tests {
     use sheaf_exec::functions::truncated::TruncatedTexts;
     use sheaf_exec::typing::{Purpose, Texts, resolve};
     use sheaf_storage::TreeId;
-    use sheaf_table::{Collation, Column, ColumnType, Index, IndexPart, TableDefinition};
+    use sheaf_table::{Column, Index, IndexPart, TableDefinition};
+    use sheaf_types::{Collation, ColumnType};
 
     /// Columns a int NOT NULL, b int, c decimal(5,2), s varchar(20); primary key (a).
     fn table() -> TableDefinition {

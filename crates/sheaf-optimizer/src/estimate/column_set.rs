@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use sheaf_access::{CompareOp, EncodedCondition};
-use sheaf_table::{ColumnType, Value};
+use sheaf_types::{ColumnType, Value};
 
 use crate::access::key_bounds::text_of_sort_key;
 

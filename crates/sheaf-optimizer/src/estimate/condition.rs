@@ -15,7 +15,8 @@ use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
 use sheaf_exec::collation::{as_like_prefix, sort_key};
 use sheaf_exec::functions::in_numbers::as_in_numbers;
-use sheaf_table::{Collation, ColumnType, TableDefinition, Value};
+use sheaf_table::TableDefinition;
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::access::ranges::conjuncts;
 use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within};

@@ -29,7 +29,8 @@ use datafusion_physical_expr::create_physical_expr;
 use sheaf_access::{BatchCondition, arrow_type};
 use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_exec::operator::batch_condition::ExprCondition;
-use sheaf_table::{ColumnEstimator, ColumnType, PartBounds, Table, Value};
+use sheaf_table::{ColumnEstimator, PartBounds, Table};
+use sheaf_types::{ColumnType, Value};
 
 use crate::access::key_bounds::{Next, key_of, key_range};
 use crate::estimate::column_set::{ColumnSet, Interval};

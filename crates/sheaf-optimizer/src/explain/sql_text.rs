@@ -11,7 +11,7 @@ use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::in_numbers::as_in_numbers;
-use sheaf_table::{Collation, Value};
+use sheaf_types::{Collation, Value};
 
 use crate::access::key_bounds::text_of_sort_key;
 use crate::logical::semantics;

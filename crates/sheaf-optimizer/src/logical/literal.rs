@@ -13,8 +13,7 @@ use std::ops::Bound;
 
 use datafusion_common::ScalarValue;
 use sheaf_access::{CompareOp, arrow_type};
-use sheaf_table::types::MAX_DECIMAL_PRECISION;
-use sheaf_table::{ColumnType, Value};
+use sheaf_types::{ColumnType, Value, column_type::MAX_DECIMAL_PRECISION};
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 use crate::cost::CostConstants;

@@ -1,7 +1,8 @@
 //! What is done otherwise where there are many rows.
 
+use sheaf_types::Value;
+
 use super::harness::Lab;
-use sheaf_table::Value;
 
 const ROWS: i64 = 60_000;
 

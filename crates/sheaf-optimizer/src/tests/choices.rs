@@ -1,7 +1,7 @@
 //! The situations in which known optimizers choose wrongly: what is chosen here, and why it is right.
 
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

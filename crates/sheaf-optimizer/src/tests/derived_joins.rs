@@ -1,6 +1,6 @@
 //! Joins with derived tables of few rows begin with these.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

@@ -5,7 +5,7 @@
 //! with the statistics themselves.
 
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

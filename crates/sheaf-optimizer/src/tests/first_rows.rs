@@ -4,7 +4,7 @@ use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::{Lab, Rows, metric};
 

@@ -21,10 +21,8 @@ use sheaf_exec::{
     WorkTableSource,
 };
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
-use sheaf_table::{
-    AnalyzeOptions, Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, Table,
-    Value,
-};
+use sheaf_table::{AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table};
+use sheaf_types::{ColumnType, Value};
 
 use crate::{
     Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
@@ -209,7 +207,7 @@ impl Lab {
         sheaf_exec::typing::resolve_plan(
             planner.sql_statement_to_plan(*statement)?,
             &sheaf_exec::typing::Texts::of(
-                sheaf_table::Collation::default(),
+                sheaf_types::Collation::default(),
                 sheaf_exec::functions::truncated::TruncatedTexts::default(),
             ),
         )

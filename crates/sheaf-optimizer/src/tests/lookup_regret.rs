@@ -7,7 +7,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::ExecError;
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::{Lab, Rows, metric};
 use crate::Trace;

@@ -1,6 +1,6 @@
 //! Sort-merge joins: what they promise of the order of their rows, alone and divided between workers.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

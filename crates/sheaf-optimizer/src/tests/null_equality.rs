@@ -1,6 +1,6 @@
 //! `=` and `<=>` in one join: NULL equals NULL in some pairs of keys and not in others.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

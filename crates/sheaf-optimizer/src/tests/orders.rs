@@ -1,6 +1,6 @@
 //! Sorts that could move below operators, and what these promise of the order of their rows.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 

@@ -20,7 +20,7 @@ use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::Lab;
 use crate::physical::plan_check::check;

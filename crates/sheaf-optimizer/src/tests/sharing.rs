@@ -2,7 +2,7 @@
 
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_storage::Random;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::harness::{Lab, Rows, metric};
 use crate::Trace;

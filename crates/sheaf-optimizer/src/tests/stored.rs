@@ -1,7 +1,8 @@
 //! Stored tables: which access path is taken, what EXPLAIN says of it, and that every path finds the same rows.
 
+use sheaf_types::Value;
+
 use super::harness::Lab;
-use sheaf_table::Value;
 
 const CITIES: [&str; 5] = ["Ulm", "Bonn", "Kiel", "bonn", "Köln"];
 

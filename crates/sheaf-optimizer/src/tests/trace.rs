@@ -1,9 +1,10 @@
 //! The optimizer trace says what was considered and why it lost.
 
+use sheaf_types::Value;
+
 use super::harness::Lab;
 use crate::Trace;
 use crate::json::Layout;
-use sheaf_table::Value;
 
 /// 3,000 orders of 100 customers.
 fn lab() -> Lab {

@@ -1,7 +1,7 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
-use sheaf_table::types::MAX_CHARACTER_BYTES;
-use sheaf_table::{Column, ColumnType, DefaultValue, TableDefinition, Value};
+use sheaf_table::{Column, DefaultValue, TableDefinition};
+use sheaf_types::{ColumnType, Value, column_type::MAX_CHARACTER_BYTES};
 
 /// A column's default as text; `None` for NULL and for no default.
 pub(crate) fn column_default(column: &Column) -> Option<String> {

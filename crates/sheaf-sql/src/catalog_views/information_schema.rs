@@ -5,7 +5,8 @@
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use sheaf_table::{ColumnType, Index, Table};
+use sheaf_table::{Index, Table};
+use sheaf_types::ColumnType;
 
 use crate::accounts;
 use crate::catalog_views::catalog_text::{

@@ -18,7 +18,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
-use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, Value};
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError};
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::on_duplicate::last_part;

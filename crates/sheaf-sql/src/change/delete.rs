@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::{ChangeSet, Privileges, Table, Value};
+use sheaf_table::{ChangeSet, Privileges, Table};
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};

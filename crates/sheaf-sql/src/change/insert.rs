@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sheaf_table::convert::Mode;
-use sheaf_table::{Column, ColumnType, CreateTable, Table, Value};
+use sheaf_table::{Column, CreateTable, Table};
+use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
 use crate::change::on_duplicate::{last_part, source_column, take_source_columns};

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sheaf_table::convert::Mode;
-use sheaf_table::{ColumnType, Table, Value};
+use sheaf_table::Table;
+use sheaf_types::{ColumnType, Value, assignment::Mode};
 
 use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};

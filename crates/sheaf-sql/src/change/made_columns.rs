@@ -11,7 +11,7 @@
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::{Case, Expr, LogicalPlan};
-use sheaf_table::ColumnType;
+use sheaf_types::ColumnType;
 
 /// The longest text that becomes a VARCHAR.
 const MAX_LENGTH: u32 = 16_383;

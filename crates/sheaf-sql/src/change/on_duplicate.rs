@@ -18,8 +18,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
-use sheaf_table::{Column, Table, Value};
+use sheaf_table::convert::default_in_row;
+use sheaf_table::{Column, Table};
+use sheaf_types::{
+    Value,
+    assignment::{Mode, current_timestamp},
+};
 use sqlparser::ast;
 
 use crate::change::update::{assign, is_default};

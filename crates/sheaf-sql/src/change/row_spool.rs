@@ -9,7 +9,7 @@
 //!   value:  | tag (u8) | bytes, those of texts and byte strings behind their length (u32) |
 //! ```
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::error::Result;
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};

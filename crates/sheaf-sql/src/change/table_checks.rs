@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex};
 
 use sheaf_frontend::parser::check_text::column_names;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError, Value};
+use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError};
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};

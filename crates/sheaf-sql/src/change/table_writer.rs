@@ -8,10 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{LockMode, LockWait};
-use sheaf_table::convert::{Mode, default_of, text_to_column, to_column};
+use sheaf_table::convert::{default_of, to_column};
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, ChangeSet, Column, ColumnIssue, ColumnProblem, ColumnType,
-    CreateTable, InsertOutcome, Table, TableDefinition, TableError, Value,
+    BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, Table,
+    TableDefinition, TableError,
+};
+use sheaf_types::{
+    ColumnIssue, ColumnProblem, ColumnType, Value,
+    assignment::{Mode, assign_text},
 };
 
 use crate::change::change_query::{is_ignorable, position_of};
@@ -213,7 +217,7 @@ impl RowShape {
         warnings: &mut Warnings,
     ) -> Result<()> {
         let column = self.column(position);
-        match text_to_column(column, text, self.mode, &mut row[position]) {
+        match assign_text(&column.ty, text, self.mode, &mut row[position]) {
             Ok(problem) => {
                 self.ask_for_next(column, &mut row[position]);
                 self.note(column, problem, row_number, warnings);

@@ -17,9 +17,11 @@ use std::sync::Arc;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::convert::{Mode, current_timestamp, default_in_row, to_column};
-use sheaf_table::{
-    ChangeSet, Column, ColumnProblem, ColumnType, Privileges, RowToChange, Table, Value,
+use sheaf_table::convert::{default_in_row, to_column};
+use sheaf_table::{ChangeSet, Column, Privileges, RowToChange, Table};
+use sheaf_types::{
+    ColumnProblem, ColumnType, Value,
+    assignment::{Mode, current_timestamp},
 };
 use sqlparser::ast;
 
@@ -386,7 +388,7 @@ pub(crate) fn assign(
         Value::Null if column.auto_increment && !column.nullable => match mode.strict {
             true => Err(ColumnProblem::Null),
             false => Ok((
-                sheaf_table::convert::zero_value(&column.ty),
+                sheaf_types::assignment::zero_value(&column.ty),
                 Some(ColumnProblem::Null),
             )),
         },

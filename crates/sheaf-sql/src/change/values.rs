@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_table::{Collation, ColumnType, Value, column_text};
+use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -252,7 +252,7 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
     if let Some((whole, fraction)) = digits.split_once('.') {
         let scale = u8::try_from(fraction.len())
             .ok()
-            .filter(|scale| *scale <= sheaf_table::types::MAX_DECIMAL_SCALE);
+            .filter(|scale| *scale <= sheaf_types::column_type::MAX_DECIMAL_SCALE);
         let unscaled = match digits.len() <= MAX_SHORT_DIGITS {
             true => short_digits(whole, fraction).map(i128::from),
             false => format!("{whole}{fraction}").parse::<i128>().ok(),

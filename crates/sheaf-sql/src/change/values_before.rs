@@ -10,8 +10,9 @@
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::convert::{default_of, zero_value};
-use sheaf_table::{Column, Table, Value, column_text};
+use sheaf_table::convert::default_of;
+use sheaf_table::{Column, Table};
+use sheaf_types::{Value, assignment::zero_value, column_text};
 use sqlparser::ast;
 
 use crate::change::update::{as_stored, is_default};

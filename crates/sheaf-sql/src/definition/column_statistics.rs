@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use sheaf_table::statistics::histogram::SampledValue;
 use sheaf_table::statistics::{ColumnKey, ColumnStatistics, Histogram, MAX_BUCKETS};
-use sheaf_table::value::decimal_text;
-use sheaf_table::{AnalyzeOptions, ColumnType, Table, Value, temporal};
+use sheaf_table::{AnalyzeOptions, Table};
+use sheaf_types::{ColumnType, Value, temporal, value::decimal_text};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;

@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP DATABASE, and what a session is told of the database that it is in.
 
-use sheaf_table::{Collation, TableError};
+use sheaf_table::TableError;
+use sheaf_types::Collation;
 
 use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};

@@ -10,12 +10,13 @@ use std::time::Duration;
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
-use sheaf_table::convert::{Mode, to_column};
+use sheaf_table::convert::to_column;
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, CheckSpec, Collation,
-    Column, ColumnPlace, ColumnType, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec,
-    IndexSpec, LockRequest, NoProgress, Progress, Table, TableDefinition, TableError, Value,
+    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, CheckSpec, Column,
+    ColumnPlace, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
+    NoProgress, Progress, Table, TableDefinition, TableError,
 };
+use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
 use crate::change::made_columns::made_type;

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use sheaf_access::IndexRef;
 use sheaf_storage::KeyRange;
-use sheaf_table::{KeyLayout, PartBounds, RowView, Table, Value};
+use sheaf_table::{KeyLayout, PartBounds, RowView, Table};
+use sheaf_types::Value;
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 

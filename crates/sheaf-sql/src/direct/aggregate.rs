@@ -7,8 +7,8 @@
 use std::cmp::Ordering;
 
 use arrow::datatypes::{DataType, Field};
-use sheaf_table::types::MAX_DECIMAL_PRECISION;
-use sheaf_table::{ColumnType, RowView, TableDefinition, ValueRef};
+use sheaf_table::{RowView, TableDefinition, ValueRef};
+use sheaf_types::{ColumnType, column_type::MAX_DECIMAL_PRECISION};
 use sqlparser::ast;
 
 use super::names::ColumnNames;

@@ -13,10 +13,14 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
-use sheaf_table::convert::{Mode, current_timestamp, default_in_row};
-use sheaf_table::number_text::power_of_ten;
-use sheaf_table::types::MAX_DECIMAL_PRECISION;
-use sheaf_table::{ChangeSet, Column, ColumnType, RowToChange, RowView, Table, Value};
+use sheaf_table::convert::default_in_row;
+use sheaf_table::{ChangeSet, Column, RowToChange, RowView, Table};
+use sheaf_types::{
+    ColumnType, Value,
+    assignment::{Mode, current_timestamp},
+    column_type::MAX_DECIMAL_PRECISION,
+    number::power_of_ten,
+};
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess};

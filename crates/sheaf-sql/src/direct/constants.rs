@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::expression::cell_of;

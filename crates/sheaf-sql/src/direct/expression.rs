@@ -35,7 +35,8 @@ use datafusion_physical_expr::{PhysicalExpr, split_conjunction};
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
-use sheaf_table::{Column, ColumnType, Value};
+use sheaf_table::Column;
+use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sheaf_exec::functions::calendar::{MICROS_PER_SECOND, split_datetime};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::parser::parameter_number;

@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_table::{ColumnType, Privileges, Table, TableDefinition, Value};
+use sheaf_table::{Privileges, Table, TableDefinition};
+use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
 use super::KeptExpressions;

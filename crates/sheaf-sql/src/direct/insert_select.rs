@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Table, Value};
+use sheaf_table::Table;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::Action;

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{BorrowedReadGuard, RowView, Value};
+use sheaf_table::{BorrowedReadGuard, RowView};
+use sheaf_types::Value;
 
 use super::access::{Access, BoundAccess};
 use super::join::{Join, Joined};

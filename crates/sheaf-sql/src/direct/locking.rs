@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::{Table, Value};
+use sheaf_table::Table;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::order::Sorter;

@@ -80,7 +80,8 @@ mod waiting_rows;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_table::{PrivilegeLevel, Privileges, Table, Value};
+use sheaf_table::{PrivilegeLevel, Privileges, Table};
+use sheaf_types::Value;
 
 use sqlparser::ast;
 

@@ -17,9 +17,12 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use sheaf_exec::functions::number::{Floor, is_double_text, text_floor};
-use sheaf_table::convert::{Mode, text_to_column};
-use sheaf_table::number_text::power_of_ten;
-use sheaf_table::{Collation, Column, ColumnType, Value, ValueRef};
+use sheaf_table::{Column, ValueRef};
+use sheaf_types::{
+    Collation, ColumnType, Value,
+    assignment::{Mode, assign_text},
+    number::power_of_ten,
+};
 use sqlparser::ast;
 
 use crate::change::values::{literal, number};
@@ -158,7 +161,8 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
                 && text
                     .bytes()
                     .all(|byte| byte == b'-' || byte.is_ascii_digit());
-            let converted = is_plain.then(|| text_to_column(column, text, Mode::STRICT, &mut date));
+            let converted =
+                is_plain.then(|| assign_text(&column.ty, text, Mode::STRICT, &mut date));
             matches!(converted, Some(Ok(None))).then_some(Place::At(date))
         }
         (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {

@@ -30,7 +30,7 @@ use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
 use sheaf_storage::ReadView;
-use sheaf_table::{ColumnType, Value};
+use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 

@@ -12,7 +12,8 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use sheaf_access::SessionCounters;
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition, Value};
+use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition};
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::access::{Access, BoundAccess, Comparison, Keys, conditions, filter_of, indexes};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use sheaf_access::{Counter, IndexRef, SessionCounters};
 use sheaf_storage::{Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree};
-use sheaf_table::{ColumnType, RowView, Table, Value, ValueRef};
+use sheaf_table::{RowView, Table, ValueRef};
+use sheaf_types::{ColumnType, Value};
 
 use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use sheaf_frontend::StatementText;
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::expression::{Collector, Expressions};

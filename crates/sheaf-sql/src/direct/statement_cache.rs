@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::{Circumstances, DirectPlan, Known, Spelled};
 use crate::change::values::{negated, number};

@@ -26,7 +26,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::types::field;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::Value;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::access::{MAX_LIST, list_in_place};

@@ -17,7 +17,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::insert::Insert;
 use super::statement_cache::{Pass, Taken, signed_number};

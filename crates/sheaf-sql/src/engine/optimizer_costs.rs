@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 use sheaf_optimizer::CostConstants;
 use sheaf_optimizer::cost::constants::{COST_BOUNDS, CostConstant, CostTable};
 use sheaf_optimizer::cost::measure::{AGREEMENT, Measurement};
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::engine::Engine;
 use crate::error::Result;

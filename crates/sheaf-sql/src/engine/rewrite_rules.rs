@@ -10,7 +10,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sheaf_table::{Catalog, Value};
+use sheaf_table::Catalog;
+use sheaf_types::Value;
 
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;

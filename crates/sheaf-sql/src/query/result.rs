@@ -9,8 +9,8 @@ use std::io::Read;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use sheaf_access::TYPE_KEY;
-use sheaf_table::types::MAX_CHARACTER_BYTES;
-use sheaf_table::{Collation, ColumnType, TableDefinition};
+use sheaf_table::TableDefinition;
+use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};

@@ -26,7 +26,8 @@ use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 use sheaf_access::arrow_field;
 use sheaf_exec::MemoryTableSource;
 use sheaf_optimizer::with_coerced_types;
-use sheaf_table::{Column, ColumnType, Value};
+use sheaf_table::Column;
+use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
 use crate::change::values::select_of_items;

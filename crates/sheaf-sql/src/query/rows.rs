@@ -14,7 +14,7 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use sheaf_access::TYPE_KEY;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::error::{Result, SqlError};
 use crate::query::result::{ColumnMeta, EndOfRows, ResultSink};

@@ -10,8 +10,7 @@ use datafusion_common::{Column, JoinType, ScalarValue};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{Aggregate, Distinct, Expr, LogicalPlan};
 use sheaf_access::TYPE_KEY;
-use sheaf_table::ColumnType;
-use sheaf_table::types::MAX_CHARACTER_BYTES;
+use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::query::result::{is_of_any_length, shown_length};
 

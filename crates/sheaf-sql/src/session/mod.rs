@@ -37,7 +37,8 @@ use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
-use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked, Value};
+use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked};
+use sheaf_types::Value;
 
 use crate::accounts::Rights;
 use crate::change::change_query::UnrelatedTables;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};

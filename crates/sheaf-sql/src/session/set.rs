@@ -1,6 +1,6 @@
 //! SET.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{Isolation, NextTransaction};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::{Bench, Collected};
 use crate::error::Result;

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use crate::error::Result;
 use crate::query::rows::value_at;

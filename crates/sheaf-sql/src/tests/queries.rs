@@ -1,6 +1,6 @@
 //! SELECT and what is built on it.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::{Bench, Collected};
 use crate::MysqlColumnType;

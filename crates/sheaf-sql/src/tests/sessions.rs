@@ -1,6 +1,6 @@
 //! Variables, status, warnings, prepared statements, and requests of several statements.
 
-use sheaf_table::Value;
+use sheaf_types::Value;
 
 use super::{Bench, Collected};
 use crate::{SessionInfo, SqlError};

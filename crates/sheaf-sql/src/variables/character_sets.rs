@@ -1,6 +1,6 @@
 //! The character sets and collations that clients may name.
 
-use sheaf_table::Collation;
+use sheaf_types::Collation;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
@@ -16,7 +16,7 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
     ("utf8mb4", "UTF-8 Unicode", "utf8mb4_0900_ai_ci", 4),
 ];
 
-/// Collations that clients name, with MySQL's ids. Columns have six of them (see [`sheaf_table::Collation`]); a
+/// Collations that clients name, with MySQL's ids. Columns have six of them (see [`sheaf_types::Collation`]); a
 /// connection may ask for the others and gets the nearest.
 pub const COLLATIONS: [(u16, &str); 16] = [
     (8, "latin1_swedish_ci"),

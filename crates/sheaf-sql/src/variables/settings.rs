@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use sheaf_table::AutoIncrementSeries;
-use sheaf_table::convert::Mode;
+use sheaf_types::assignment::Mode;
 
 use super::{
     SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,

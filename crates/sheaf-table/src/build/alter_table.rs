@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+use sheaf_types::{Collation, assignment::Mode, error::ColumnIssue};
 
 use crate::build::altered_definition::{
     AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
@@ -34,7 +35,6 @@ use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
 use crate::definition::check_constraint::{CheckSpec, RowTest, rename_checks_with_table};
-use crate::definition::convert::Mode;
 use crate::definition::foreign_key::{
     ForeignKey, ForeignKeySpec, leading_index, referenced_positions, rename_with_table,
 };
@@ -46,8 +46,6 @@ use crate::lock::table_lock::{LockRequest, WriterLock};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{Table, TableState};
-use sheaf_types::Collation;
-use sheaf_types::error::ColumnIssue;
 
 /// Leaves that the test of all rows reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;

@@ -9,6 +9,8 @@
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
+use sheaf_types::{ColumnType, Value};
+
 use crate::build::alter_table::Alteration;
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
@@ -24,8 +26,6 @@ use crate::definition::schema::{
     Column, DefaultValue, Index, IndexPart, MAX_COLUMNS, PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
 
 /// Where a column goes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sheaf_types::Value;
+
 use crate::build::tree_load::TreeLoad;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
@@ -17,7 +19,6 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-use sheaf_types::Value;
 
 /// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents:
 /// MySQL's default for lock waits.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{BulkBuilder, Direction, KeyRange, ReadAhead, Storage, TempSpace, TreeId};
+use sheaf_types::column_text;
 
 use crate::build::external_sort::{ExternalSort, SortedEntries};
 use crate::codec::key_codec::KeyLayout;
@@ -15,7 +16,6 @@ use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::Table;
-use sheaf_types::column_text;
 
 /// Leaves that the scan of the rows reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

@@ -14,20 +14,23 @@
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
+use sheaf_types::{
+    ColumnType, Value,
+    assignment::{Mode, zero_value},
+    column_text,
+    error::{ColumnIssue, ColumnProblem},
+};
 
 use crate::build::alter_table::{AlterOptions, Altered};
 use crate::build::altered_definition::AlteredDefinition;
 use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::tree_load::TreeLoad;
 use crate::catalog::Catalog;
-use crate::definition::convert::{Mode, default_of, to_column, zero_value};
+use crate::definition::convert::{default_of, to_column};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::{Table, TableState};
-use sheaf_types::ColumnType;
-use sheaf_types::error::{ColumnIssue, ColumnProblem};
-use sheaf_types::{Value, column_text};
 
 /// Leaves that the scan of the rows reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

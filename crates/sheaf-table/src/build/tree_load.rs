@@ -25,6 +25,7 @@ use sheaf_storage::{
     BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, Storage,
     StorageError, TreeId,
 };
+use sheaf_types::Value;
 
 use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::external_sort::{ExternalSort, SortedEntries};
@@ -38,7 +39,6 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-use sheaf_types::Value;
 
 /// Batches that are full and not yet taken by the second thread.
 const BATCHES_WAITING: usize = 2;

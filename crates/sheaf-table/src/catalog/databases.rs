@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sheaf_types::Collation;
+
 use crate::catalog::definition_check::check_name;
 use crate::catalog::records::{database_key, header, kind, put};
 use crate::catalog::{Catalog, Definitions};
 use crate::definition::codec::{Reader, Writer};
 use crate::error::{Result, TableError};
 use crate::table::Table;
-use sheaf_types::Collation;
 
 /// The newest format of a database's entry that this program writes and reads.
 const FORMAT: u64 = 1;

@@ -2,21 +2,24 @@
 //! resolved here, before anything is made.
 
 use sheaf_storage::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, TreeId};
+use sheaf_types::{
+    Value,
+    assignment::Mode,
+    column_type::{
+        ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
+    },
+};
 
 use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
 use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
-use crate::definition::convert::{Mode, to_column};
+use crate::definition::convert::to_column;
 use crate::definition::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
 use crate::definition::schema::{
     Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, MAX_COLUMNS,
     MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-use sheaf_types::Value;
-use sheaf_types::column_type::{
-    ColumnType, MAX_CHAR_LENGTH, MAX_ENUM_LABELS, MAX_VARBINARY_LENGTH, MAX_VARCHAR_LENGTH,
-};
 
 /// Trees are made after the checks; until then an index has this one.
 pub(crate) const NO_TREE: TreeId = TreeId(0);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead};
+use sheaf_types::Value;
 
 use crate::catalog::{Catalog, QualifiedName};
 use crate::definition::check_constraint::CheckConstraint;
@@ -17,7 +18,6 @@ use crate::lock::table_lock::WriterLock;
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::table::reference_lookup::Lookup;
-use sheaf_types::Value;
 
 /// Pages that the check of a new foreign key reads ahead.
 const READ_AHEAD_PAGES: usize = 64;

@@ -36,10 +36,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_storage::{LockMode, ReadView, Transaction};
+use sheaf_types::{Value, assignment::Mode, error::ColumnIssue};
 
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::codec::row_codec::RowView;
-use crate::definition::convert::{Mode, to_column};
+use crate::definition::convert::to_column;
 use crate::definition::foreign_key::{
     ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
 };
@@ -48,8 +49,6 @@ use crate::lock::table_lock::SessionLockMode;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::reference_lookup::{Children, Lookup};
 use crate::table::{InsertOutcome, Table};
-use sheaf_types::Value;
-use sheaf_types::error::ColumnIssue;
 
 /// The most tables that one change goes through.
 pub const MAX_CASCADE_DEPTH: usize = 15;

@@ -26,15 +26,17 @@
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.
 
+use sheaf_types::{
+    ColumnType, Value,
+    text::{
+        self,
+        collation::{self, Collation},
+    },
+};
+
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::{Index, IndexPart, MAX_INDEX_PARTS, TableDefinition};
 use crate::error::{Result, TableError};
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
-use sheaf_types::text::{
-    self,
-    collation::{self, Collation},
-};
 
 /// The most bytes of originals in a secondary entry: parts beyond it cannot be read from the index. Together with the
 /// longest key they fit an entry.

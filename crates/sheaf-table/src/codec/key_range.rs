@@ -10,10 +10,9 @@
 use std::ops::Bound;
 
 use sheaf_storage::{KeyRange, prefix_successor};
+use sheaf_types::{Collation, Value};
 
 use crate::codec::key_codec::{KeyLayout, NOT_NULL, PartKind, encode_escaped};
-use sheaf_types::Collation;
-use sheaf_types::Value;
 
 /// Bounds on the part after the equal ones. Values are of the column's type and never NULL: a bound implies IS NOT
 /// NULL.

@@ -12,10 +12,10 @@
 //! end marks a value that is too long for the row: the row holds a reference to the table's
 //! [overflow tree](crate::codec::overflow).
 
+use sheaf_types::{ColumnType, Value};
+
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
 
 /// Bytes of a reference to a long value.
 pub const OVERFLOW_REFERENCE_BYTES: usize = 20;

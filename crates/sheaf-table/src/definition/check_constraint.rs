@@ -11,11 +11,12 @@
 
 use std::sync::Arc;
 
+use sheaf_types::Value;
+
 use crate::definition::foreign_key::ReferentialAction;
 use crate::definition::schema::{MAX_NAME_CHARACTERS, TableDefinition, same_name};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-use sheaf_types::Value;
 
 /// A CHECK of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

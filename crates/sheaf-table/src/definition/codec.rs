@@ -4,14 +4,12 @@
 //! number is the format's version. A definition does not contain its own database and table name: they are the key.
 
 use sheaf_storage::TreeId;
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::definition::check_constraint::CheckConstraint;
 use crate::definition::foreign_key::{ForeignKey, ReferentialAction};
 use crate::definition::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
 use crate::error::{Result, TableError};
-use sheaf_types::Collation;
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
 
 /// The newest format this program writes and reads.
 pub(crate) const FORMAT: u64 = 3;

@@ -3,10 +3,8 @@
 //! The rules of assignment are those of the column's type ([`sheaf_types::assignment`]). A column adds whether it may
 //! be NULL, and its default.
 
-use sheaf_types::assignment;
-pub use sheaf_types::assignment::{Mode, current_timestamp, zero_value};
-use sheaf_types::error::ColumnProblem;
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::assignment::{self, Mode, current_timestamp, zero_value};
+use sheaf_types::{ColumnProblem, ColumnType, Value};
 
 use crate::definition::schema::{Column, DefaultValue};
 
@@ -28,19 +26,6 @@ pub fn to_column(
     }
 }
 
-/// [`to_column`] for text such as a field of LOAD DATA, into a value whose memory is used again.
-///
-/// # Errors
-/// The problem, in strict mode.
-pub fn text_to_column(
-    column: &Column,
-    text: &str,
-    mode: Mode,
-    into: &mut Value,
-) -> Result<Option<ColumnProblem>, ColumnProblem> {
-    assignment::assign_text(&column.ty, text, mode, into)
-}
-
 /// A column's default; `None` if it has none and cannot be NULL, unless it is an ENUM. `now_micros`: what
 /// CURRENT_TIMESTAMP stands for.
 pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
@@ -60,5 +45,27 @@ pub fn default_in_row(column: &Column, now_micros: i64) -> Option<Value> {
     match default_of(column, now_micros) {
         Some(Value::Null) if !column.nullable => Some(zero_value(&column.ty)),
         default => default,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_a_value_of_columns_that_take_it() {
+        let column = |nullable| Column::new("c", ColumnType::Int { unsigned: false }, nullable);
+        let null = Ok((Value::Null, None));
+        assert_eq!(to_column(&column(true), &Value::Null, Mode::STRICT), null);
+        let problem = Err(ColumnProblem::Null);
+        assert_eq!(
+            to_column(&column(false), &Value::Null, Mode::STRICT),
+            problem
+        );
+        let generated = Column {
+            auto_increment: true,
+            ..column(false)
+        };
+        assert_eq!(to_column(&generated, &Value::Null, Mode::STRICT), null);
     }
 }

@@ -11,10 +11,11 @@
 
 use std::fmt::Write;
 
+use sheaf_types::ColumnType;
+
 use crate::definition::schema::{Index, TableDefinition, same_name};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-use sheaf_types::ColumnType;
 
 /// What happens to rows of the child when their row of the parent goes or changes its key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,12 +5,10 @@
 //! catalog has checked it and given out ids and trees.
 
 use sheaf_storage::TreeId;
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::definition::check_constraint::{CheckConstraint, CheckSpec};
 use crate::definition::foreign_key::{ForeignKey, ForeignKeySpec};
-use sheaf_types::Collation;
-use sheaf_types::ColumnType;
-use sheaf_types::Value;
 
 /// The name of every primary key.
 pub const PRIMARY: &str = "PRIMARY";

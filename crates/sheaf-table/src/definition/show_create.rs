@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Write};
 
+use sheaf_types::{Collation, ColumnType, Value, column_text};
+
 use crate::definition::schema::{Column, DefaultValue, Index, TableDefinition};
-use sheaf_types::Collation;
-use sheaf_types::ColumnType;
-use sheaf_types::{Value, column_text};
 
 /// The CREATE TABLE statement of a table. `auto_increment`: the next value that it gives out, if that is to be said.
 pub fn create_statement(definition: &TableDefinition, auto_increment: Option<u64>) -> String {

@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::ops::Bound;
 
 use sheaf_storage::KeyRange;
+use sheaf_types::Value;
 
 use crate::codec::key_codec::{KeyLayout, PartKind};
 use crate::codec::key_range::PartBounds;
 use crate::codec::row_codec::ValueRef;
 use crate::definition::schema::TableDefinition;
 use crate::error::Result;
-use sheaf_types::Value;
 
 /// So many characters of a string (bytes of a byte string) tell its value.
 pub const MAX_CHARACTERS: usize = 64;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
+use sheaf_types::Value;
 
 use crate::codec::key_range::PartBounds;
 use crate::definition::schema::TableDefinition;
@@ -13,7 +14,6 @@ use crate::error::Result;
 use crate::statistics::column_key::ColumnKey;
 use crate::statistics::histogram::SampledValue;
 use crate::statistics::{ColumnStatistics, TableStatistics};
-use sheaf_types::Value;
 
 /// Estimates conditions on one column. Values are of the column's type (see [`crate::definition::convert`]).
 pub struct ColumnEstimator {

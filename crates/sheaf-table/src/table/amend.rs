@@ -6,12 +6,12 @@
 //! [`Table::replace`].
 
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
+use sheaf_types::Value;
 
 use crate::codec::row_codec::RowView;
 use crate::definition::schema::Index;
 use crate::error::Result;
 use crate::table::Table;
-use sheaf_types::Value;
 
 impl Table {
     /// Whether a change of a column concerns nothing but the row itself: no index has the column.

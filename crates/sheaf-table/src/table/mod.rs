@@ -26,18 +26,16 @@ use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, Lsn, MAX_ENTRY_BYTES, ReadAhead, ReadView, Storage,
     StorageError, Transaction, Tree,
 };
+use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 
 use crate::codec::key_codec::{KeyLayout, PartKind};
 use crate::codec::overflow;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
-use crate::definition::convert::zero_value;
 use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
-use sheaf_types::ColumnType;
-use sheaf_types::{Value, column_text};
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,12 +5,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, LockMode, ReadAhead, Settled, Transaction, Tree};
+use sheaf_types::Value;
 
 use crate::codec::key_codec::KeyLayout;
 use crate::definition::foreign_key::leading_index;
 use crate::error::Result;
 use crate::table::Table;
-use sheaf_types::Value;
 
 /// Children that are collected before the first of them is changed.
 const CHILDREN_AT_ONCE: usize = 1000;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Storage, StorageOptions};
-use sheaf_table::convert::Mode;
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, Altered, Catalog, ColumnPlace, CreateTable, DefaultValue,
-    NoProgress, Progress, TableError, Value,
+    NoProgress, Progress, TableError,
 };
+use sheaf_types::{Value, assignment::Mode};
 
 use crate::fixture::*;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Storage, StorageOptions};
-use sheaf_table::{BulkLoad, BulkLoadOptions, Catalog, NoProgress, Progress, TableError, Value};
+use sheaf_table::{BulkLoad, BulkLoadOptions, Catalog, NoProgress, Progress, TableError};
+use sheaf_types::Value;
 
 use crate::fixture::*;
 

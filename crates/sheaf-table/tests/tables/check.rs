@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use sheaf_storage::{Storage, StorageOptions, Transaction};
 use sheaf_table::check::{CheckReport, check};
-use sheaf_table::{
-    Catalog, Column, ColumnType, CreateTable, IndexPartSpec, IndexSpec, NoProgress, Table, Value,
-};
+use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, NoProgress, Table};
+use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::scratch;
 

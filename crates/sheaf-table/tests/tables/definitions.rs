@@ -7,9 +7,9 @@ use sheaf_storage::disk::simulated::{
 };
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{
-    AlterOptions, Alteration, Catalog, Collation, CreateTable, NoProgress, Progress, TableError,
-    Value,
+    AlterOptions, Alteration, Catalog, CreateTable, NoProgress, Progress, TableError,
 };
+use sheaf_types::{Collation, Value};
 
 use crate::fixture::*;
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Storage, StorageOptions, Tree};
 use sheaf_table::{
-    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, ColumnType, CreateTable,
-    IndexPartSpec, IndexSpec, KeyLayout, NoProgress, Progress, Table, TableError, Value, ValueRef,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, Column, CreateTable,
+    IndexPartSpec, IndexSpec, KeyLayout, NoProgress, Progress, Table, TableError, ValueRef,
 };
+use sheaf_types::{ColumnType, Value};
 
 pub const NO_WAIT: Duration = Duration::ZERO;
 

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sheaf_table::{
-    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, ColumnType,
-    CreateTable, ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction,
-    Table, TableError, Value,
+    AlterOptions, Alteration, BulkLoad, BulkLoadOptions, Catalog, ChangeSet, Column, CreateTable,
+    ForeignKeySpec, IndexPartSpec, IndexSpec, NoProgress, Progress, ReferentialAction, Table,
+    TableError,
 };
+use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::{alter, drop_index, open, scratch};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sheaf_storage::{KeyRange, LockWait, Transaction};
-use sheaf_table::{Catalog, Search, Table, TableError, Value};
+use sheaf_table::{Catalog, Search, Table, TableError};
+use sheaf_types::Value;
 
 use crate::fixture::{NO_WAIT, example, insert, price, row, scratch};
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sheaf_storage::{KeyRange, LockMode, LockWait, RangeLock, ReadView, StorageError};
-use sheaf_table::{Catalog, Column, ColumnType, CreateTable, Table, TableError, Value};
+use sheaf_table::{Catalog, Column, CreateTable, Table, TableError};
+use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::*;
 

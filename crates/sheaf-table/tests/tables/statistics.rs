@@ -8,8 +8,9 @@ use sheaf_storage::Random;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sheaf_table::{
     AnalyzeOptions, AutoAnalyze, Catalog, ColumnEstimator, CreateTable, NoProgress, PartBounds,
-    Table, Value,
+    Table,
 };
+use sheaf_types::Value;
 
 use crate::fixture::{NO_WAIT, column, index, load, open, parts, scratch, text};
 

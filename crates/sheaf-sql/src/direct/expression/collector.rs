@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::{Collation, TableDefinition};
+use sheaf_table::TableDefinition;
+use sheaf_types::Collation;
 use sqlparser::ast;
 
 use super::{Expressions, Free, INPUT, Input, Inputs, Kind, input_number};

@@ -1,15 +1,15 @@
 //! Values are stored, or refused, as MySQL does.
 
-use sheaf_table::convert::{Mode, text_to_column, to_column};
-use sheaf_table::{Column, ColumnIssue, ColumnProblem, ColumnType, Value};
+use sheaf_types::assignment::{Mode, assign, assign_text};
+use sheaf_types::{ColumnIssue, ColumnProblem, ColumnType, Value};
 
-fn column(ty: &str) -> Column {
-    Column::new("c", ColumnType::parse(ty).unwrap(), true)
+fn column(ty: &str) -> ColumnType {
+    ColumnType::parse(ty).unwrap()
 }
 
 /// The stored value's text in strict mode, or MySQL's code and message.
 fn store(ty: &str, value: Value) -> Result<String, (u16, String)> {
-    to_column(&column(ty), &value, Mode::STRICT)
+    assign(&column(ty), &value, Mode::STRICT)
         .map(|(value, _)| value.to_string())
         .map_err(|problem| {
             let issue = ColumnIssue {
@@ -240,20 +240,20 @@ fn lenient_mode_stores_the_nearest_value_with_a_warning() {
         ("enum('a')", "x", "0", ColumnProblem::Truncated),
         ("decimal(3,1)", "-100", "-99.9", ColumnProblem::OutOfRange),
     ] {
-        let (value, found) = to_column(&column(ty), &text(given), Mode::LENIENT).unwrap();
+        let (value, found) = assign(&column(ty), &text(given), Mode::LENIENT).unwrap();
         assert_eq!(
             (value.to_string().as_str(), found),
             (stored, Some(problem)),
             "{given:?} as {ty}"
         );
     }
-    let not_null = Column::new("c", ColumnType::Int { unsigned: false }, false);
+    let not_null = ColumnType::Int { unsigned: false };
     assert_eq!(
-        to_column(&not_null, &Value::Null, Mode::STRICT),
+        assign(&not_null, &Value::Null, Mode::STRICT),
         Err(ColumnProblem::Null)
     );
     assert_eq!(
-        to_column(&not_null, &Value::Null, Mode::LENIENT),
+        assign(&not_null, &Value::Null, Mode::LENIENT),
         Ok((Value::Int(0), Some(ColumnProblem::Null)))
     );
 }
@@ -271,8 +271,7 @@ fn zero_has_no_sign() {
 
 #[test]
 fn lost_decimals_are_a_note() {
-    let (value, problem) =
-        to_column(&column("decimal(5,2)"), &text("1.234"), Mode::STRICT).unwrap();
+    let (value, problem) = assign(&column("decimal(5,2)"), &text("1.234"), Mode::STRICT).unwrap();
     assert_eq!(
         (value.to_string().as_str(), problem),
         ("1.23", Some(ColumnProblem::Truncated))
@@ -302,11 +301,11 @@ fn fields_go_the_short_way_with_the_same_result() {
     ] {
         let column = column(ty);
         let mut short = Value::Text("memory".into());
-        let short = text_to_column(&column, given, Mode::STRICT, &mut short)
-            .map(|problem| (short, problem));
+        let short =
+            assign_text(&column, given, Mode::STRICT, &mut short).map(|problem| (short, problem));
         assert_eq!(
             short,
-            to_column(&column, &text(given), Mode::STRICT),
+            assign(&column, &text(given), Mode::STRICT),
             "{given:?} as {ty}"
         );
     }
