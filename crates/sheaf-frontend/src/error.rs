@@ -17,6 +17,7 @@ use sheaf_exec::memory_consumers::{OTHERS_HAVE_IT, out_of_memory_in};
 use sheaf_storage::StorageError;
 use sheaf_table::TableError;
 use sheaf_types::ColumnIssue;
+use sheaf_types::error::codes::{self, ErrorCode};
 
 /// The most bytes of a client's text that an error message repeats (MySQL cuts at 80 characters).
 const MAX_ERROR_TEXT_CHARACTERS: usize = 80;
@@ -53,32 +54,33 @@ pub fn excerpt(text: &str) -> &str {
 }
 
 impl SqlError {
-    pub fn new(code: u16, sqlstate: &'static str, message: impl Into<String>) -> Self {
-        debug_assert_eq!(sqlstate.len(), 5);
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         SqlError {
-            code,
-            sqlstate,
+            code: code.number(),
+            sqlstate: code.sqlstate(),
             message: message.into(),
         }
     }
 
+    /// Whether it is this one of MySQL's errors.
+    pub fn is(&self, code: ErrorCode) -> bool {
+        self.code == code.number()
+    }
+
     /// 1105: an error without a number of its own.
     pub fn unknown(message: impl Into<String>) -> Self {
-        Self::new(1105, "HY000", message)
+        Self::new(codes::UNKNOWN_ERROR, message)
     }
 
     /// Whether nothing of the transaction remains in which it happened: a deadlock, or it has changed too much.
     pub fn ends_transaction(&self) -> bool {
-        const DEADLOCK: u16 = 1213;
-        const TRANSACTION_TOO_LARGE: u16 = 1197;
-        matches!(self.code, DEADLOCK | TRANSACTION_TOO_LARGE)
+        self.is(codes::LOCK_DEADLOCK) || self.is(codes::TRANS_CACHE_FULL)
     }
 
     /// 1175: `sql_safe_updates` is on, and the statement would look at every row.
     pub fn update_without_key() -> Self {
         Self::new(
-            1175,
-            "HY000",
+            codes::UPDATE_WITHOUT_KEY_IN_SAFE_MODE,
             "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column",
         )
     }
@@ -86,8 +88,7 @@ impl SqlError {
     /// 1845: a clause of ALTER TABLE asks for a way that there is not; `instead` is one that there is.
     pub fn alter_not_supported(clause: &str, instead: &str) -> Self {
         Self::new(
-            1845,
-            "0A000",
+            codes::ALTER_OPERATION_NOT_SUPPORTED,
             format!("{clause} is not supported for this operation. Try {instead}."),
         )
     }
@@ -95,8 +96,7 @@ impl SqlError {
     /// 1846: as [`Self::alter_not_supported`], with the reason.
     pub fn alter_not_supported_because(clause: &str, reason: &str, instead: &str) -> Self {
         Self::new(
-            1846,
-            "0A000",
+            codes::ALTER_OPERATION_NOT_SUPPORTED_REASON,
             format!("{clause} is not supported. Reason: {reason}. Try {instead}."),
         )
     }
@@ -104,8 +104,7 @@ impl SqlError {
     /// 1235: MySQL has this and Sheaf does not, or not yet.
     pub fn not_supported_yet(what: impl fmt::Display) -> Self {
         Self::new(
-            1235,
-            "42000",
+            codes::NOT_SUPPORTED_YET,
             format!("This version of Sheaf doesn't yet support '{what}'"),
         )
     }
@@ -120,8 +119,7 @@ impl SqlError {
     /// 1064: `near` is the rest of the statement from the token that does not fit.
     pub fn parse_error(near: &str, line: u64) -> Self {
         Self::new(
-            1064,
-            "42000",
+            codes::PARSE_ERROR,
             format!(
                 "You have an error in your SQL syntax; check the manual that corresponds to your \
                  server version for the right syntax to use near '{}' at line {line}",
@@ -132,14 +130,13 @@ impl SqlError {
 
     /// 1065: nothing but white space and comments.
     pub fn empty_query() -> Self {
-        Self::new(1065, "42000", "Query was empty")
+        Self::new(codes::EMPTY_QUERY, "Query was empty")
     }
 
     /// 1153: the statement is longer than `max_allowed_packet`.
     pub fn net_packet_too_large() -> Self {
         Self::new(
-            1153,
-            "08S01",
+            codes::NET_PACKET_TOO_LARGE,
             "Got a packet bigger than 'max_allowed_packet' bytes",
         )
     }
@@ -147,8 +144,7 @@ impl SqlError {
     /// 1116: more tables and query blocks than are planned.
     pub fn plan_too_large(limit: u64) -> Self {
         Self::new(
-            1116,
-            "HY000",
+            codes::TOO_MANY_TABLES,
             format!(
                 "Too many tables; a statement has at most {limit} tables and query blocks, and a common table expression \
                  counts each time that it is used"
@@ -159,8 +155,7 @@ impl SqlError {
     /// 1436: the statement is nested deeper than Sheaf follows.
     pub fn stack_overrun(limit: usize) -> Self {
         Self::new(
-            1436,
-            "HY000",
+            codes::STACK_OVERRUN_NEED_MORE,
             format!(
                 "Thread stack overrun: the statement is nested deeper than {limit} levels. Split it."
             ),
@@ -170,49 +165,52 @@ impl SqlError {
     // Databases and tables.
 
     pub fn no_database_selected() -> Self {
-        Self::new(1046, "3D000", "No database selected")
+        Self::new(codes::NO_DB_ERROR, "No database selected")
     }
 
     pub fn unknown_database(name: &str) -> Self {
-        Self::new(1049, "42000", format!("Unknown database '{name}'"))
+        Self::new(codes::BAD_DB_ERROR, format!("Unknown database '{name}'"))
     }
 
     pub fn database_exists(name: &str) -> Self {
         Self::new(
-            1007,
-            "HY000",
+            codes::DB_CREATE_EXISTS,
             format!("Can't create database '{name}'; database exists"),
         )
     }
 
     pub fn no_such_table(database: &str, table: &str) -> Self {
         Self::new(
-            1146,
-            "42S02",
+            codes::NO_SUCH_TABLE,
             format!("Table '{database}.{table}' doesn't exist"),
         )
     }
 
     /// 1051, for DROP TABLE; `names` is the list of all that are missing.
     pub fn bad_table(names: &str) -> Self {
-        Self::new(1051, "42S02", format!("Unknown table '{names}'"))
+        Self::new(codes::BAD_TABLE_ERROR, format!("Unknown table '{names}'"))
     }
 
     pub fn table_exists(name: &str) -> Self {
-        Self::new(1050, "42S01", format!("Table '{name}' already exists"))
+        Self::new(
+            codes::TABLE_EXISTS_ERROR,
+            format!("Table '{name}' already exists"),
+        )
     }
 
     /// 1044: also what writing to `information_schema` answers.
     pub fn database_access_denied(user: &str, host: &str, database: &str) -> Self {
         Self::new(
-            1044,
-            "42000",
+            codes::DBACCESS_DENIED_ERROR,
             format!("Access denied for user '{user}'@'{host}' to database '{database}'"),
         )
     }
 
     pub fn table_must_have_columns() -> Self {
-        Self::new(1113, "42000", "A table must have at least 1 column")
+        Self::new(
+            codes::TABLE_MUST_HAVE_COLUMNS,
+            "A table must have at least 1 column",
+        )
     }
 
     // Columns and keys.
@@ -220,29 +218,29 @@ impl SqlError {
     /// 1054: `clause` as MySQL names it, such as `field list` or `where clause`.
     pub fn bad_field(column: &str, clause: &str) -> Self {
         Self::new(
-            1054,
-            "42S22",
+            codes::BAD_FIELD_ERROR,
             format!("Unknown column '{column}' in '{clause}'"),
         )
     }
 
     pub fn non_unique_column(column: &str, clause: &str) -> Self {
         Self::new(
-            1052,
-            "23000",
+            codes::NON_UNIQ_ERROR,
             format!("Column '{column}' in {clause} is ambiguous"),
         )
     }
 
     pub fn derived_without_alias() -> Self {
-        Self::new(1248, "42000", "Every derived table must have its own alias")
+        Self::new(
+            codes::DERIVED_MUST_HAVE_ALIAS,
+            "Every derived table must have its own alias",
+        )
     }
 
     /// 1288: rows of a derived table cannot be changed.
     pub fn non_updatable_table(table: &str, verb: &str) -> Self {
         Self::new(
-            1288,
-            "HY000",
+            codes::NON_UPDATABLE_TABLE,
             format!("The target table {table} of the {verb} is not updatable"),
         )
     }
@@ -250,21 +248,22 @@ impl SqlError {
     /// 1109: a name that the statement's FROM does not have.
     pub fn unknown_table_in(table: &str, clause: &str) -> Self {
         Self::new(
-            1109,
-            "42S02",
+            codes::UNKNOWN_TABLE,
             format!("Unknown table '{table}' in {clause}"),
         )
     }
 
     pub fn non_unique_table(table: &str) -> Self {
-        Self::new(1066, "42000", format!("Not unique table/alias: '{table}'"))
+        Self::new(
+            codes::NONUNIQ_TABLE,
+            format!("Not unique table/alias: '{table}'"),
+        )
     }
 
     /// 1792: the transaction was begun with READ ONLY.
     pub fn read_only_transaction() -> Self {
         Self::new(
-            1792,
-            "25006",
+            codes::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
             "Cannot execute statement in a READ ONLY transaction.",
         )
     }
@@ -272,82 +271,83 @@ impl SqlError {
     /// 1568: what is said about transactions is for the next one.
     pub fn transaction_in_progress() -> Self {
         Self::new(
-            1568,
-            "25001",
+            codes::CANT_CHANGE_TX_CHARACTERISTICS,
             "Transaction characteristics can't be changed while a transaction is in progress",
         )
     }
 
     pub fn no_such_savepoint(name: &str) -> Self {
-        Self::new(1305, "42000", format!("SAVEPOINT {name} does not exist"))
+        Self::new(
+            codes::SP_DOES_NOT_EXIST,
+            format!("SAVEPOINT {name} does not exist"),
+        )
     }
 
     /// 1221: two clauses that do not go together.
     pub fn wrong_usage(first: &str, second: &str) -> Self {
         Self::new(
-            1221,
-            "HY000",
+            codes::WRONG_USAGE,
             format!("Incorrect usage of {first} and {second}"),
         )
     }
 
     pub fn definition_changed() -> Self {
         Self::new(
-            1412,
-            "HY000",
+            codes::TABLE_DEF_CHANGED,
             "Table definition has changed, please retry transaction",
         )
     }
 
     pub fn duplicate_field_name(column: &str) -> Self {
-        Self::new(1060, "42S21", format!("Duplicate column name '{column}'"))
+        Self::new(
+            codes::DUP_FIELDNAME,
+            format!("Duplicate column name '{column}'"),
+        )
     }
 
     /// 1110: a column twice in INSERT's list.
     pub fn field_specified_twice(column: &str) -> Self {
-        Self::new(1110, "42000", format!("Column '{column}' specified twice"))
+        Self::new(
+            codes::FIELD_SPECIFIED_TWICE,
+            format!("Column '{column}' specified twice"),
+        )
     }
 
     pub fn multiple_primary_key() -> Self {
-        Self::new(1068, "42000", "Multiple primary key defined")
+        Self::new(codes::MULTIPLE_PRI_KEY, "Multiple primary key defined")
     }
 
     pub fn key_does_not_exist(key: &str, table: &str) -> Self {
         Self::new(
-            1176,
-            "42000",
+            codes::KEY_DOES_NOT_EXITS,
             format!("Key '{key}' doesn't exist in table '{table}'"),
         )
     }
 
     pub fn invalid_default(column: &str) -> Self {
         Self::new(
-            1067,
-            "42000",
+            codes::INVALID_DEFAULT,
             format!("Invalid default value for '{column}'"),
         )
     }
 
     pub fn blob_cannot_have_default(column: &str) -> Self {
         Self::new(
-            1101,
-            "42000",
+            codes::BLOB_CANT_HAVE_DEFAULT,
             format!("BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value"),
         )
     }
 
     pub fn primary_cannot_have_null() -> Self {
         Self::new(
-            1171,
-            "42000",
+            codes::PRIMARY_CANT_HAVE_NULL,
             "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead",
         )
     }
 
     pub fn too_big_field_length(column: &str, max: u64) -> Self {
         Self::new(
-            1074,
-            "42000",
+            codes::TOO_BIG_FIELDLENGTH,
             format!(
                 "Column length too big for column '{column}' (max = {max}); use BLOB or TEXT instead"
             ),
@@ -356,16 +356,14 @@ impl SqlError {
 
     pub fn too_big_precision(precision: u64, column: &str, max: u64) -> Self {
         Self::new(
-            1426,
-            "42000",
+            codes::TOO_BIG_PRECISION,
             format!("Too-big precision {precision} specified for '{column}'. Maximum is {max}."),
         )
     }
 
     pub fn too_big_scale(scale: u64, column: &str, max: u64) -> Self {
         Self::new(
-            1425,
-            "42000",
+            codes::TOO_BIG_SCALE,
             format!("Too big scale {scale} specified for column '{column}'. Maximum is {max}."),
         )
     }
@@ -373,8 +371,7 @@ impl SqlError {
     /// 1427: DECIMAL(M,D) with D greater than M.
     pub fn scale_bigger_than_precision(column: &str) -> Self {
         Self::new(
-            1427,
-            "42000",
+            codes::M_BIGGER_THAN_D,
             format!(
                 "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}')."
             ),
@@ -382,17 +379,22 @@ impl SqlError {
     }
 
     pub fn unknown_character_set(name: &str) -> Self {
-        Self::new(1115, "42000", format!("Unknown character set: '{name}'"))
+        Self::new(
+            codes::UNKNOWN_CHARACTER_SET,
+            format!("Unknown character set: '{name}'"),
+        )
     }
 
     pub fn unknown_collation(name: &str) -> Self {
-        Self::new(1273, "HY000", format!("Unknown collation: '{name}'"))
+        Self::new(
+            codes::UNKNOWN_COLLATION,
+            format!("Unknown collation: '{name}'"),
+        )
     }
 
     pub fn collation_of_other_character_set(collation: &str, character_set: &str) -> Self {
         Self::new(
-            1253,
-            "42000",
+            codes::COLLATION_CHARSET_MISMATCH,
             format!("COLLATION '{collation}' is not valid for CHARACTER SET '{character_set}'"),
         )
     }
@@ -401,32 +403,28 @@ impl SqlError {
 
     pub fn no_default_for_field(column: &str) -> Self {
         Self::new(
-            1364,
-            "HY000",
+            codes::NO_DEFAULT_FOR_FIELD,
             format!("Field '{column}' doesn't have a default value"),
         )
     }
 
     pub fn wrong_value_count_on_row(row: u64) -> Self {
         Self::new(
-            1136,
-            "21S01",
+            codes::WRONG_VALUE_COUNT_ON_ROW,
             format!("Column count doesn't match value count at row {row}"),
         )
     }
 
     pub fn warn_too_few_records(row: u64) -> Self {
         Self::new(
-            1261,
-            "01000",
+            codes::WARN_TOO_FEW_RECORDS,
             format!("Row {row} doesn't contain data for all columns"),
         )
     }
 
     pub fn warn_too_many_records(row: u64) -> Self {
         Self::new(
-            1262,
-            "01000",
+            codes::WARN_TOO_MANY_RECORDS,
             format!(
                 "Row {row} was truncated; it contained more data than there were input columns"
             ),
@@ -437,16 +435,14 @@ impl SqlError {
 
     pub fn file_not_found(file: &str, os_error: i32, text: &str) -> Self {
         Self::new(
-            29,
-            "HY000",
+            codes::EE_FILENOTFOUND,
             format!("File '{file}' not found (OS errno {os_error} - {text})"),
         )
     }
 
     pub fn option_prevents_statement(option: &str) -> Self {
         Self::new(
-            1290,
-            "HY000",
+            codes::OPTION_PREVENTS_STATEMENT,
             format!(
                 "The server is running with the {option} option so it cannot execute this statement"
             ),
@@ -455,8 +451,7 @@ impl SqlError {
 
     pub fn local_infile_disabled() -> Self {
         Self::new(
-            3948,
-            "42000",
+            codes::CLIENT_LOCAL_FILES_DISABLED,
             "Loading local data is disabled; this must be enabled on both the client and server sides",
         )
     }
@@ -464,13 +459,15 @@ impl SqlError {
     // Variables.
 
     pub fn unknown_system_variable(name: &str) -> Self {
-        Self::new(1193, "HY000", format!("Unknown system variable '{name}'"))
+        Self::new(
+            codes::UNKNOWN_SYSTEM_VARIABLE,
+            format!("Unknown system variable '{name}'"),
+        )
     }
 
     pub fn wrong_value_for_variable(name: &str, value: &str) -> Self {
         Self::new(
-            1231,
-            "42000",
+            codes::WRONG_VALUE_FOR_VAR,
             format!(
                 "Variable '{name}' can't be set to the value of '{}'",
                 excerpt(value)
@@ -480,32 +477,28 @@ impl SqlError {
 
     pub fn wrong_type_for_variable(name: &str) -> Self {
         Self::new(
-            1232,
-            "42000",
+            codes::WRONG_TYPE_FOR_VAR,
             format!("Incorrect argument type to variable '{name}'"),
         )
     }
 
     pub fn read_only_variable(name: &str) -> Self {
         Self::new(
-            1238,
-            "HY000",
+            codes::INCORRECT_GLOBAL_LOCAL_VAR,
             format!("Variable '{name}' is a read only variable"),
         )
     }
 
     pub fn local_variable(name: &str) -> Self {
         Self::new(
-            1228,
-            "HY000",
+            codes::LOCAL_VARIABLE,
             format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL"),
         )
     }
 
     pub fn global_variable(name: &str) -> Self {
         Self::new(
-            1229,
-            "HY000",
+            codes::GLOBAL_VARIABLE,
             format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL"),
         )
     }
@@ -513,35 +506,33 @@ impl SqlError {
     // Sessions.
 
     pub fn query_interrupted() -> Self {
-        Self::new(1317, "70100", "Query execution was interrupted")
+        Self::new(codes::QUERY_INTERRUPTED, "Query execution was interrupted")
     }
 
     pub fn query_timeout() -> Self {
         Self::new(
-            3024,
-            "HY000",
+            codes::QUERY_TIMEOUT,
             "Query execution was interrupted, maximum statement execution time exceeded",
         )
     }
 
     pub fn no_such_thread(id: u64) -> Self {
-        Self::new(1094, "HY000", format!("Unknown thread id: {id}"))
+        Self::new(codes::NO_SUCH_THREAD, format!("Unknown thread id: {id}"))
     }
 
     pub fn too_many_connections() -> Self {
-        Self::new(1040, "08004", "Too many connections")
+        Self::new(codes::CON_COUNT_ERROR, "Too many connections")
     }
 
     pub fn too_many_user_connections(user: &str) -> Self {
         let message =
             format!("User {user} already has more than 'max_user_connections' active connections");
-        Self::new(1203, "42000", message)
+        Self::new(codes::TOO_MANY_USER_CONNECTIONS, message)
     }
 
     pub fn user_limit_reached(user: &str, resource: &str, limit: usize) -> Self {
         Self::new(
-            1226,
-            "42000",
+            codes::USER_LIMIT_REACHED,
             format!(
                 "User '{user}' has exceeded the '{resource}' resource (current value: {limit})"
             ),
@@ -549,14 +540,13 @@ impl SqlError {
     }
 
     pub fn server_shutdown() -> Self {
-        Self::new(1053, "08S01", "Server shutdown in progress")
+        Self::new(codes::SERVER_SHUTDOWN, "Server shutdown in progress")
     }
 
     pub fn access_denied(user: &str, host: &str, with_password: bool) -> Self {
         let using = if with_password { "YES" } else { "NO" };
         Self::new(
-            1045,
-            "28000",
+            codes::ACCESS_DENIED_ERROR,
             format!("Access denied for user '{user}'@'{host}' (using password: {using})"),
         )
     }
@@ -564,16 +554,14 @@ impl SqlError {
     /// 3159: `require_secure_transport` is on.
     pub fn insecure_transport() -> Self {
         Self::new(
-            3159,
-            "HY000",
+            codes::SECURE_TRANSPORT_REQUIRED,
             "Connections using insecure transport are prohibited while --require_secure_transport=ON.",
         )
     }
 
     pub fn lock_wait_timeout() -> Self {
         Self::new(
-            1205,
-            "HY000",
+            codes::LOCK_WAIT_TIMEOUT,
             "Lock wait timeout exceeded; try restarting transaction",
         )
     }
@@ -582,32 +570,28 @@ impl SqlError {
 
     pub fn table_not_locked(alias: &str) -> Self {
         Self::new(
-            1100,
-            "HY000",
+            codes::TABLE_NOT_LOCKED,
             format!("Table '{alias}' was not locked with LOCK TABLES"),
         )
     }
 
     pub fn table_locked_for_read(alias: &str) -> Self {
         Self::new(
-            1099,
-            "HY000",
+            codes::TABLE_NOT_LOCKED_FOR_WRITE,
             format!("Table '{alias}' was locked with a READ lock and can't be updated"),
         )
     }
 
     pub fn conflicting_read_lock() -> Self {
         Self::new(
-            1223,
-            "HY000",
+            codes::CANT_UPDATE_WITH_READLOCK,
             "Can't execute the query because you have a conflicting read lock",
         )
     }
 
     pub fn locked_tables_are_active() -> Self {
         Self::new(
-            1192,
-            "HY000",
+            codes::LOCK_OR_ACTIVE_TRANSACTION,
             "Can't execute the given command because you have active locked tables or an active transaction",
         )
     }
@@ -616,20 +600,21 @@ impl SqlError {
 
     pub fn unknown_statement_handler(handler: &str, caller: &str) -> Self {
         Self::new(
-            1243,
-            "HY000",
+            codes::UNKNOWN_STMT_HANDLER,
             format!("Unknown prepared statement handler ({handler}) given to {caller}"),
         )
     }
 
     pub fn wrong_arguments(caller: &str) -> Self {
-        Self::new(1210, "HY000", format!("Incorrect arguments to {caller}"))
+        Self::new(
+            codes::WRONG_ARGUMENTS,
+            format!("Incorrect arguments to {caller}"),
+        )
     }
 
     pub fn max_prepared_statements(limit: u64) -> Self {
         Self::new(
-            1461,
-            "42000",
+            codes::MAX_PREPARED_STMT_COUNT_REACHED,
             format!(
                 "Can't create more than max_prepared_stmt_count statements (current value: {limit})"
             ),
@@ -637,14 +622,13 @@ impl SqlError {
     }
 
     pub fn division_by_zero() -> Self {
-        Self::new(1365, "22012", "Division by 0")
+        Self::new(codes::DIVISION_BY_ZERO, "Division by 0")
     }
 
     /// 1690: `what` is the SQL type, `expression` what was computed.
     pub fn data_out_of_range(what: &str, expression: &str) -> Self {
         Self::new(
-            1690,
-            "22003",
+            codes::DATA_OUT_OF_RANGE,
             format!("{what} value is out of range in '{expression}'"),
         )
     }
@@ -661,7 +645,7 @@ impl SqlError {
 
     /// 1041, and what to do about it.
     pub fn out_of_memory(what: &str) -> Self {
-        Self::new(1041, "HY000", format!("Out of memory; {what}"))
+        Self::new(codes::OUT_OF_RESOURCES, format!("Out of memory; {what}"))
     }
 }
 
@@ -703,16 +687,26 @@ impl From<ExecError> for SqlError {
     }
 }
 
+impl From<&EvaluationError> for SqlError {
+    fn from(error: &EvaluationError) -> Self {
+        SqlError {
+            code: error.code,
+            sqlstate: error.sqlstate,
+            message: error.message.clone(),
+        }
+    }
+}
+
 impl From<ColumnIssue> for SqlError {
     fn from(issue: ColumnIssue) -> Self {
-        SqlError::new(issue.mysql_code(), issue.sqlstate(), issue.to_string())
+        SqlError::new(issue.problem.code(), issue.to_string())
     }
 }
 
 fn of_table(error: &TableError) -> SqlError {
     match error {
         TableError::Interrupted => SqlError::query_interrupted(),
-        error => SqlError::new(error.mysql_code(), error.sqlstate(), error.to_string()),
+        error => SqlError::new(error.code(), error.to_string()),
     }
 }
 
@@ -723,11 +717,7 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
         return Some(error.clone());
     }
     if let Some(error) = error.downcast_ref::<EvaluationError>() {
-        return Some(SqlError::new(
-            error.code,
-            error.sqlstate,
-            error.message.clone(),
-        ));
+        return Some(SqlError::from(error));
     }
     if let Some(error) = error.downcast_ref::<TableError>() {
         return Some(of_table(error));
@@ -784,8 +774,7 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             // ScalarSubqueryExec has no error of its own to recognise.
             DataFusionError::Execution(text) if text.contains("returned more than one row") => {
                 Some(SqlError::new(
-                    1242,
-                    "21000",
+                    codes::SUBQUERY_NO_1_ROW,
                     "Subquery returns more than 1 row",
                 ))
             }
@@ -797,7 +786,12 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
 }
 
 fn of_io(error: &std::io::Error) -> Option<SqlError> {
-    let disk_full = |text: &str| Some(SqlError::new(1021, "HY000", format!("Disk full: {text}")));
+    let disk_full = |text: &str| {
+        Some(SqlError::new(
+            codes::DISK_FULL,
+            format!("Disk full: {text}"),
+        ))
+    };
     match error.kind() {
         ErrorKind::StorageFull => disk_full("no space is left for temporary files"),
         ErrorKind::QuotaExceeded => disk_full(&error.to_string()),

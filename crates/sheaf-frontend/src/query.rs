@@ -25,6 +25,7 @@ use sheaf_exec::group_keys::has_doubtful_keys;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::Catalog;
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
@@ -36,9 +37,6 @@ use crate::lower::{self, HIDDEN_SUFFIX, TableReference};
 use crate::multiset::{mark_multisets, number_equal_rows};
 use crate::parser::hint::HintWarning;
 use crate::rollup_order::in_order_of_groups;
-
-/// The error for what a query with groups names and does not group by.
-const NOT_GROUPED_BY: u16 = 1055;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -147,11 +145,14 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<Lowered
     }
     match planned(query, context, AnyRows::Refused) {
         // Most queries name nothing but what they group by, so the others are planned twice.
-        Err(error) if error.code == NOT_GROUPED_BY => planned(query, context, AnyRows::Determined)
-            .map_err(|second| match second.code {
-                NOT_GROUPED_BY => error,
-                _ => second,
-            }),
+        Err(error) if error.is(codes::WRONG_FIELD_WITH_GROUP) => {
+            planned(query, context, AnyRows::Determined).map_err(|second| {
+                match second.is(codes::WRONG_FIELD_WITH_GROUP) {
+                    true => error,
+                    false => second,
+                }
+            })
+        }
         planned => planned,
     }
 }
@@ -325,7 +326,7 @@ fn planning_error(error: DataFusionError, query: &Query) -> SqlError {
         return SqlError::query_interrupted();
     }
     if let Some(known) = EvaluationError::find(&error) {
-        return SqlError::new(known.code, known.sqlstate, known.message.clone());
+        return SqlError::from(known);
     }
     let mut source = &error;
     loop {
@@ -371,8 +372,7 @@ fn plan_error(text: &str) -> SqlError {
         || text.contains("must appear in the GROUP BY clause")
     {
         return SqlError::new(
-            NOT_GROUPED_BY,
-            "42000",
+            codes::WRONG_FIELD_WITH_GROUP,
             format!(
                 "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
                  it; this is incompatible with sql_mode=only_full_group_by ({text})"
@@ -385,12 +385,11 @@ fn plan_error(text: &str) -> SqlError {
     });
     if let Some(argument) = argument {
         let message = format!("Argument {argument} of GROUPING function is not in GROUP BY");
-        return SqlError::new(3602, "HY000", message);
+        return SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, message);
     }
     if text.starts_with("For SELECT DISTINCT, ORDER BY expressions ") {
         return SqlError::new(
-            3065,
-            "HY000",
+            codes::FIELD_IN_ORDER_NOT_SELECT,
             format!(
                 "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT ({text})"
             ),
@@ -412,12 +411,11 @@ fn plan_error(text: &str) -> SqlError {
     if text.contains("should only return one column")
         || text.contains("must return exactly one column")
     {
-        return SqlError::new(1241, "21000", "Operand should contain 1 column(s)");
+        return SqlError::new(codes::OPERAND_COLUMNS, "Operand should contain 1 column(s)");
     }
     if text.contains("names given as column alias") {
         return SqlError::new(
-            1353,
-            "HY000",
+            codes::VIEW_WRONG_LIST,
             "In definition of view, derived table or common table expression, SELECT list and column names list have \
              different column counts",
         );
@@ -425,8 +423,7 @@ fn plan_error(text: &str) -> SqlError {
     if text.contains("have different number of columns") || text.contains("same number of columns")
     {
         return SqlError::new(
-            1222,
-            "21000",
+            codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
             "The used SELECT statements have a different number of columns",
         );
     }

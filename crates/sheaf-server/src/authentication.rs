@@ -19,6 +19,7 @@ use mysql_common::proto::MySerialize;
 use sheaf_sql::accounts::password::native_proof_is_right;
 use sheaf_sql::{Engine, SqlError};
 use sheaf_table::{Account, AuthenticationMethod};
+use sheaf_types::error::codes;
 
 use crate::handshake::HandshakeError;
 use crate::packet::{PacketStream, Transport};
@@ -140,8 +141,7 @@ pub fn authenticate<T: Transport>(
     if account.locked {
         let (user, host) = (claim.user, &claim.origin.host);
         return Err(SqlError::new(
-            3118,
-            "HY000",
+            codes::ACCOUNT_HAS_BEEN_LOCKED,
             format!("Access denied for user '{user}'@'{host}'. Account is locked."),
         )
         .into());
@@ -187,8 +187,7 @@ fn prove_by_sha2<T: Transport>(
         Some(false) if !is_secure => return Ok(false),
         None if !is_secure => {
             return Err(SqlError::new(
-                3159,
-                "HY000",
+                codes::SECURE_TRANSPORT_REQUIRED,
                 format!(
                     "Authentication of '{}' by caching_sha2_password requires a secure connection: connect once with TLS \
                      or through the Unix socket after each start of the server, or use mysql_native_password",
@@ -218,8 +217,7 @@ fn write_more_data<T: Transport>(packets: &mut PacketStream<T>, what: u8) -> Res
 
 pub fn unsupported_by_client() -> SqlError {
     SqlError::new(
-        1251,
-        "08004",
+        codes::NOT_SUPPORTED_AUTH_MODE,
         "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
     )
 }

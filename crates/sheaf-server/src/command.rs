@@ -14,6 +14,7 @@ use sheaf_sql::SqlError;
 use sheaf_sql::encoding::{TextEncoding, decode_latin1};
 use sheaf_sql::parser::statement_bytes::invalid_string;
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::connection::Connection;
 use crate::cursor::{CursorSink, Executed, write_cursor_columns};
@@ -203,8 +204,7 @@ impl Connection {
         ) else {
             self.session.close_prepared(prepared.id);
             return Err(SqlError::new(
-                1390,
-                "HY000",
+                codes::PS_MANY_PARAM,
                 "Prepared statement contains too many placeholders",
             ));
         };
@@ -291,8 +291,7 @@ impl Connection {
         self.bound_statement(id, "mysqld_stmt_fetch")?;
         let Some(cursor) = self.cursors.get_mut(&id) else {
             return Err(SqlError::new(
-                1421,
-                "HY000",
+                codes::STMT_HAS_NO_OPEN_CURSOR,
                 format!("The statement ({id}) has no open cursor."),
             ));
         };
@@ -377,5 +376,5 @@ fn statement_id(body: &[u8]) -> Result<u32, SqlError> {
 }
 
 fn unknown_command() -> SqlError {
-    SqlError::new(1047, "08S01", "Unknown command")
+    SqlError::new(codes::UNKNOWN_COM_ERROR, "Unknown command")
 }

@@ -23,6 +23,7 @@ use std::time::Duration;
 use mysql_common::constants::CapabilityFlags;
 use rustls::ServerConfig;
 use sheaf_sql::{Engine, Session, SessionHandle, SqlError, UnfinishedCommit};
+use sheaf_types::error::codes;
 use socket2::Socket;
 
 use crate::authentication::Origin;
@@ -179,7 +180,7 @@ fn open(
         .capabilities
         .contains(CapabilityFlags::CLIENT_COMPRESS);
     if compresses && !packets.start_compression() {
-        return Err(SqlError::new(1043, "08S01", "Bad handshake"));
+        return Err(SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake"));
     }
     Ok(Box::new(Connection {
         packets,
@@ -438,13 +439,12 @@ impl Connection {
             ReadError::Closed => return Flow::Close,
             ReadError::TooLarge { .. } => (SqlError::net_packet_too_large(), Flow::Continue),
             ReadError::OutOfOrder { .. } => (
-                SqlError::new(1156, "08S01", "Got packets out of order"),
+                SqlError::new(codes::NET_PACKETS_OUT_OF_ORDER, "Got packets out of order"),
                 Flow::Close,
             ),
             error if error.is_timeout() => (
                 SqlError::new(
-                    4031,
-                    "HY000",
+                    codes::CLIENT_INTERACTION_TIMEOUT,
                     "The client was disconnected by the server because of inactivity. See wait_timeout and \
                      interactive_timeout for configuring this behavior.",
                 ),

@@ -14,6 +14,7 @@ use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 use sheaf_sql::{Engine, SERVER_VERSION, SessionInfo, SqlError};
+use sheaf_types::error::codes;
 
 use crate::authentication::{
     Challenge, Claim, FIRST_METHOD, Origin, authenticate, new_challenge, unsupported_by_client,
@@ -86,8 +87,7 @@ impl From<ReadError> for HandshakeError {
 
 pub fn host_not_allowed(origin: &Origin) -> SqlError {
     SqlError::new(
-        1130,
-        "HY000",
+        codes::HOST_NOT_PRIVILEGED,
         format!(
             "Host '{}' is not allowed to connect to this MySQL server",
             origin.host
@@ -96,7 +96,7 @@ pub fn host_not_allowed(origin: &Origin) -> SqlError {
 }
 
 fn bad_handshake() -> SqlError {
-    SqlError::new(1043, "08S01", "Bad handshake")
+    SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake")
 }
 
 /// Whether a client asks for TLS: it sends the beginning of its response, and the whole of it when the connection is

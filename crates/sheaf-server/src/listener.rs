@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use rustls::ServerConfig;
 use sheaf_sql::{Engine, SqlError};
 use sheaf_table::Privileges;
+use sheaf_types::error::codes;
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::authentication::Origin;
@@ -591,7 +592,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
             "Can't create a new thread (errno {})",
             error.raw_os_error().unwrap_or_default()
         );
-        refuse(&socket, &SqlError::new(1135, "HY000", message));
+        refuse(&socket, &SqlError::new(codes::CANT_CREATE_THREAD, message));
     }
 }
 

@@ -26,6 +26,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use sheaf_sql::{Encryption, SqlError};
+use sheaf_types::error::codes;
 
 /// The most bytes in one frame; a frame of this length is continued by the next one.
 pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
@@ -645,11 +646,17 @@ fn read_retrying<T>(transport: &mut T, read: ReadFrom<T>, out: &mut [u8]) -> io:
 }
 
 fn net_error_on_write() -> SqlError {
-    SqlError::new(1160, "08S01", "Got an error writing communication packets")
+    SqlError::new(
+        codes::NET_ERROR_ON_WRITE,
+        "Got an error writing communication packets",
+    )
 }
 
 fn net_write_interrupted() -> SqlError {
-    SqlError::new(1161, "08S01", "Got timeout writing communication packets")
+    SqlError::new(
+        codes::NET_WRITE_INTERRUPTED,
+        "Got timeout writing communication packets",
+    )
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
 use sheaf_sql::encoding::TextEncoding;
+use sheaf_types::error::codes;
 use sheaf_types::{
     Value,
     temporal::{DAY, SECOND},
@@ -130,7 +131,7 @@ fn needs_conversion(value: &Value) -> bool {
 }
 
 pub fn malformed_packet() -> SqlError {
-    SqlError::new(1835, "HY000", "Malformed communication packet.")
+    SqlError::new(codes::MALFORMED_PACKET, "Malformed communication packet.")
 }
 
 /// `None` if the packet ends too early.

@@ -26,6 +26,7 @@ use std::time::Duration;
 use sheaf_optimizer::OptimizerSwitch;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
+use sheaf_types::error::codes;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
@@ -316,8 +317,7 @@ impl Definition {
                 };
                 if time_zone_offset_seconds(text).is_none() {
                     return Err(SqlError::new(
-                        1298,
-                        "HY000",
+                        codes::UNKNOWN_TIME_ZONE,
                         format!("Unknown or incorrect time zone: '{text}'"),
                     ));
                 }
@@ -378,13 +378,11 @@ impl Variables {
         let definition = &DEFINITIONS[position(name)?];
         match (scope, definition.lives) {
             (Scope::Global, Lives::Session) => Err(SqlError::new(
-                1238,
-                "HY000",
+                codes::INCORRECT_GLOBAL_LOCAL_VAR,
                 format!("Variable '{name}' is a SESSION variable"),
             )),
             (Scope::Session, Lives::Global) => Err(SqlError::new(
-                1238,
-                "HY000",
+                codes::INCORRECT_GLOBAL_LOCAL_VAR,
                 format!("Variable '{name}' is a GLOBAL variable"),
             )),
             _ => Ok(()),

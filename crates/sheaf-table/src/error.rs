@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use sheaf_storage::{StorageError, TempFileError};
+use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::error::{ColumnIssue, UnknownType};
 
 /// Result of the table floor.
@@ -230,130 +231,99 @@ pub enum TableError {
 }
 
 impl TableError {
-    /// The code that MySQL sends for this error.
-    pub fn mysql_code(&self) -> u16 {
+    /// The number and SQLSTATE that MySQL sends for this error.
+    pub fn code(&self) -> ErrorCode {
         match self {
-            TableError::Storage(error) => storage_code(error).0,
-            TableError::Column(issue) => issue.mysql_code(),
-            TableError::DuplicateKey { .. } => 1062,
-            TableError::NoParentRow { .. } => 1452,
-            TableError::HasChildRow { .. } => 1451,
-            TableError::DuplicateForeignKey { .. } => 1826,
-            TableError::ForeignKeyColumnCount { .. } => 1239,
-            TableError::ForeignKeyNotNull { .. } => 1830,
-            TableError::ForeignKeyMissingTable { .. } => 1824,
-            TableError::ForeignKeyMissingColumn { .. } => 3734,
-            TableError::ForeignKeyIncompatible { .. } => 3780,
-            TableError::ForeignKeyMissingIndex { .. } => 1822,
-            TableError::ColumnNeededByForeignKey { .. } => 1828,
-            TableError::ColumnNeededByChild { .. } => 1829,
-            TableError::ColumnUsedByForeignKey { .. } => 1832,
-            TableError::ColumnUsedByChild { .. } => 1833,
-            TableError::IndexNeededByForeignKey { .. } => 1553,
-            TableError::ReferencedTable { .. } => 3730,
-            TableError::RenamedReferencedTable => 1235,
-            TableError::TruncatedReferencedTable { .. } => 1701,
-            TableError::CheckViolated { .. } => 3819,
-            TableError::DuplicateCheck { .. } => 3822,
-            TableError::UnknownCheck { .. } => 3821,
-            TableError::CheckOfUnknownColumn { .. } => 3820,
-            TableError::CheckOfOtherColumn { .. } => 3813,
-            TableError::CheckOfAutoIncrement { .. } => 3818,
-            TableError::ColumnOfCheckChangesWithParent { .. } => 3823,
-            TableError::ColumnNeededByCheck { .. } => 3959,
-            TableError::UnknownDatabase { .. } => 1049,
-            TableError::DatabaseExists { .. } => 1007,
-            TableError::CannotDropDatabase { .. } => 1008,
-            TableError::UnknownTable { .. } => 1146,
-            TableError::CannotDropTable { .. } => 1051,
-            TableError::TableExists { .. } => 1050,
-            TableError::DuplicateColumn { .. } => 1060,
-            TableError::DuplicateIndex { .. } => 1061,
-            TableError::MultiplePrimaryKeys => 1068,
-            TableError::TooManyIndexes { .. } => 1069,
-            TableError::TooManyIndexParts { .. } => 1070,
-            TableError::UnknownColumn { .. } => 1054,
-            TableError::CannotDropAllColumns => 1090,
-            TableError::KeyDoesNotExist { .. } => 1176,
-            TableError::InvalidUseOfNull => 1138,
-            TableError::TooManyColumns => 1117,
-            TableError::NoColumns => 1113,
-            TableError::KeyTooLong { .. } => 1071,
-            TableError::UnknownKeyColumn { .. } => 1072,
-            TableError::LongColumnNeedsPrefix { .. } => 1170,
-            TableError::IncorrectPrefix => 1089,
-            TableError::NullablePrimaryKey => 1171,
-            TableError::ColumnTooLong { .. } => 1074,
-            TableError::DuplicateLabel { .. } => 1291,
-            TableError::IncorrectAutoColumn => 1075,
-            TableError::IncorrectColumnSpecifier { .. } => 1063,
-            TableError::InvalidDefault { .. } => 1067,
-            TableError::LongColumnDefault { .. } => 1101,
-            TableError::IncorrectDatabaseName { .. } => 1102,
-            TableError::IncorrectTableName { .. } => 1103,
-            TableError::IncorrectColumnName { .. } => 1166,
-            TableError::IncorrectIndexName { .. } => 1280,
-            TableError::NameTooLong { .. } => 1059,
-            TableError::CannotDropIndex { .. } => 1091,
-            TableError::RowTooLarge { .. } => 1118,
-            TableError::UnknownType(_) => 4161,
-            TableError::AutoIncrementExhausted => 1467,
-            TableError::LockWaitTimeout => 1205,
-            TableError::DefinitionChanged => 1412,
-            TableError::Interrupted => 1317,
-            TableError::TableNotEmpty { .. } | TableError::CatalogTooNew { .. } => 1105,
-            TableError::Corrupt { .. } => 1034,
+            TableError::Storage(error) => storage_code(error),
+            TableError::Column(issue) => issue.problem.code(),
+            TableError::DuplicateKey { .. } => codes::DUP_ENTRY,
+            TableError::NoParentRow { .. } => codes::NO_REFERENCED_ROW_2,
+            TableError::HasChildRow { .. } => codes::ROW_IS_REFERENCED_2,
+            TableError::DuplicateForeignKey { .. } => codes::FK_DUP_NAME,
+            TableError::ForeignKeyColumnCount { .. } => codes::WRONG_FK_DEF,
+            TableError::ForeignKeyNotNull { .. } => codes::FK_COLUMN_NOT_NULL,
+            TableError::ForeignKeyMissingTable { .. } => codes::FK_CANNOT_OPEN_PARENT,
+            TableError::ForeignKeyMissingColumn { .. } => codes::FK_NO_COLUMN_PARENT,
+            TableError::ForeignKeyIncompatible { .. } => codes::FK_INCOMPATIBLE_COLUMNS,
+            TableError::ForeignKeyMissingIndex { .. } => codes::FK_NO_INDEX_PARENT,
+            TableError::ColumnNeededByForeignKey { .. } => codes::FK_COLUMN_CANNOT_DROP,
+            TableError::ColumnNeededByChild { .. } => codes::FK_COLUMN_CANNOT_DROP_CHILD,
+            TableError::ColumnUsedByForeignKey { .. } => codes::FK_COLUMN_CANNOT_CHANGE,
+            TableError::ColumnUsedByChild { .. } => codes::FK_COLUMN_CANNOT_CHANGE_CHILD,
+            TableError::IndexNeededByForeignKey { .. } => codes::DROP_INDEX_FK,
+            TableError::ReferencedTable { .. } => codes::FK_CANNOT_DROP_PARENT,
+            TableError::RenamedReferencedTable => codes::NOT_SUPPORTED_YET,
+            TableError::TruncatedReferencedTable { .. } => codes::TRUNCATE_ILLEGAL_FK,
+            TableError::CheckViolated { .. } => codes::CHECK_CONSTRAINT_VIOLATED,
+            TableError::DuplicateCheck { .. } => codes::CHECK_CONSTRAINT_DUP_NAME,
+            TableError::UnknownCheck { .. } => codes::CHECK_CONSTRAINT_NOT_FOUND,
+            TableError::CheckOfUnknownColumn { .. } => {
+                codes::CHECK_CONSTRAINT_REFERS_UNKNOWN_COLUMN
+            }
+            TableError::CheckOfOtherColumn { .. } => {
+                codes::COLUMN_CHECK_CONSTRAINT_REFERENCES_OTHER_COLUMN
+            }
+            TableError::CheckOfAutoIncrement { .. } => {
+                codes::CHECK_CONSTRAINT_REFERS_AUTO_INCREMENT_COLUMN
+            }
+            TableError::ColumnOfCheckChangesWithParent { .. } => {
+                codes::CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN
+            }
+            TableError::ColumnNeededByCheck { .. } => codes::DEPENDENT_BY_CHECK_CONSTRAINT,
+            TableError::UnknownDatabase { .. } => codes::BAD_DB_ERROR,
+            TableError::DatabaseExists { .. } => codes::DB_CREATE_EXISTS,
+            TableError::CannotDropDatabase { .. } => codes::DB_DROP_EXISTS,
+            TableError::UnknownTable { .. } => codes::NO_SUCH_TABLE,
+            TableError::CannotDropTable { .. } => codes::BAD_TABLE_ERROR,
+            TableError::TableExists { .. } => codes::TABLE_EXISTS_ERROR,
+            TableError::DuplicateColumn { .. } => codes::DUP_FIELDNAME,
+            TableError::DuplicateIndex { .. } => codes::DUP_KEYNAME,
+            TableError::MultiplePrimaryKeys => codes::MULTIPLE_PRI_KEY,
+            TableError::TooManyIndexes { .. } => codes::TOO_MANY_KEYS,
+            TableError::TooManyIndexParts { .. } => codes::TOO_MANY_KEY_PARTS,
+            TableError::UnknownColumn { .. } => codes::BAD_FIELD_ERROR,
+            TableError::CannotDropAllColumns => codes::CANT_REMOVE_ALL_FIELDS,
+            TableError::KeyDoesNotExist { .. } => codes::KEY_DOES_NOT_EXITS,
+            TableError::InvalidUseOfNull => codes::INVALID_USE_OF_NULL,
+            TableError::TooManyColumns => codes::TOO_MANY_FIELDS,
+            TableError::NoColumns => codes::TABLE_MUST_HAVE_COLUMNS,
+            TableError::KeyTooLong { .. } => codes::TOO_LONG_KEY,
+            TableError::UnknownKeyColumn { .. } => codes::KEY_COLUMN_DOES_NOT_EXITS,
+            TableError::LongColumnNeedsPrefix { .. } => codes::BLOB_KEY_WITHOUT_LENGTH,
+            TableError::IncorrectPrefix => codes::WRONG_SUB_KEY,
+            TableError::NullablePrimaryKey => codes::PRIMARY_CANT_HAVE_NULL,
+            TableError::ColumnTooLong { .. } => codes::TOO_BIG_FIELDLENGTH,
+            TableError::DuplicateLabel { .. } => codes::DUPLICATED_VALUE_IN_TYPE,
+            TableError::IncorrectAutoColumn => codes::WRONG_AUTO_KEY,
+            TableError::IncorrectColumnSpecifier { .. } => codes::WRONG_FIELD_SPEC,
+            TableError::InvalidDefault { .. } => codes::INVALID_DEFAULT,
+            TableError::LongColumnDefault { .. } => codes::BLOB_CANT_HAVE_DEFAULT,
+            TableError::IncorrectDatabaseName { .. } => codes::WRONG_DB_NAME,
+            TableError::IncorrectTableName { .. } => codes::WRONG_TABLE_NAME,
+            TableError::IncorrectColumnName { .. } => codes::WRONG_COLUMN_NAME,
+            TableError::IncorrectIndexName { .. } => codes::WRONG_NAME_FOR_INDEX,
+            TableError::NameTooLong { .. } => codes::TOO_LONG_IDENT,
+            TableError::CannotDropIndex { .. } => codes::CANT_DROP_FIELD_OR_KEY,
+            TableError::RowTooLarge { .. } => codes::TOO_BIG_ROWSIZE,
+            TableError::UnknownType(_) => codes::UNKNOWN_DATA_TYPE,
+            TableError::AutoIncrementExhausted => codes::AUTOINC_READ_FAILED,
+            TableError::LockWaitTimeout => codes::LOCK_WAIT_TIMEOUT,
+            TableError::DefinitionChanged => codes::TABLE_DEF_CHANGED,
+            TableError::Interrupted => codes::QUERY_INTERRUPTED,
+            TableError::TableNotEmpty { .. } | TableError::CatalogTooNew { .. } => {
+                codes::UNKNOWN_ERROR
+            }
+            TableError::Corrupt { .. } => codes::NOT_KEYFILE,
             TableError::TemporaryFile(error) => match error.source.kind() {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => 1021,
-                _ => 1026,
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => codes::DISK_FULL,
+                _ => codes::ERROR_ON_WRITE,
             },
         }
     }
 
-    /// The five characters that stand for the class of the error.
-    pub fn sqlstate(&self) -> &'static str {
-        match self {
-            TableError::Storage(error) => storage_code(error).1,
-            TableError::Column(issue) => issue.sqlstate(),
-            TableError::DuplicateKey { .. }
-            | TableError::NoParentRow { .. }
-            | TableError::HasChildRow { .. } => "23000",
-            TableError::TableExists { .. } => "42S01",
-            TableError::UnknownTable { .. } | TableError::CannotDropTable { .. } => "42S02",
-            TableError::DuplicateColumn { .. } => "42S21",
-            TableError::UnknownColumn { .. } => "42S22",
-            TableError::InvalidUseOfNull => "22004",
-            TableError::Interrupted => "70100",
-            TableError::UnknownDatabase { .. }
-            | TableError::ForeignKeyColumnCount { .. }
-            | TableError::DuplicateIndex { .. }
-            | TableError::MultiplePrimaryKeys
-            | TableError::TooManyIndexes { .. }
-            | TableError::TooManyIndexParts { .. }
-            | TableError::NoColumns
-            | TableError::CannotDropAllColumns
-            | TableError::KeyDoesNotExist { .. }
-            | TableError::KeyTooLong { .. }
-            | TableError::UnknownKeyColumn { .. }
-            | TableError::LongColumnNeedsPrefix { .. }
-            | TableError::NullablePrimaryKey
-            | TableError::ColumnTooLong { .. }
-            | TableError::IncorrectAutoColumn
-            | TableError::IncorrectColumnSpecifier { .. }
-            | TableError::InvalidDefault { .. }
-            | TableError::LongColumnDefault { .. }
-            | TableError::IncorrectDatabaseName { .. }
-            | TableError::IncorrectTableName { .. }
-            | TableError::IncorrectColumnName { .. }
-            | TableError::IncorrectIndexName { .. }
-            | TableError::NameTooLong { .. }
-            | TableError::CannotDropIndex { .. }
-            | TableError::RowTooLarge { .. }
-            | TableError::RenamedReferencedTable
-            | TableError::TruncatedReferencedTable { .. }
-            | TableError::UnknownType(_) => "42000",
-            _ => "HY000",
-        }
+    /// The number that MySQL sends for this error.
+    pub fn mysql_code(&self) -> u16 {
+        self.code().number()
     }
 
     /// An entry or row whose bytes cannot be what was written.
@@ -372,27 +342,27 @@ impl From<StorageError> for TableError {
 }
 
 /// MySQL code and SQLSTATE of an error from below.
-fn storage_code(error: &StorageError) -> (u16, &'static str) {
+fn storage_code(error: &StorageError) -> ErrorCode {
     match error {
         // The log has no room: on its device, or until its archive has caught up.
-        StorageError::DiskFull { .. } | StorageError::ArchiveBehind { .. } => (1021, "HY000"),
-        StorageError::Corrupt { .. } | StorageError::Malformed { .. } => (1034, "HY000"),
-        StorageError::PoolExhausted { .. } => (1041, "HY000"),
-        StorageError::DuplicateKey { .. } => (1062, "23000"),
-        StorageError::EntryTooLarge { .. } => (1118, "42000"),
-        StorageError::KeyTooLarge { .. } => (1071, "42000"),
+        StorageError::DiskFull { .. } | StorageError::ArchiveBehind { .. } => codes::DISK_FULL,
+        StorageError::Corrupt { .. } | StorageError::Malformed { .. } => codes::NOT_KEYFILE,
+        StorageError::PoolExhausted { .. } => codes::OUT_OF_RESOURCES,
+        StorageError::DuplicateKey { .. } => codes::DUP_ENTRY,
+        StorageError::EntryTooLarge { .. } => codes::TOO_BIG_ROWSIZE,
+        StorageError::KeyTooLarge { .. } => codes::TOO_LONG_KEY,
         StorageError::TransactionTooLarge { .. } | StorageError::SpillFileFull { .. } => {
-            (1197, "HY000")
+            codes::TRANS_CACHE_FULL
         }
         StorageError::VersionStoreFull { .. } | StorageError::TooManySnapshots { .. } => {
-            (1041, "HY000")
+            codes::OUT_OF_RESOURCES
         }
-        StorageError::Deadlock => (1213, "40001"),
-        StorageError::LockWaitTimeout => (1205, "HY000"),
-        StorageError::LockNotAvailable => (3572, "HY000"),
-        StorageError::LockWaitInterrupted => (1317, "70100"),
-        StorageError::TooManyLocks { .. } => (1206, "HY000"),
-        StorageError::Closed => (1053, "08S01"),
-        _ => (1030, "HY000"),
+        StorageError::Deadlock => codes::LOCK_DEADLOCK,
+        StorageError::LockWaitTimeout => codes::LOCK_WAIT_TIMEOUT,
+        StorageError::LockNotAvailable => codes::LOCK_NOWAIT,
+        StorageError::LockWaitInterrupted => codes::QUERY_INTERRUPTED,
+        StorageError::TooManyLocks { .. } => codes::LOCK_TABLE_FULL,
+        StorageError::Closed => codes::SERVER_SHUTDOWN,
+        _ => codes::GET_ERRNO,
     }
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use sheaf_sql::result::BINARY_COLLATION_ID;
 use sheaf_sql::{Cell, ColumnMeta};
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::statement::{Row, Statement};
 use crate::{Connection, Error, Result};
@@ -213,8 +214,7 @@ impl ColumnIndex for &str {
 
 fn no_column(name: &str) -> Error {
     Error::new(
-        1054,
-        "42S22",
+        codes::BAD_FIELD_ERROR,
         format!("Unknown column '{name}' in 'result'"),
     )
 }
@@ -227,7 +227,7 @@ fn read<T: FromValue>(value: Value, column: &ColumnMeta) -> Result<T> {
             "Column '{}' holds {shown}, which is no {wanted}",
             column.name
         );
-        Error::new(1366, "HY000", message)
+        Error::new(codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, message)
     })
 }
 

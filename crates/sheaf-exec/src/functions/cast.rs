@@ -15,6 +15,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, temporal};
 
 use super::calendar::{MICROS_PER_DAY, round_fraction};
@@ -202,7 +203,10 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
 fn collate_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let collation = Collation::parse(&name).ok_or_else(|| {
-        EvaluationError::new(1273, "HY000", format!("Unknown collation: '{name}'"))
+        EvaluationError::new(
+            codes::UNKNOWN_COLLATION,
+            format!("Unknown collation: '{name}'"),
+        )
     })?;
     Ok(field::collated_text(collation, Coercibility::Explicit))
 }
@@ -361,8 +365,7 @@ fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
     {
         let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
         return Err(EvaluationError::new(
-            1235,
-            "42000",
+            codes::NOT_SUPPORTED_YET,
             format!("This version of Sheaf doesn't yet support 'characters beyond ASCII in {name}': '{digits}'"),
         )
         .into());

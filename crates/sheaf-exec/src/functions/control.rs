@@ -10,6 +10,7 @@ use arrow::compute::kernels::{cmp, zip::zip};
 use arrow::compute::{is_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
+use sheaf_types::error::codes;
 
 use super::in_numbers::IN_NUMBERS;
 use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
@@ -251,7 +252,7 @@ fn extreme_text(call: &Call<'_>, types: &[SqlType], greatest: bool) -> Result<Ar
 fn only_row(call: &Call<'_>) -> Result<ArrayRef> {
     if call.int(1)?.array.iter().flatten().any(|rows| rows > 1) {
         let message = "Subquery returns more than 1 row";
-        return Err(EvaluationError::new(1242, "21000", message).into());
+        return Err(EvaluationError::new(codes::SUBQUERY_NO_1_ROW, message).into());
     }
     call.args.args[0].to_array(call.rows())
 }

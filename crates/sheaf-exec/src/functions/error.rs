@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use datafusion_common::DataFusionError;
+use sheaf_types::error::codes::{self, ErrorCode};
 
 /// An error that MySQL gives while it types or evaluates an expression. It travels through DataFusion as
 /// [`DataFusionError::External`] and becomes the client's error unchanged.
@@ -16,10 +17,10 @@ pub struct EvaluationError {
 }
 
 impl EvaluationError {
-    pub fn new(code: u16, sqlstate: &'static str, message: impl Into<String>) -> EvaluationError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> EvaluationError {
         EvaluationError {
-            code,
-            sqlstate,
+            code: code.number(),
+            sqlstate: code.sqlstate(),
             message: message.into(),
         }
     }
@@ -27,8 +28,7 @@ impl EvaluationError {
     /// 1235: what is not built yet.
     pub fn not_supported_yet(what: &str) -> EvaluationError {
         Self::new(
-            1235,
-            "42000",
+            codes::NOT_SUPPORTED_YET,
             format!("This version of Sheaf doesn't yet support '{what}'"),
         )
     }
@@ -36,8 +36,7 @@ impl EvaluationError {
     /// 1690: a number left the range of its type.
     pub fn out_of_range(type_name: &str, expression: &str) -> EvaluationError {
         Self::new(
-            1690,
-            "22003",
+            codes::DATA_OUT_OF_RANGE,
             format!("{type_name} value is out of range in '{expression}'"),
         )
     }
@@ -45,8 +44,7 @@ impl EvaluationError {
     /// 1264: a number that a column does not hold. `row` counts from 1.
     pub fn out_of_range_column(column: &str, row: u64) -> EvaluationError {
         Self::new(
-            1264,
-            "22003",
+            codes::WARN_DATA_OUT_OF_RANGE,
             format!("Out of range value for column '{column}' at row {row}"),
         )
     }
@@ -54,8 +52,7 @@ impl EvaluationError {
     /// 1525: a constant that cannot be read as the type it is compared with.
     pub fn wrong_value(type_name: &str, text: &str) -> EvaluationError {
         Self::new(
-            1525,
-            "HY000",
+            codes::WRONG_VALUE,
             format!("Incorrect {type_name} value: '{text}'"),
         )
     }
@@ -63,23 +60,21 @@ impl EvaluationError {
     /// 1292: a text that is no date or time where one is wanted.
     pub fn no_moment(type_name: &str, text: &str) -> EvaluationError {
         Self::new(
-            1292,
-            "22007",
+            codes::TRUNCATED_WRONG_VALUE,
             format!("Incorrect {type_name} value: '{text}'"),
         )
     }
 
     /// 1365.
     pub fn division_by_zero() -> EvaluationError {
-        Self::new(1365, "22012", "Division by 0".to_string())
+        Self::new(codes::DIVISION_BY_ZERO, "Division by 0".to_string())
     }
 
     /// 1292: only a part of a text is the number that is wanted.
     pub fn truncated_text(type_name: &str, text: &str) -> EvaluationError {
         let shown = shown(text);
         Self::new(
-            1292,
-            "22007",
+            codes::TRUNCATED_WRONG_VALUE,
             format!("Truncated incorrect {type_name} value: '{shown}'"),
         )
     }
@@ -88,8 +83,7 @@ impl EvaluationError {
     pub fn incorrect_text(type_name: &str, text: &str, column: &str) -> EvaluationError {
         let shown = shown(text);
         Self::new(
-            1292,
-            "22007",
+            codes::TRUNCATED_WRONG_VALUE,
             format!("Incorrect {type_name} value: '{shown}' for column '{column}' at row 1"),
         )
     }
@@ -97,8 +91,7 @@ impl EvaluationError {
     /// 1301: a string function would return more than max_allowed_packet.
     pub fn result_too_large(function: &str, limit: usize) -> EvaluationError {
         Self::new(
-            1301,
-            "HY000",
+            codes::WARN_ALLOWED_PACKET_OVERFLOWED,
             format!(
                 "Result of {function}() was larger than max_allowed_packet ({limit}) - truncated"
             ),
@@ -108,8 +101,7 @@ impl EvaluationError {
     /// 1041: a string function would make more than `limit` bytes of results at a time.
     pub fn batch_too_large(function: &str, limit: usize) -> EvaluationError {
         Self::new(
-            BATCH_TOO_LARGE,
-            "HY000",
+            codes::OUT_OF_RESOURCES,
             format!(
                 "Out of memory; the results of {function}() for some rows take more than {limit} bytes together"
             ),
@@ -118,14 +110,13 @@ impl EvaluationError {
 
     /// Whether fewer rows at a time would not have this error.
     pub fn is_batch_too_large(&self) -> bool {
-        self.code == BATCH_TOO_LARGE
+        self.code == codes::OUT_OF_RESOURCES.number()
     }
 
     /// 1116: a plan would have more than `limit` nodes.
     pub fn plan_too_large(limit: usize) -> EvaluationError {
         Self::new(
-            1116,
-            "HY000",
+            codes::TOO_MANY_TABLES,
             format!(
                 "Too many tables; the plan of a statement has at most {limit} nodes, and a common table expression counts \
                  each time that it is used"
@@ -136,8 +127,7 @@ impl EvaluationError {
     /// 1436: an expression would have more than `limit` operators once derived tables are merged.
     pub fn expression_too_large(limit: usize) -> EvaluationError {
         Self::new(
-            1436,
-            "HY000",
+            codes::STACK_OVERRUN_NEED_MORE,
             format!(
                 "Thread stack overrun: an expression has more than {limit} operators when the columns of derived tables are \
                  replaced by what they stand for"
@@ -148,8 +138,7 @@ impl EvaluationError {
     /// 3636: a recursive CTE has taken `limit` rounds and goes on.
     pub fn recursion_too_deep(limit: u64) -> EvaluationError {
         Self::new(
-            3636,
-            "HY000",
+            codes::CTE_MAX_RECURSION_DEPTH,
             format!(
                 "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.",
                 limit.saturating_add(1)
@@ -159,7 +148,10 @@ impl EvaluationError {
 
     /// 1210: an argument that the function does not know.
     pub fn wrong_arguments(function: &str) -> EvaluationError {
-        Self::new(1210, "HY000", format!("Incorrect arguments to {function}"))
+        Self::new(
+            codes::WRONG_ARGUMENTS,
+            format!("Incorrect arguments to {function}"),
+        )
     }
 
     /// The error inside `error`, however deep it is wrapped.
@@ -193,9 +185,6 @@ fn shown(text: &str) -> Cow<'_, str> {
         None => Cow::Borrowed(text),
     }
 }
-
-/// ER_OUT_OF_RESOURCES.
-const BATCH_TOO_LARGE: u16 = 1041;
 
 /// Of a value in a message.
 const MAX_SHOWN_CHARACTERS: usize = 128;

@@ -12,6 +12,7 @@ use arrow::datatypes::Field;
 use datafusion_common::Result;
 use regex::{Regex, RegexBuilder};
 use sheaf_types::Collation;
+use sheaf_types::error::codes;
 
 use super::limits::TextWriter;
 use super::string::{ints, long_texts, parts};
@@ -167,8 +168,7 @@ impl Patterns {
             .build()
             .map_err(|error| {
                 EvaluationError::new(
-                    3685,
-                    "HY000",
+                    codes::REGEXP_ILLEGAL_ARGUMENT,
                     format!("Illegal argument to a regular expression: {error}"),
                 )
             })?;

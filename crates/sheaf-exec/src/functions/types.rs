@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 pub use sheaf_access::TYPE_KEY;
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
@@ -379,8 +380,7 @@ pub fn common_collation(
                     "IMPLICIT"
                 };
                 return Err(EvaluationError::new(
-                    1267,
-                    "HY000",
+                    codes::CANT_AGGREGATE_2COLLATIONS,
                     format!(
                         "Illegal mix of collations ({},{level}) and ({},{level}) for operation '{operation}'",
                         kept.name(),

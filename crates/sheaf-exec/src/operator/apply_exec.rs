@@ -34,6 +34,7 @@ use datafusion_physical_plan::{
 use futures::StreamExt;
 use sheaf_access::CancelFlag;
 use sheaf_table::Table;
+use sheaf_types::error::codes;
 
 use crate::functions::EvaluationError;
 use crate::memory_pool::without_waiting;
@@ -260,7 +261,7 @@ impl Values {
             }
             if value.is_some() || batch.num_rows() > 1 {
                 let message = "Subquery returns more than 1 row";
-                return Err(EvaluationError::new(1242, "21000", message).into());
+                return Err(EvaluationError::new(codes::SUBQUERY_NO_1_ROW, message).into());
             }
             value = Some(ScalarValue::try_from_array(batch.column(0), 0)?.compacted());
         }

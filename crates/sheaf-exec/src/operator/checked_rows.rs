@@ -13,6 +13,7 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use sheaf_types::error::codes;
 
 use crate::functions::error::EvaluationError;
 use crate::operator::grace_join::GraceJoinExec;
@@ -78,7 +79,10 @@ impl CheckedRows {
 
     fn broken(&self, what: std::fmt::Arguments<'_>) -> DataFusionError {
         let message = format!("{} breaks its promise: {what}", self.plan.name());
-        DataFusionError::External(Box::new(EvaluationError::new(1105, "HY000", message)))
+        DataFusionError::External(Box::new(EvaluationError::new(
+            codes::UNKNOWN_ERROR,
+            message,
+        )))
     }
 
     fn are_in_order(

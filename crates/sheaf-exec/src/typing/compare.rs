@@ -24,6 +24,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, temporal};
 
 use super::choose::as_shown;
@@ -832,9 +833,11 @@ pub(super) fn with_subquery(
 ) -> Result<(Expr, Subquery)> {
     let inner = subquery.subquery.schema();
     if inner.fields().len() != 1 {
-        return Err(
-            EvaluationError::new(1241, "21000", "Operand should contain 1 column(s)").into(),
-        );
+        return Err(EvaluationError::new(
+            codes::OPERAND_COLUMNS,
+            "Operand should contain 1 column(s)",
+        )
+        .into());
     }
     let expr = as_shown(expr, schema)?;
     let (left_field, right_field) = (field_of(&expr, schema)?, Arc::clone(&inner.fields()[0]));

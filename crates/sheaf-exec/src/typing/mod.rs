@@ -35,6 +35,7 @@ use datafusion_expr::{
 };
 
 use sheaf_types::Collation;
+use sheaf_types::error::codes::{self, ErrorCode};
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::in_numbers::IN_NUMBERS;
@@ -687,28 +688,27 @@ fn check_range_offsets(ty: &DataType, offsets: &[&str]) -> Result<()> {
         ty,
         DataType::Date32 | DataType::Timestamp(..) | DataType::Duration(_)
     );
-    let wrong = |code: u16, what: &str| {
+    let wrong = |code: ErrorCode, what: &str| {
         let text = format!("Window '<unnamed window>' with RANGE {what}");
-        Err(EvaluationError::new(code, "HY000", text).into())
+        Err(EvaluationError::new(code, text).into())
     };
     match ty {
         _ if is_time && has_numbers => wrong(
-            3588,
+            codes::WINDOW_RANGE_FRAME_TEMPORAL_TYPE,
             "frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.",
         ),
         DataType::Duration(_) => Err(EvaluationError::new(
-            1235,
-            "42000",
+            codes::NOT_SUPPORTED_YET,
             "This version of Sheaf doesn't yet support 'a frame of RANGE INTERVAL over TIME'",
         )
         .into()),
         _ if is_time => Ok(()),
         ty if !ty.is_numeric() => wrong(
-            3587,
+            codes::WINDOW_RANGE_FRAME_ORDER_TYPE,
             "N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
         ),
         _ if has_intervals => wrong(
-            3589,
+            codes::WINDOW_RANGE_FRAME_NUMERIC_TYPE,
             "frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.",
         ),
         _ => Ok(()),

@@ -3,6 +3,7 @@
 //! Text is UTF-8 throughout. Bytes become text where they are said to be UTF-8. Bytes of the narrower character sets
 //! become text if they are ASCII, and are refused otherwise.
 
+use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, Value as Literal};
 
 use super::build::{call, text};
@@ -59,8 +60,7 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
             let wrong = &error.as_bytes()[valid..];
             let digits: String = wrong.iter().map(|byte| format!("{byte:02X}")).collect();
             Err(SqlError::new(
-                1300,
-                "HY000",
+                codes::INVALID_CHARACTER_STRING,
                 format!("Invalid {name} character string: '{digits}'"),
             ))
         }

@@ -16,6 +16,7 @@
 
 use sheaf_access::cancel;
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
+use sheaf_types::error::codes;
 use sheaf_types::temporal::{read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
@@ -68,8 +69,7 @@ pub fn unsupported(what: impl std::fmt::Display) -> SqlError {
 /// 1241: a row where one value is wanted.
 pub fn operand_columns(columns: usize) -> SqlError {
     SqlError::new(
-        1241,
-        "21000",
+        codes::OPERAND_COLUMNS,
         format!("Operand should contain {columns} column(s)"),
     )
 }
@@ -739,8 +739,7 @@ fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<
     match is_right {
         true => Ok(()),
         false => Err(SqlError::new(
-            1525,
-            "HY000",
+            codes::WRONG_VALUE,
             format!("Incorrect {name} value: '{text}'"),
         )),
     }
@@ -885,7 +884,7 @@ fn number_literal(digits: &str) -> Result<Expr> {
         if digits.parse().is_ok_and(f64::is_infinite) {
             let size = digits.trim_start_matches('-');
             let message = format!("Illegal double '{size}' value found during parsing");
-            return Err(SqlError::new(1367, "22007", message));
+            return Err(SqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
         }
         return Ok(call("$cast_double", vec![text(digits)]));
     }

@@ -19,6 +19,7 @@ use sqlparser::ast::{
 };
 
 use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_types::error::codes;
 
 use super::Lowering;
 use super::build::{argument, call, function, null, number, text};
@@ -54,15 +55,17 @@ fn aggregate_name(name: &str) -> Option<&'static str> {
 /// 1582.
 fn wrong_argument_count(name: &str) -> SqlError {
     SqlError::new(
-        1582,
-        "42000",
+        codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
         format!("Incorrect parameter count in the call to native function '{name}'"),
     )
 }
 
 /// 1111.
 fn invalid_group_function() -> SqlError {
-    SqlError::new(1111, "HY000", "Invalid use of group function")
+    SqlError::new(
+        codes::INVALID_GROUP_FUNC_USE,
+        "Invalid use of group function",
+    )
 }
 
 /// A call taken apart.
@@ -135,7 +138,7 @@ fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
             if frame.units != WindowFrameUnits::Range {
                 let text =
                     "Window '<unnamed window>': INTERVAL can only be used with RANGE frames.";
-                return Err(SqlError::new(3596, "HY000", text));
+                return Err(SqlError::new(codes::WINDOW_ROWS_INTERVAL_USE, text));
             }
             *interval = frame_interval(interval)?;
         }
@@ -157,7 +160,7 @@ fn frame_interval(interval: &Interval) -> Result<Interval> {
     let amount = amount.trim().parse::<i64>().map_err(|_| unsupported())?;
     if amount < 0 {
         let text = "Window '<unnamed window>': frame start or end is negative, NULL or not of integral type";
-        return Err(SqlError::new(3586, "HY000", text));
+        return Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, text));
     }
     let (amount, unit) = match &interval.leading_field {
         Some(DateTimeField::Quarter) => (amount.saturating_mul(3), DateTimeField::Month),
@@ -187,7 +190,10 @@ impl Lowering<'_> {
             Some(database) => format!("{database}.{name}"),
             None => name.to_string(),
         };
-        SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist"))
+        SqlError::new(
+            codes::SP_DOES_NOT_EXIST,
+            format!("FUNCTION {name} does not exist"),
+        )
     }
 
     pub fn function(&mut self, call: Function) -> Result<Lowered> {

@@ -18,6 +18,7 @@ use sheaf_exec::hints::{
     BlockHints, JoinOrderHint, JoinOrderKind, SubqueryHint, TableHints, Toggle,
 };
 use sheaf_exec::{IndexHints, SheafTableSource};
+use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast::Select;
 
 use super::TableReference;
@@ -253,13 +254,14 @@ impl<'a> Resolver<'a> {
         self.warnings
     }
 
-    fn warn(&mut self, code: u16, message: String) {
+    fn warn(&mut self, code: ErrorCode, message: String) {
+        let code = code.number();
         self.warnings.push(HintWarning { code, message });
     }
 
     fn conflict(&mut self, hint: &Hint) {
         let message = format!("Hint {hint} is ignored as conflicting/duplicated");
-        self.warn(3126, message);
+        self.warn(codes::WARN_CONFLICTING_HINT, message);
     }
 
     /// Notes that something is said. False, with a warning, if it has been already.
@@ -305,7 +307,7 @@ impl<'a> Resolver<'a> {
                 "Query block name {} is not found for {hint} hint",
                 quoted(name)
             );
-            self.warn(3127, message);
+            self.warn(codes::WARN_UNKNOWN_QB_NAME, message);
         }
         found
     }
@@ -329,7 +331,7 @@ impl<'a> Resolver<'a> {
             quoted(&self.names[block]),
             hint.name()
         );
-        self.warn(3128, message);
+        self.warn(codes::UNRESOLVED_HINT_NAME, message);
     }
 
     fn hint(&mut self, own: usize, hint: &Hint) {
@@ -403,7 +405,7 @@ impl<'a> Resolver<'a> {
                 self.subquery(own, block.as_deref(), subquery, hint);
             }
             Hint::MaxExecutionTime { .. } if self.block_hints[own].number > 1 => self.warn(
-                3125,
+                codes::WARN_UNSUPPORTED_MAX_EXECUTION_TIME,
                 "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only"
                     .to_string(),
             ),
@@ -416,7 +418,10 @@ impl<'a> Resolver<'a> {
     }
 
     fn without_effect(&mut self, hint: &Hint) {
-        self.warn(1235, format!("The hint {} has no effect yet", hint.name()));
+        self.warn(
+            codes::NOT_SUPPORTED_YET,
+            format!("The hint {} has no effect yet", hint.name()),
+        );
     }
 
     fn switch_block(

@@ -17,6 +17,7 @@
 
 use arrow::datatypes::SchemaRef;
 use sheaf_access::CLUSTERED_KEY;
+use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast::{Expr, Ident, NamedWindowExpr, WindowSpec};
 
 use crate::error::{Result, SqlError};
@@ -253,7 +254,7 @@ impl Scope {
         for (at, (name, _)) in windows.iter().enumerate() {
             if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
                 return Err(window_error(
-                    3591,
+                    codes::WINDOW_DUPLICATE_NAME,
                     format!("Window '{name}' is defined twice."),
                 ));
             }
@@ -320,13 +321,16 @@ pub fn spelling(scopes: &[Scope], table: Option<&str>, name: &str) -> Result<Opt
     Ok(None)
 }
 
-fn window_error(code: u16, message: String) -> SqlError {
-    SqlError::new(code, "HY000", message)
+fn window_error(code: ErrorCode, message: String) -> SqlError {
+    SqlError::new(code, message)
 }
 
 /// 3579.
 pub fn no_such_window(name: &str) -> SqlError {
-    window_error(3579, format!("Window name '{name}' is not defined."))
+    window_error(
+        codes::WINDOW_NO_SUCH_WINDOW,
+        format!("Window name '{name}' is not defined."),
+    )
 }
 
 /// A window of the WINDOW clause, without the names of others.
@@ -340,7 +344,10 @@ fn resolved_window(
     };
     if depth > windows.len() {
         let text = "There is a circularity in the window dependency graph.";
-        return Err(window_error(3580, text.to_string()));
+        return Err(window_error(
+            codes::WINDOW_CIRCULARITY_IN_WINDOW_GRAPH,
+            text.to_string(),
+        ));
     }
     match window {
         NamedWindowExpr::NamedWindow(other) => resolved_window(&other.value, windows, depth + 1),
@@ -366,11 +373,14 @@ pub fn derived_window(
 ) -> Result<WindowSpec> {
     if !spec.partition_by.is_empty() {
         let text = "A window which depends on another cannot define partitioning.";
-        return Err(window_error(3581, text.to_string()));
+        return Err(window_error(
+            codes::WINDOW_NO_CHILD_PARTITIONING,
+            text.to_string(),
+        ));
     }
     if base.window_frame.is_some() {
         return Err(window_error(
-            3582,
+            codes::WINDOW_NO_INHERIT_FRAME,
             format!(
                 "Window '{base_name}' has a frame definition, so cannot be referenced by another window."
             ),
@@ -378,7 +388,7 @@ pub fn derived_window(
     }
     if !spec.order_by.is_empty() && !base.order_by.is_empty() {
         return Err(window_error(
-            3583,
+            codes::WINDOW_NO_REDEFINE_ORDER_BY,
             format!(
                 "Window '{name}' cannot inherit '{base_name}' since both contain an ORDER BY clause."
             ),

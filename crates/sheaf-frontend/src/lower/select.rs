@@ -1078,9 +1078,7 @@ impl Lowering<'_> {
                     .context
                     .catalog
                     .table(&database, &table)
-                    .map_err(|error| {
-                        SqlError::new(error.mysql_code(), error.sqlstate(), error.to_string())
-                    })?;
+                    .map_err(SqlError::from)?;
                 let definition = &opened.definition;
                 if self.context.session.time_zone_offset_seconds() != 0
                     && definition.has_timestamp()

@@ -5,6 +5,7 @@
 
 use sheaf_table::account::{MAX_HOST_CHARACTERS, MAX_USER_CHARACTERS};
 use sheaf_table::{AccountName, AuthenticationMethod, Privileges};
+use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::statement::TableName;
@@ -264,7 +265,7 @@ impl StatementParser<'_> {
                     "String '{}' is too long for {what} (should be no longer than {limit})",
                     crate::error::excerpt(name)
                 );
-                return Err(SqlError::new(1470, "HY000", message).into());
+                return Err(SqlError::new(codes::WRONG_STRING_LENGTH, message).into());
             }
         }
         Ok(UserName::Named(AccountName::new(&user, &host)))
@@ -296,7 +297,12 @@ impl StatementParser<'_> {
         if self.accept_one_of(&["WITH", "VIA"]).is_some() {
             let name = self.word_or_string()?;
             let known = AuthenticationMethod::by_name(&name);
-            let unknown = || SqlError::new(1524, "HY000", format!("Plugin '{name}' is not loaded"));
+            let unknown = || {
+                SqlError::new(
+                    codes::PLUGIN_IS_NOT_LOADED,
+                    format!("Plugin '{name}' is not loaded"),
+                )
+            };
             method = Some(known.ok_or_else(unknown)?);
         }
         let secret = if self.accept_one_of(&["AS", "USING"]).is_some() {

@@ -1,5 +1,6 @@
 //! UPDATE and DELETE, with MySQL's options and its two forms for several tables.
 
+use sheaf_types::error::codes;
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
@@ -153,8 +154,7 @@ pub fn name_of(name: &ast::ObjectName) -> Result<TableName, SqlError> {
             table: table.value.clone(),
         }),
         _ => Err(SqlError::new(
-            1103,
-            "42000",
+            codes::WRONG_TABLE_NAME,
             format!("Incorrect table name '{name}'"),
         )),
     }

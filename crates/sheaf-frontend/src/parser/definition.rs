@@ -13,6 +13,7 @@
 //! encryption.
 
 use sheaf_table::ReferentialAction;
+use sheaf_types::error::codes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::statement::{
@@ -160,11 +161,11 @@ impl StatementParser<'_> {
         }
         // What cannot be created cannot be there; dumps drop it all the same.
         for (what, code) in [
-            ("VIEW", 1051),
-            ("PROCEDURE", 1305),
-            ("FUNCTION", 1305),
-            ("TRIGGER", 1360),
-            ("EVENT", 1539),
+            ("VIEW", codes::BAD_TABLE_ERROR),
+            ("PROCEDURE", codes::SP_DOES_NOT_EXIST),
+            ("FUNCTION", codes::SP_DOES_NOT_EXIST),
+            ("TRIGGER", codes::TRG_DOES_NOT_EXIST),
+            ("EVENT", codes::EVENT_DOES_NOT_EXIST),
         ] {
             if self.accept(what) {
                 let if_exists = self.accept("IF EXISTS");
@@ -412,8 +413,7 @@ impl StatementParser<'_> {
                 let length = u32::try_from(length).ok().filter(|length| *length > 0);
                 Some(length.ok_or_else(|| {
                     SqlError::new(
-                        1391,
-                        "HY000",
+                        codes::KEY_PART_0,
                         format!("Key part '{column}' length cannot be 0"),
                     )
                 })?)
@@ -526,9 +526,11 @@ impl StatementParser<'_> {
             Some("NO ACTION") => ReferentialAction::NoAction,
             // As InnoDB.
             Some(_) => {
-                return Err(
-                    SqlError::new(1215, "HY000", "Cannot add foreign key constraint").into(),
-                );
+                return Err(SqlError::new(
+                    codes::CANNOT_ADD_FOREIGN,
+                    "Cannot add foreign key constraint",
+                )
+                .into());
             }
             None => return self.unexpected("a referential action"),
         })

@@ -1,5 +1,6 @@
 //! EXPLAIN of a statement or of a connection; DESCRIBE of a table is another spelling of it.
 
+use sheaf_types::error::codes;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
@@ -28,8 +29,7 @@ impl StatementParser<'_> {
                     "TREE" => ExplainFormat::Tree,
                     _ => {
                         return Err(SqlError::new(
-                            1791,
-                            "HY000",
+                            codes::UNKNOWN_EXPLAIN_FORMAT,
                             format!("Unknown EXPLAIN format name: '{name}'"),
                         )
                         .into());

@@ -18,6 +18,7 @@
 use std::fmt;
 
 use sheaf_exec::hints::{JoinOrderKind, SemijoinStrategy};
+use sheaf_types::error::codes;
 use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
 /// The most characters of a statement that a warning quotes.
@@ -26,7 +27,7 @@ const MAX_QUOTED_CHARACTERS: usize = 80;
 /// Something about hints that the client is warned of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintWarning {
-    /// MySQL's code: 1064, 1235 or 3125 to 3128.
+    /// MySQL's code: codes::PARSE_ERROR.number(), 1235 or 3125 to 3128.
     pub code: u16,
     pub message: String,
 }
@@ -309,7 +310,7 @@ fn syntax_error(comment: &str, at: usize, sql: &str) -> HintWarning {
     };
     let near: String = near.chars().take(MAX_QUOTED_CHARACTERS).collect();
     HintWarning {
-        code: 1064,
+        code: codes::PARSE_ERROR.number(),
         message: format!("Optimizer hint syntax error near '{near}' at line {line}"),
     }
 }

@@ -1,5 +1,6 @@
 //! LOAD DATA, with MySQL's options.
 
+use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{FileFormat, LoadData, LoadTarget, OnDuplicate};
@@ -129,8 +130,7 @@ impl StatementParser<'_> {
             [] => Ok(None),
             [byte] => Ok(Some(*byte)),
             _ => Err(SqlError::new(
-                1083,
-                "42000",
+                codes::WRONG_FIELD_TERMINATORS,
                 "Field separator argument is not what is expected; check the manual",
             )
             .into()),

@@ -5,6 +5,7 @@
 
 use sheaf_table::ReferentialAction;
 use sheaf_types::ColumnType;
+use sheaf_types::error::codes::ErrorCode;
 use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
@@ -58,7 +59,7 @@ pub enum Statement {
     /// DROP of what this version does not have: `code` is MySQL's error for something missing.
     DropAbsent {
         what: &'static str,
-        code: u16,
+        code: ErrorCode,
         names: Vec<TableName>,
         if_exists: bool,
     },

@@ -18,6 +18,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, Ident, Value};
 
 use super::scan::{Piece, Pieces};
@@ -347,8 +348,7 @@ pub fn invalid_string(bytes: &[u8]) -> SqlError {
         .map(|byte| format!("\\x{byte:02X}"))
         .collect();
     SqlError::new(
-        1300,
-        "HY000",
+        codes::INVALID_CHARACTER_STRING,
         format!("Invalid utf8mb4 character string: '{shown}'"),
     )
 }

@@ -43,6 +43,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
+use sheaf_types::error::codes;
 pub(crate) use show::{
     is_account_table, mysql_user, privilege_rows, schema_privileges, table_privileges,
     user_privileges,
@@ -190,8 +191,7 @@ impl Session {
         }
         let names: Vec<&str> = privileges.names().collect();
         Err(SqlError::new(
-            1227,
-            "42000",
+            codes::SPECIFIC_ACCESS_DENIED_ERROR,
             format!(
                 "Access denied; you need (at least one of) the {} privilege(s) for this operation",
                 names.join(" or ")
@@ -271,8 +271,7 @@ impl Session {
     fn denied_table(&self, table: &str, command: &str) -> SqlError {
         let (user, host) = (&self.info.user, &self.info.host);
         SqlError::new(
-            1142,
-            "42000",
+            codes::TABLEACCESS_DENIED_ERROR,
             format!("{command} command denied to user '{user}'@'{host}' for table '{table}'"),
         )
     }

@@ -15,6 +15,7 @@
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use sheaf_table::AuthenticationMethod;
+use sheaf_types::error::codes;
 
 use super::sha256_crypt::{ALPHABET, DIGEST_CHARACTERS, sha256_crypt};
 use crate::error::{Result, SqlError};
@@ -41,8 +42,7 @@ pub type FastDigest = [u8; SHA256_BYTES];
 pub fn verifier(method: AuthenticationMethod, password: &str) -> Result<String> {
     if password.len() > MAX_PASSWORD_BYTES {
         return Err(SqlError::new(
-            1819,
-            "HY000",
+            codes::NOT_VALID_PASSWORD,
             format!(
                 "Your password does not satisfy the current policy requirements: it is longer than {MAX_PASSWORD_BYTES} bytes"
             ),

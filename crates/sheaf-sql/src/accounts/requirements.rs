@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::Privileges;
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::change::on_duplicate::{column_of_values, last_part};
@@ -191,8 +192,7 @@ impl Session {
             return Ok(());
         }
         Err(SqlError::new(
-            1095,
-            "HY000",
+            codes::KILL_DENIED_ERROR,
             format!("You are not owner of thread {id}"),
         ))
     }
@@ -284,8 +284,7 @@ impl Session {
         }
         let (user, host) = (&self.info.user, &self.info.host);
         Err(SqlError::new(
-            1370,
-            "42000",
+            codes::PROCACCESS_DENIED_ERROR,
             format!("execute command denied to user '{user}'@'{host}' for routine '{name}'"),
         ))
     }

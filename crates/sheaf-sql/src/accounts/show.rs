@@ -1,6 +1,7 @@
 //! What accounts are granted, for SHOW and for `information_schema`.
 
 use sheaf_table::{Account, PrivilegeLevel, Privileges};
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
@@ -27,7 +28,7 @@ impl Session {
                 "There is no such grant defined for user '{}' on host '{}'",
                 name.user, name.host
             );
-            SqlError::new(1141, "42000", message)
+            SqlError::new(codes::NONEXISTING_GRANT, message)
         })
     }
 

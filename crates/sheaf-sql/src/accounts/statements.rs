@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sheaf_table::{
     Account, AccountName, Accounts, AuthenticationMethod, PrivilegeLevel, Privileges,
 };
+use sheaf_types::error::codes;
 
 use super::{matching, password};
 use crate::error::{Result, SqlError};
@@ -42,7 +43,7 @@ impl Session {
     ) -> Result<()> {
         let mut left_out = LeftOut::new();
         let mut problem = "does not exist";
-        let mut code = 3162;
+        let mut code = codes::USER_DOES_NOT_EXIST;
         let catalog = Arc::clone(self.engine.catalog());
         match statement {
             AccountStatement::Create {
@@ -50,7 +51,7 @@ impl Session {
                 users,
                 options,
             } => {
-                (problem, code) = ("already exists", 3163);
+                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
                 let made = self.define_accounts(users, &options)?;
                 catalog.change_accounts(|accounts| {
                     let names = made.iter().map(|account| &account.name);
@@ -83,8 +84,7 @@ impl Session {
                     self.check_covers(accounts, std::slice::from_ref(&name))?;
                     let account = accounts.get_mut(&name).ok_or_else(|| {
                         SqlError::new(
-                            1133,
-                            "42000",
+                            codes::PASSWORD_NO_MATCH,
                             "Can't find any matching row in the user table",
                         )
                     })?;
@@ -238,8 +238,7 @@ impl Session {
                     names[MAX_SHOWN_PRIVILEGES] = "...";
                 }
                 return Err(SqlError::new(
-                    1227,
-                    "42000",
+                    codes::SPECIFIC_ACCESS_DENIED_ERROR,
                     format!(
                         "Access denied; you need the {} privilege(s), which {} has, for this operation",
                         names.join(", "),
@@ -281,8 +280,7 @@ impl Session {
         }
         Err(match level {
             PrivilegeLevel::Table => SqlError::new(
-                1144,
-                "42000",
+                codes::ILLEGAL_GRANT_FOR_TABLE,
                 "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
             ),
             _ => SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
@@ -338,8 +336,7 @@ impl Session {
             for name in &names {
                 let account = accounts.get_mut(name).ok_or_else(|| {
                     SqlError::new(
-                        1410,
-                        "42000",
+                        codes::CANT_CREATE_USER_WITH_GRANT,
                         "You are not allowed to create a user with GRANT",
                     )
                 })?;
@@ -437,10 +434,11 @@ impl Level {
             name.user, name.host
         );
         match self {
-            Level::Table(_, table) => {
-                SqlError::new(1147, "42000", format!("{text} on table '{table}'"))
-            }
-            _ => SqlError::new(1141, "42000", text),
+            Level::Table(_, table) => SqlError::new(
+                codes::NONEXISTING_TABLE_GRANT,
+                format!("{text} on table '{table}'"),
+            ),
+            _ => SqlError::new(codes::NONEXISTING_GRANT, text),
         }
     }
 }
@@ -470,8 +468,7 @@ fn identify(account: &mut Account, identified: &Identified) -> Result<()> {
         }
         Secret::Verifier(_) => {
             return Err(SqlError::new(
-                1827,
-                "HY000",
+                codes::PASSWORD_FORMAT,
                 "The password hash doesn't have the expected format.",
             ));
         }
@@ -543,8 +540,7 @@ fn missing(
 fn operation_failed(operation: &str, names: &[AccountName]) -> SqlError {
     let names: Vec<String> = names.iter().map(AccountName::to_string).collect();
     SqlError::new(
-        1396,
-        "HY000",
+        codes::CANNOT_USER,
         format!("Operation {operation} failed for {}", names.join(",")),
     )
 }

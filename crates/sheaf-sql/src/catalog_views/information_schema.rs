@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_table::{Index, Table};
 use sheaf_types::ColumnType;
+use sheaf_types::error::codes;
 
 use crate::accounts;
 use crate::catalog_views::catalog_text::{
@@ -171,7 +172,10 @@ pub fn virtual_table(
         return Ok(None);
     }
     let rows = rows_of(&table.to_ascii_uppercase(), session)?.ok_or_else(|| {
-        SqlError::new(1109, "42S02", format!("Unknown table '{table}' in {NAME}"))
+        SqlError::new(
+            codes::UNKNOWN_TABLE,
+            format!("Unknown table '{table}' in {NAME}"),
+        )
     })?;
     Ok(Some((rows.schema(), rows.batch()?)))
 }

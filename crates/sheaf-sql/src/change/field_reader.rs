@@ -11,6 +11,8 @@
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
 
+use sheaf_types::error::codes;
+
 use crate::error::{Result, SqlError};
 use crate::parser::statement::FileFormat;
 
@@ -120,8 +122,7 @@ impl<R: Read> FieldReader<R> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     return Err(SqlError::new(
-                        2,
-                        "HY000",
+                        codes::EE_READ,
                         format!("Error reading file: {error}"),
                     ));
                 }
@@ -373,8 +374,7 @@ fn unescape(escaped: u8) -> u8 {
 
 fn record_too_long() -> SqlError {
     SqlError::new(
-        1153,
-        "08S01",
+        codes::NET_PACKET_TOO_LARGE,
         format!(
             "A line of the file is longer than {MAX_RECORD_BYTES} bytes; check the terminators"
         ),

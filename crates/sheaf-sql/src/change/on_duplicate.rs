@@ -20,6 +20,7 @@ use std::sync::Arc;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table};
+use sheaf_types::error::codes;
 use sheaf_types::{
     Value,
     assignment::{Mode, current_timestamp},
@@ -153,8 +154,7 @@ impl Session {
         let alias = RowAlias::of(alias);
         if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
             return Err(SqlError::new(
-                1353,
-                "HY000",
+                codes::VIEW_WRONG_LIST,
                 "In definition of view, derived table or common table expression, SELECT list and column names list have \
                  different column counts",
             ));

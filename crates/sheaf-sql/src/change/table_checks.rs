@@ -16,6 +16,7 @@ use sheaf_frontend::parser::check_text::column_names;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError};
 use sheaf_types::Value;
+use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -165,8 +166,7 @@ impl Session {
         }
         if !may_be_boolean(&check.expression) {
             return Err(SqlError::new(
-                3812,
-                "HY000",
+                codes::NON_BOOLEAN_EXPR_FOR_CHECK_CONSTRAINT,
                 format!(
                     "An expression of non-boolean type specified to a check constraint '{name}'."
                 ),
@@ -240,9 +240,9 @@ struct Refusal<'a> {
 }
 
 impl Refusal<'_> {
-    fn refuse(&mut self, code: u16, message: String) {
+    fn refuse(&mut self, code: ErrorCode, message: String) {
         self.found
-            .get_or_insert_with(|| SqlError::new(code, "HY000", message));
+            .get_or_insert_with(|| SqlError::new(code, message));
     }
 
     fn refuse_function(&mut self, function: &str) {
@@ -250,7 +250,10 @@ impl Refusal<'_> {
         let message = format!(
             "An expression of a check constraint '{name}' contains disallowed function: {function}."
         );
-        self.refuse(3814, message);
+        self.refuse(
+            codes::CHECK_CONSTRAINT_NAMED_FUNCTION_IS_NOT_ALLOWED,
+            message,
+        );
     }
 }
 
@@ -259,7 +262,7 @@ impl ExpressionVisitor for Refusal<'_> {
         let name = self.name;
         let message =
             format!("An expression of a check constraint '{name}' contains disallowed function.");
-        self.refuse(3815, message);
+        self.refuse(codes::CHECK_CONSTRAINT_FUNCTION_IS_NOT_ALLOWED, message);
     }
 
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
@@ -271,14 +274,14 @@ impl ExpressionVisitor for Refusal<'_> {
                 let message = format!(
                     "An expression of a check constraint '{name}' cannot refer to a user or system variable."
                 );
-                self.refuse(3816, message);
+                self.refuse(codes::CHECK_CONSTRAINT_VARIABLES, message);
             }
             ast::Expr::CompoundIdentifier(parts) if parts.first().is_some_and(is_variable) => {
                 let name = self.name;
                 let message = format!(
                     "An expression of a check constraint '{name}' cannot refer to a user or system variable."
                 );
-                self.refuse(3816, message);
+                self.refuse(codes::CHECK_CONSTRAINT_VARIABLES, message);
             }
             ast::Expr::Function(function) => {
                 let called = function.name.to_string().to_ascii_uppercase();

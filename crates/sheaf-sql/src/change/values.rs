@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
 
@@ -419,8 +420,7 @@ impl Session {
             for position in 0..batch.num_rows() {
                 if row.is_some() {
                     return Err(SqlError::new(
-                        1242,
-                        "21000",
+                        codes::SUBQUERY_NO_1_ROW,
                         "Subquery returns more than 1 row",
                     ));
                 }

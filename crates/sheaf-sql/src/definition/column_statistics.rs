@@ -8,6 +8,7 @@ use std::fmt::Write;
 use sheaf_table::statistics::histogram::SampledValue;
 use sheaf_table::statistics::{ColumnKey, ColumnStatistics, Histogram, MAX_BUCKETS};
 use sheaf_table::{AnalyzeOptions, Table};
+use sheaf_types::error::codes;
 use sheaf_types::{ColumnType, Value, temporal, value::decimal_text};
 
 use crate::error::{Result, SqlError};
@@ -34,8 +35,7 @@ impl Session {
     ) -> Result<()> {
         if buckets.is_some_and(|buckets| !(1..=MAX_BUCKETS as u64).contains(&buckets)) {
             return Err(SqlError::new(
-                1690,
-                "22003",
+                codes::DATA_OUT_OF_RANGE,
                 "Number of buckets value is out of range in 'ANALYZE TABLE'",
             ));
         }

@@ -2,6 +2,7 @@
 
 use sheaf_table::TableError;
 use sheaf_types::Collation;
+use sheaf_types::error::codes;
 
 use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};
@@ -31,8 +32,10 @@ impl Session {
         let catalog = self.engine.catalog();
         match catalog.create_database_with(name, collation) {
             Err(TableError::DatabaseExists { name }) if if_not_exists => {
-                self.warnings
-                    .note(1007, SqlError::database_exists(&name).message);
+                self.warnings.note(
+                    codes::DB_CREATE_EXISTS,
+                    SqlError::database_exists(&name).message,
+                );
             }
             result => result?,
         }

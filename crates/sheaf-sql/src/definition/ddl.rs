@@ -16,6 +16,7 @@ use sheaf_table::{
     ColumnPlace, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
     NoProgress, Progress, Table, TableDefinition, TableError,
 };
+use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
@@ -101,8 +102,10 @@ impl Session {
     ) -> Result<()> {
         let (database, name) = self.resolve_for_change(&create.name)?;
         if create.if_not_exists && self.engine.catalog().table(&database, &name).is_ok() {
-            self.warnings
-                .note(1050, SqlError::table_exists(&name).message);
+            self.warnings.note(
+                codes::TABLE_EXISTS_ERROR,
+                SqlError::table_exists(&name).message,
+            );
             return self.ok(sink, 0, String::new());
         }
         let request = match &create.like {
@@ -125,7 +128,7 @@ impl Session {
         })?;
         if let Some(existing) = made {
             let note = SqlError::table_exists(&existing).message;
-            self.warnings.note(1050, note);
+            self.warnings.note(codes::TABLE_EXISTS_ERROR, note);
         }
         self.ok(sink, 0, String::new())
     }
@@ -242,8 +245,10 @@ impl Session {
             return Ok(Some(collation));
         }
         let nearest = variables::nearest_collation(name);
-        self.warnings
-            .warn(3719, format!("'{name}' is stored as '{}'", nearest.name()));
+        self.warnings.warn(
+            codes::DEPRECATED_UTF8_ALIAS,
+            format!("'{name}' is stored as '{}'", nearest.name()),
+        );
         Ok(Some(nearest))
     }
 
@@ -293,8 +298,7 @@ impl Session {
         if let Some(on_update) = &definition.on_update {
             if !is_current_timestamp(on_update) || !has_time_of_day(&column.ty) {
                 return Err(SqlError::new(
-                    1294,
-                    "HY000",
+                    codes::INVALID_ON_UPDATE,
                     format!("Invalid ON UPDATE clause for '{}' column", column.name),
                 ));
             }
@@ -366,7 +370,8 @@ impl Session {
                 return Err(error);
             }
             for name in &missing {
-                self.warnings.note(1051, SqlError::bad_table(name).message);
+                self.warnings
+                    .note(codes::BAD_TABLE_ERROR, SqlError::bad_table(name).message);
             }
         }
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
@@ -741,15 +746,13 @@ fn dropped_constraint(definition: &TableDefinition, name: &str) -> Result<Altera
     match (found.pop(), found.is_empty()) {
         (Some(alteration), true) => Ok(alteration),
         (Some(_), false) => Err(SqlError::new(
-            3939,
-            "HY000",
+            codes::MULTIPLE_CONSTRAINTS_WITH_SAME_NAME,
             format!(
                 "Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."
             ),
         )),
         (None, _) => Err(SqlError::new(
-            3940,
-            "HY000",
+            codes::CONSTRAINT_NOT_FOUND,
             format!("Constraint '{name}' does not exist."),
         )),
     }
@@ -805,7 +808,7 @@ fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
                 }
                 (other, _) => {
                     let message = format!("Unknown ALGORITHM '{other}'");
-                    return Err(SqlError::new(1800, "HY000", message));
+                    return Err(SqlError::new(codes::UNKNOWN_ALTER_ALGORITHM, message));
                 }
             },
             TableChange::Lock(word) => match (word.as_str(), work) {
@@ -826,7 +829,7 @@ fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
                 }
                 (other, _) => {
                     let message = format!("Unknown LOCK type '{other}'");
-                    return Err(SqlError::new(1801, "HY000", message));
+                    return Err(SqlError::new(codes::UNKNOWN_ALTER_LOCK, message));
                 }
             },
             _ => {}

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use sheaf_storage::StorageError;
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::query::result::ResultSink;
@@ -16,8 +17,7 @@ impl Session {
         let path = Path::new(folder);
         if !path.is_absolute() {
             return Err(SqlError::new(
-                1210,
-                "HY000",
+                codes::WRONG_ARGUMENTS,
                 "Incorrect arguments to BACKUP: the folder is one of the server, and its path must be absolute",
             ));
         }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sheaf_table::Catalog;
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
@@ -143,8 +144,7 @@ impl Session {
     pub(crate) fn flush_rewrite_rules(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
         if self.engine.catalog().table(DATABASE, TABLE).is_err() {
             return Err(SqlError::new(
-                1305,
-                "42000",
+                codes::SP_DOES_NOT_EXIST,
                 "PROCEDURE query_rewrite.flush_rewrite_rules does not exist",
             ));
         }
@@ -153,7 +153,10 @@ impl Session {
         self.clear_warnings();
         if !all_right? {
             let message = "Loading of some rule(s) failed.";
-            return Err(SqlError::new(1644, "45000", message));
+            return Err(SqlError::new(
+                codes::SIGNAL_EXCEPTION.with_sqlstate("45000"),
+                message,
+            ));
         }
         self.ok(sink, 0, String::new())
     }

@@ -40,6 +40,7 @@ use std::time::Duration;
 use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
 use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::StatementLocks;
@@ -621,8 +622,7 @@ impl Session {
                 .retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             if name.chars().count() > MAX_SAVEPOINT_NAME_CHARACTERS {
                 return Err(SqlError::new(
-                    1059,
-                    "42000",
+                    codes::TOO_LONG_IDENT,
                     format!("Identifier name '{name}' is too long"),
                 ));
             }
@@ -672,5 +672,7 @@ impl SessionTransaction {
 
 /// Whether an error is about a key that is there already, a parent that is missing, or a child that refers to a row.
 fn is_about_others_rows(error: &SqlError) -> bool {
-    matches!(error.code, 1062 | 1451 | 1452)
+    error.is(codes::DUP_ENTRY)
+        || error.is(codes::ROW_IS_REFERENCED_2)
+        || error.is(codes::NO_REFERENCED_ROW_2)
 }

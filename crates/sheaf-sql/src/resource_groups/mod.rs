@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, ThreadPlacement};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind};
+use sheaf_types::error::codes;
 
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
@@ -90,20 +91,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn no_such_group(name: &str) -> SqlError {
     SqlError::new(
-        3651,
-        "HY000",
+        codes::RESOURCE_GROUP_NOT_EXISTS,
         format!("Resource Group '{name}' does not exist."),
     )
 }
 
 fn group_is_disabled(name: &str) -> SqlError {
-    SqlError::new(3657, "HY000", format!("Resource group {name} is disabled."))
+    SqlError::new(
+        codes::RESOURCE_GROUP_DISABLED,
+        format!("Resource group {name} is disabled."),
+    )
 }
 
 fn cannot_bind(name: &str, session: u64, why: &str) -> SqlError {
     SqlError::new(
-        3661,
-        "HY000",
+        codes::RESOURCE_GROUP_BIND_FAILED,
         format!("Unable to bind resource group {name} with thread id ({session}).({why})."),
     )
 }

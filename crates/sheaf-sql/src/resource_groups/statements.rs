@@ -9,6 +9,7 @@ use sheaf_exec::runtime::thread_placement;
 use sheaf_table::cpu_set::MAX_CPUS;
 use sheaf_table::resource_group::{MAX_CPU_RANGES, MAX_RESOURCE_GROUPS};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableError};
+use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
 use crate::error::{Result, SqlError};
@@ -64,7 +65,10 @@ impl Session {
         settings: &ResourceGroupSettings,
     ) -> Result<()> {
         check_name(&name)?;
-        let exists = SqlError::new(3650, "HY000", format!("Resource Group '{name}' exists"));
+        let exists = SqlError::new(
+            codes::RESOURCE_GROUP_EXISTS,
+            format!("Resource Group '{name}' exists"),
+        );
         if is_default_group(&name) {
             return Err(exists);
         }
@@ -107,8 +111,7 @@ impl Session {
         let priority = self.thread_priority(name, old.kind, settings)?;
         if force && settings.enabled != Some(false) {
             return Err(SqlError::new(
-                3662,
-                "HY000",
+                codes::INVALID_USE_OF_FORCE_OPTION,
                 "Option FORCE invalid as DISABLE option is not specified.",
             ));
         }
@@ -152,7 +155,7 @@ impl Session {
         let sessions = self.engine.sessions_in(&key);
         if !sessions.is_empty() && !force {
             let message = format!("Resource group {} is busy.", group.name);
-            return Err(SqlError::new(3656, "HY000", message));
+            return Err(SqlError::new(codes::RESOURCE_GROUP_BUSY, message));
         }
         self.engine
             .catalog()
@@ -192,8 +195,7 @@ impl Session {
         for id in threads {
             let bound = match engine.session_handle(*id) {
                 Err(_) => Err(SqlError::new(
-                    3660,
-                    "HY000",
+                    codes::INVALID_THREAD_ID,
                     format!("Invalid thread id ({id})."),
                 )),
                 Ok(_) if is_system => Err(cannot_bind(
@@ -234,8 +236,7 @@ impl Session {
                 ResourceGroupKind::System => "System",
             };
             return Err(SqlError::new(
-                3654,
-                "HY000",
+                codes::INVALID_THREAD_PRIORITY,
                 format!(
                     "Invalid thread priority value {wanted} for {type_name} resource group {name}. \
                      Allowed range is [{}, {}].",
@@ -246,7 +247,7 @@ impl Session {
         };
         if priority != 0 && !thread_placement::priorities_are_available() {
             self.warnings.warn(
-                3659,
+                codes::ATTRIBUTE_IGNORED,
                 "Attribute thread_priority is ignored (using default value).",
             );
             return Ok(Some(0));
@@ -268,8 +269,7 @@ fn check_name(name: &str) -> Result<()> {
 
 fn not_for_defaults(operation: &str) -> SqlError {
     SqlError::new(
-        3655,
-        "HY000",
+        codes::DISALLOWED_OPERATION,
         format!("{operation} operation is disallowed on default resource groups."),
     )
 }
@@ -284,14 +284,14 @@ fn cpus(settings: &ResourceGroupSettings) -> Result<Option<CpuSet>> {
     for (first, last) in ranges {
         if first > last {
             let message = format!("Invalid VCPU range {first}-{last}");
-            return Err(SqlError::new(3653, "HY000", message));
+            return Err(SqlError::new(codes::INVALID_VCPU_RANGE, message));
         }
         // A range ends here at the first CPU that is not there, so it is never long.
         for number in *first..=*last {
             let cpu = u16::try_from(number).ok();
             let Some(cpu) = cpu.filter(|cpu| available.contains(*cpu)) else {
                 let message = format!("Invalid cpu id {number}");
-                return Err(SqlError::new(3652, "HY000", message));
+                return Err(SqlError::new(codes::INVALID_VCPU_ID, message));
             };
             checked.push(cpu);
         }

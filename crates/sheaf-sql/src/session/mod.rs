@@ -39,6 +39,7 @@ use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked};
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::accounts::Rights;
 use crate::change::change_query::UnrelatedTables;
@@ -571,7 +572,7 @@ impl Session {
         self.truncated_texts.begin();
         self.oversized_results.begin();
         if let Some(note) = &self.rewrite_note {
-            self.warnings.note(1105, note.clone());
+            self.warnings.note(codes::UNKNOWN_ERROR, note.clone());
         }
     }
 
@@ -601,7 +602,8 @@ impl Session {
         self.warnings.count_others(others);
         let (messages, others) = self.oversized_results.take();
         for message in messages {
-            self.warnings.warn(1301, message);
+            self.warnings
+                .warn(codes::WARN_ALLOWED_PACKET_OVERFLOWED, message);
         }
         self.warnings.count_others(others);
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};
@@ -157,8 +158,7 @@ impl Session {
             Preparing::Query(query) => self.describe_query(query, text),
             Preparing::WithoutColumns => Ok(Vec::new()),
             Preparing::Refused => Err(SqlError::new(
-                1295,
-                "HY000",
+                codes::UNSUPPORTED_PS,
                 "This command is not supported in the prepared statement protocol yet",
             )),
             Preparing::Unsupported(what) => Err(SqlError::not_supported_yet(what)),

@@ -1,6 +1,7 @@
 //! SET.
 
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{Isolation, NextTransaction};
@@ -201,7 +202,7 @@ impl Session {
             self.warn_truncated(&truncated);
         }
         if let Some(message) = without_effect {
-            self.warnings.warn(1235, message);
+            self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
         }
         Ok(())
     }
@@ -238,7 +239,7 @@ impl Session {
     pub(crate) fn warn_truncated(&mut self, truncated: &Truncated) {
         let Truncated { variable, value } = truncated;
         let message = format!("Truncated incorrect {variable} value: '{value}'");
-        self.warnings.warn(1292, message);
+        self.warnings.warn(codes::TRUNCATED_WRONG_VALUE, message);
     }
 
     pub(crate) fn set_transaction(

@@ -72,12 +72,12 @@ impl Warnings {
         self.count += others;
     }
 
-    pub fn warn(&mut self, code: u16, message: impl Into<String>) {
-        self.add(Level::Warning, code, message);
+    pub fn warn(&mut self, code: impl Into<u16>, message: impl Into<String>) {
+        self.add(Level::Warning, code.into(), message);
     }
 
-    pub fn note(&mut self, code: u16, message: impl Into<String>) {
-        self.add(Level::Note, code, message);
+    pub fn note(&mut self, code: impl Into<u16>, message: impl Into<String>) {
+        self.add(Level::Note, code.into(), message);
     }
 
     /// Where the list is now, for [`back_to`](Self::back_to).
@@ -135,7 +135,7 @@ mod tests {
         let mut warnings = Warnings::default();
         warnings.clear(2);
         for row in 1..=5 {
-            warnings.warn(1261, format!("row {row}"));
+            warnings.warn(1261_u16, format!("row {row}"));
         }
         assert_eq!((warnings.count(), warnings.kept().len()), (5, 2));
         warnings.clear(2);

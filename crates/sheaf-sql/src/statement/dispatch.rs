@@ -1,5 +1,6 @@
 //! From a parsed statement to the code that runs it.
 
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -93,7 +94,7 @@ impl Session {
                     let name = name.qualified(self.database.as_deref());
                     let message = format!("{what} {name} does not exist");
                     if !if_exists {
-                        return Err(SqlError::new(code, "42000", message));
+                        return Err(SqlError::new(code, message));
                     }
                     self.warnings.note(code, message);
                 }
@@ -192,7 +193,7 @@ impl Session {
         let id = id
             .as_i128()
             .and_then(|id| u64::try_from(id).ok())
-            .ok_or_else(|| SqlError::new(1210, "HY000", "Incorrect arguments to KILL"))?;
+            .ok_or_else(|| SqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to KILL"))?;
         self.check_may_kill(id)?;
         if id == self.id() {
             // A statement that kills its own session, or itself, is what gets interrupted.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sheaf_optimizer::json::{Json, Layout};
 use sheaf_optimizer::{ExplainRow, PhysicalQuery, PlanNode};
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -201,8 +202,7 @@ impl Session {
 /// Error 3012.
 fn not_explainable() -> SqlError {
     SqlError::new(
-        3012,
-        "HY000",
+        codes::EXPLAIN_NOT_SUPPORTED,
         "EXPLAIN FOR CONNECTION command is supported only for SELECT/UPDATE/INSERT/DELETE/REPLACE",
     )
 }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use sheaf_types::error::codes;
+
 use crate::error::SqlError;
 use crate::parser::hint::{Hint, HintValue, HintWarning, hints_of};
 use crate::parser::statement::Scope;
@@ -77,7 +79,7 @@ impl Session {
             let is_limit = matches!(hint, Hint::MaxExecutionTime { .. });
             if is_limit && !given.may_limit_time {
                 self.warnings.warn(
-                    3125,
+                    codes::WARN_UNSUPPORTED_MAX_EXECUTION_TIME,
                     "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only",
                 );
                 continue;
@@ -90,7 +92,7 @@ impl Session {
             };
             if !assigned.insert(about) {
                 self.warnings.warn(
-                    3126,
+                    codes::WARN_CONFLICTING_HINT,
                     format!("Hint {hint} is ignored as conflicting/duplicated"),
                 );
                 continue;
@@ -109,7 +111,7 @@ impl Session {
     /// Warns of hints that the planner could not obey, by their texts.
     pub(crate) fn warn_of_conflicts(&mut self, hints: Vec<String>) {
         let warning = |hint| HintWarning {
-            code: 3126,
+            code: codes::WARN_CONFLICTING_HINT.number(),
             message: format!("Hint {hint} is ignored as conflicting/duplicated"),
         };
         self.warn_of_hints(hints.into_iter().map(warning).collect());
@@ -128,11 +130,13 @@ impl Session {
     fn set_variable_for_statement(&mut self, name: &str, value: &HintValue) {
         if self.variables.get(name).is_err() {
             let message = format!("Unresolved name '{name}' for SET_VAR hint");
-            return self.warnings.warn(3128, message);
+            return self.warnings.warn(codes::UNRESOLVED_HINT_NAME, message);
         }
         if !HINTABLE.contains(&name) {
             let message = format!("Variable '{name}' cannot be set using SET_VAR hint.");
-            return self.warnings.warn(3637, message);
+            return self
+                .warnings
+                .warn(codes::NOT_HINT_UPDATABLE_VARIABLE, message);
         }
         let new = match value {
             HintValue::Text(text) => NewValue::Text(text.clone()),
@@ -149,7 +153,7 @@ impl Session {
             Err(SqlError { code, message, .. }) => return self.warnings.warn(code, message),
         }
         if let Some(message) = variables::without_effect(&self.variables, name) {
-            self.warnings.warn(1235, message);
+            self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
         }
     }
 

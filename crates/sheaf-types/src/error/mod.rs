@@ -3,6 +3,10 @@
 //! Problems with a value on its way into a column become a [`ColumnIssue`] where the column and the row are known. In
 //! strict mode that is an error. In lenient mode the same problem is a warning and the statement goes on.
 
+pub mod codes;
+
+use codes::ErrorCode;
+
 /// A text that names no type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Unknown data type: '{text}'")]
@@ -35,6 +39,22 @@ pub enum ColumnProblem {
 }
 
 impl ColumnProblem {
+    /// The number and SQLSTATE of the error in strict mode.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            ColumnProblem::Null => codes::BAD_NULL_ERROR,
+            ColumnProblem::OutOfRange => codes::WARN_DATA_OUT_OF_RANGE,
+            ColumnProblem::TooLong => codes::DATA_TOO_LONG,
+            ColumnProblem::Truncated => codes::WARN_DATA_TRUNCATED,
+            ColumnProblem::IncorrectValue { .. } => codes::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
+                codes::TRUNCATED_WRONG_VALUE
+            }
+            ColumnProblem::ZeroInDate { .. } => codes::NOT_SUPPORTED_YET,
+            ColumnProblem::NoDefault => codes::NO_DEFAULT_FOR_FIELD,
+        }
+    }
+
     /// What a warning says where an error would have said this.
     pub fn as_warning(self) -> ColumnProblem {
         match self {
@@ -57,33 +77,9 @@ pub struct ColumnIssue {
 }
 
 impl ColumnIssue {
+    /// The number that MySQL sends for this problem.
     pub fn mysql_code(&self) -> u16 {
-        match self.problem {
-            ColumnProblem::Null => 1048,
-            ColumnProblem::OutOfRange => 1264,
-            ColumnProblem::TooLong => 1406,
-            ColumnProblem::Truncated => 1265,
-            ColumnProblem::IncorrectValue { .. } => 1366,
-            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
-                1292
-            }
-            ColumnProblem::ZeroInDate { .. } => 1235,
-            ColumnProblem::NoDefault => 1364,
-        }
-    }
-
-    pub fn sqlstate(&self) -> &'static str {
-        match self.problem {
-            ColumnProblem::Null => "23000",
-            ColumnProblem::OutOfRange => "22003",
-            ColumnProblem::TooLong => "22001",
-            ColumnProblem::Truncated => "01000",
-            ColumnProblem::IncorrectValue { .. } | ColumnProblem::NoDefault => "HY000",
-            ColumnProblem::IncorrectTemporal { .. } | ColumnProblem::TemporalOutOfRange { .. } => {
-                "22007"
-            }
-            ColumnProblem::ZeroInDate { .. } => "42000",
-        }
+        self.problem.code().number()
     }
 }
 

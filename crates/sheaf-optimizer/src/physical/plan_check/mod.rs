@@ -29,6 +29,7 @@ use datafusion_expr::LogicalPlan;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::functions::error::EvaluationError;
+use sheaf_types::error::codes;
 
 /// See the module's comment. `logical` is what `plan` is the plan of, and `properties` are those it was planned with.
 pub(crate) fn check(
@@ -54,5 +55,8 @@ fn check_operators(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Re
 fn contradiction(plan: &Arc<dyn ExecutionPlan>, what: impl std::fmt::Display) -> DataFusionError {
     let operator = plan.name();
     let message = format!("the plan of this statement contradicts itself at {operator}: {what}");
-    DataFusionError::External(Box::new(EvaluationError::new(1105, "HY000", message)))
+    DataFusionError::External(Box::new(EvaluationError::new(
+        codes::UNKNOWN_ERROR,
+        message,
+    )))
 }
