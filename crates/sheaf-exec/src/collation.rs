@@ -16,8 +16,9 @@ use datafusion_common::{Column, Result, ScalarValue, exec_err};
 use datafusion_expr::expr::{InList, ScalarFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, lit};
 use sheaf_types::Collation;
+use sheaf_types::text::like::Pattern;
 
-use crate::functions::like::{Pattern, escape_character};
+use crate::functions::like::escape_character;
 use crate::functions::types::field;
 use crate::functions::{Call, Function, SqlType, as_function, call};
 

@@ -19,13 +19,13 @@ use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFu
 use datafusion_sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use sheaf_access::{CancelFlag, cancel};
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::functions::calendar::split_datetime;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::group_keys::has_doubtful_keys;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Texts, resolve_plan};
 use sheaf_table::Catalog;
 use sheaf_types::error::codes;
+use sheaf_types::temporal::split_datetime;
 use sheaf_types::{Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 

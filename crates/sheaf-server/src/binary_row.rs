@@ -8,9 +8,8 @@
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError};
-use sheaf_types::temporal::civil_from_days;
+use sheaf_types::temporal::{civil_from_days, split_datetime, split_time};
 
-use crate::text_format;
 use crate::text_row::encode_text;
 
 /// The NULL bitmap of a row begins with two bits that are not used.
@@ -73,7 +72,7 @@ fn encode_value(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Resul
         }
         MysqlColumnType::Date => match cell {
             Cell::Date(days) => encode_date(days, out),
-            Cell::DateTime(micros) => encode_date(text_format::split_days(micros).0, out),
+            Cell::DateTime(micros) => encode_date(split_datetime(micros).0, out),
             _ => return Err(mismatch()),
         },
         MysqlColumnType::DateTime | MysqlColumnType::Timestamp => match cell {
@@ -126,16 +125,16 @@ fn encode_date(days: i32, out: &mut Vec<u8>) {
 }
 
 fn encode_date_time(micros: i64, out: &mut Vec<u8>) {
-    let (days, micros_of_day) = text_format::split_days(micros);
+    let (days, micros_of_day) = split_datetime(micros);
     if micros_of_day == 0 {
         return encode_date(days, out);
     }
-    let (hours, minutes, seconds, fraction) = text_format::split_clock(micros_of_day as u64);
+    let (hours, minutes, seconds, fraction) = split_time(micros_of_day);
     out.push(if fraction == 0 { 7 } else { 11 });
     put_date(days, out);
-    out.extend_from_slice(&[hours as u8, minutes, seconds]);
+    out.extend_from_slice(&[hours as u8, minutes as u8, seconds as u8]);
     if fraction != 0 {
-        out.extend_from_slice(&fraction.to_le_bytes());
+        out.extend_from_slice(&(fraction as u32).to_le_bytes());
     }
 }
 
@@ -143,13 +142,13 @@ fn encode_time(micros: i64, out: &mut Vec<u8>) {
     if micros == 0 {
         return out.push(0);
     }
-    let (hours, minutes, seconds, fraction) = text_format::split_clock(micros.unsigned_abs());
+    let (hours, minutes, seconds, fraction) = split_time(micros);
     out.push(if fraction == 0 { 8 } else { 12 });
     out.push(u8::from(micros < 0));
     out.extend_from_slice(&((hours / 24) as u32).to_le_bytes());
-    out.extend_from_slice(&[(hours % 24) as u8, minutes, seconds]);
+    out.extend_from_slice(&[(hours % 24) as u8, minutes as u8, seconds as u8]);
     if fraction != 0 {
-        out.extend_from_slice(&fraction.to_le_bytes());
+        out.extend_from_slice(&(fraction as u32).to_le_bytes());
     }
 }
 

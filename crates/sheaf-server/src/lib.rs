@@ -16,7 +16,7 @@
 //!   shared_threads, ready_connections, readiness             more connections than threads
 //!   held_answers answers that wait for a commit   stack_memory what an idle thread gives back
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
-//!   text_row, binary_row, text_format           the two encodings of a row
+//!   text_row, binary_row                        the two encodings of a row
 //! ```
 //!
 //! The protocol is that of MySQL 8.0 with CLIENT_PROTOCOL_41, described in the MySQL Source Code Documentation,
@@ -43,7 +43,6 @@ mod response;
 mod self_signed;
 mod shared_threads;
 mod stack_memory;
-mod text_format;
 mod text_row;
 mod tls;
 mod transport;

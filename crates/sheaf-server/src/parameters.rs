@@ -13,13 +13,9 @@ use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
 use sheaf_sql::SqlError;
 use sheaf_sql::encoding::TextEncoding;
+use sheaf_types::Value;
 use sheaf_types::error::codes;
-use sheaf_types::{
-    Value,
-    temporal::{DAY, SECOND},
-};
-
-use crate::text_format::days_of_date;
+use sheaf_types::temporal::{DAY, SECOND, checked_days};
 
 /// Set in a type's second byte when its integers are unsigned.
 const UNSIGNED_FLAG: u8 = 0x80;
@@ -242,7 +238,7 @@ fn decode_date_time(type_: ColumnType, body: &mut ParseBuf<'_>) -> Option<Value>
         type_,
         ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE
     );
-    let days = days_of_date(year, month, day)
+    let days = checked_days(year.into(), month.into(), day.into())
         .filter(|_| hour <= 23 && minute <= 59 && second <= 59 && micros < 1_000_000);
     Some(match days {
         Some(days) if is_date => Value::Date(days),

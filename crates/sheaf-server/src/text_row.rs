@@ -5,11 +5,12 @@
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
-use sheaf_types::temporal::DAY;
-
-use crate::text_format;
+use sheaf_types::number;
+use sheaf_types::temporal::{self, DAY};
 
 const NULL: u8 = 0xFB;
+/// `decimals` of a column whose values have as many digits after the point as they need.
+const NOT_FIXED_DECIMALS: u8 = 31;
 /// Longer texts have lengths of three bytes or more.
 const MAX_SHORT_TEXT_BYTES: usize = 250;
 
@@ -81,31 +82,36 @@ impl<'a> TextRows<'a> {
 /// Appends the text of a value, which for NULL is empty.
 fn append_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     let decimals = column.decimals;
+    let is_year = column.type_ == MysqlColumnType::Year;
     match cell {
         Cell::Null => {}
         Cell::Bytes(bytes) => out.extend_from_slice(bytes),
-        Cell::Signed(value) if column.type_ == MysqlColumnType::Year => {
-            text_format::year(value.unsigned_abs(), out);
+        Cell::Signed(value) if is_year => temporal::push_year(value as u16, out),
+        Cell::Unsigned(value) if is_year => temporal::push_year(value as u16, out),
+        Cell::Signed(value) => number::push_signed(value, out),
+        Cell::Unsigned(value) => number::push_unsigned(value, out),
+        Cell::Decimal { unscaled, scale } => {
+            number::push_decimal(unscaled, scale.max(0) as u8, out);
         }
-        Cell::Unsigned(value) if column.type_ == MysqlColumnType::Year => {
-            text_format::year(value, out);
+        Cell::Float(value) if decimals < NOT_FIXED_DECIMALS => {
+            number::push_fixed_double(value.into(), decimals, out);
         }
-        Cell::Signed(value) => text_format::signed(value, out),
-        Cell::Unsigned(value) => text_format::unsigned(value, out),
-        Cell::Decimal { unscaled, scale } => text_format::decimal(unscaled, scale, out),
-        Cell::Float(value) => text_format::float(value, decimals, out),
-        Cell::Double(value) => text_format::double(value, decimals, out),
+        Cell::Float(value) => number::push_float(value, out),
+        Cell::Double(value) if decimals < NOT_FIXED_DECIMALS => {
+            number::push_fixed_double(value, decimals, out);
+        }
+        Cell::Double(value) => number::push_double(value, out),
         Cell::Date(days) => match column.type_ {
             MysqlColumnType::DateTime | MysqlColumnType::Timestamp => {
-                text_format::date_time(i64::from(days) * DAY, decimals, out);
+                temporal::push_datetime(i64::from(days) * DAY, decimals, out);
             }
-            _ => text_format::date(days, out),
+            _ => temporal::push_date(days, out),
         },
         Cell::DateTime(micros) => match column.type_ {
-            MysqlColumnType::Date => text_format::date(text_format::split_days(micros).0, out),
-            _ => text_format::date_time(micros, decimals, out),
+            MysqlColumnType::Date => temporal::push_date(temporal::split_datetime(micros).0, out),
+            _ => temporal::push_datetime(micros, decimals, out),
         },
-        Cell::Time(micros) => text_format::time(micros, decimals, out),
+        Cell::Time(micros) => temporal::push_time(micros, decimals, out),
     }
 }
 

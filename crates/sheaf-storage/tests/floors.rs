@@ -53,9 +53,10 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-types",
         &[
             "error",
+            "output",
+            "text",
             "temporal",
             "number",
-            "text",
             "column_type",
             "value",
             "assignment",
@@ -161,7 +162,6 @@ const ORDER: &[(&str, &[&str])] = &[
         &[
             "packet",
             "readiness",
-            "text_format",
             "tls",
             "encoded_row",
             "authentication",

@@ -11,7 +11,7 @@
 
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
-use crate::number::{NumberText, power_of_ten, rescale};
+use crate::number::{NumberText, checked_power_of_ten, rescale, rescale_noting_loss};
 use crate::temporal::{self, DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME};
 use crate::temporal::{
     NotTemporal, datetime_from_number, read_datetime, read_time, round_datetime, round_time,
@@ -534,7 +534,7 @@ fn decimal(ty: &ColumnType, unscaled: i128, inexact: bool) -> Converted {
     else {
         return Converted::bad(zero_value(ty), ColumnProblem::OutOfRange);
     };
-    let greatest = power_of_ten(*precision).map_or(i128::MAX, |power| power - 1);
+    let greatest = checked_power_of_ten(*precision).map_or(i128::MAX, |power| power - 1);
     let least = if *unsigned { 0 } else { -greatest };
     let value = Value::Decimal {
         unscaled: unscaled.clamp(least, greatest),
@@ -584,10 +584,10 @@ fn convert_number(ty: &ColumnType, value: &Value) -> Converted {
                 Value::Decimal {
                     unscaled,
                     scale: from,
-                } => rescale(*unscaled, *from, *scale),
+                } => rescale_noting_loss(*unscaled, *from, *scale),
                 Value::Float(v) => return float_to_decimal(ty, &v.to_string(), *v < 0.0, *scale),
                 Value::Double(v) => return float_to_decimal(ty, &v.to_string(), *v < 0.0, *scale),
-                other => rescale(other.as_i128().unwrap_or(0), 0, *scale),
+                other => rescale_noting_loss(other.as_i128().unwrap_or(0), 0, *scale),
             };
             match scaled {
                 Some((unscaled, inexact)) => decimal(ty, unscaled, inexact),
@@ -648,9 +648,7 @@ fn to_integer(value: &Value) -> i128 {
     match value {
         Value::Float(v) => f64::from(*v).round_ties_even() as i128,
         Value::Double(v) => v.round_ties_even() as i128,
-        Value::Decimal { unscaled, scale } => {
-            rescale(*unscaled, *scale, 0).map_or(0, |(value, _)| value)
-        }
+        Value::Decimal { unscaled, scale } => rescale(*unscaled, *scale, 0).unwrap_or(0),
         other => other.as_i128().unwrap_or(0),
     }
 }

@@ -10,6 +10,7 @@
 //! | [`number`] | numbers from text, and as text |
 //! | [`temporal`] | dates and times: the calendar, from text, and as text |
 //! | [`text`] | which texts are equal, and in which order they come |
+//! | [`output`] | where the text of a value is appended |
 //! | [`assignment`] | a value on its way into a column |
 //! | [`error`] | what can be wrong with a type or a value |
 
@@ -17,6 +18,7 @@ pub mod assignment;
 pub mod column_type;
 pub mod error;
 pub mod number;
+pub mod output;
 pub mod temporal;
 pub mod text;
 pub mod value;

@@ -4,11 +4,11 @@
 //! Scans never build values; they copy from row and key bytes.
 
 use std::cmp::Ordering;
-use std::fmt::{self, Write};
+use std::fmt;
 
 use crate::column_type::ColumnType;
-use crate::number::{push_double, push_float};
-use crate::temporal;
+use crate::number::{push_decimal, push_double, push_float};
+use crate::temporal::{push_date, push_datetime, push_time, push_year};
 
 /// A single SQL value. Values of a column are in the column's own variant:
 /// BOOL and signed integers `Int`, unsigned integers `UInt`, character types `Text`, byte strings `Bytes`.
@@ -27,7 +27,7 @@ pub enum Value {
     Double(f64),
     Text(String),
     Bytes(Vec<u8>),
-    /// Days since 1970-01-01. [`temporal::ZERO_DATE`] is 0000-00-00.
+    /// Days since 1970-01-01. [`ZERO_DATE`](crate::temporal::ZERO_DATE) is 0000-00-00.
     Date(i32),
     /// Microseconds, signed.
     Time(i64),
@@ -108,63 +108,48 @@ impl fmt::Display for Value {
             Value::Null => f.write_str("NULL"),
             Value::Int(v) => write!(f, "{v}"),
             Value::UInt(v) => write!(f, "{v}"),
-            Value::Decimal { unscaled, scale } => f.write_str(&decimal_text(*unscaled, *scale)),
+            Value::Decimal { unscaled, scale } => {
+                f.write_str(&written(|out| push_decimal(*unscaled, *scale, out)))
+            }
             Value::Float(v) => f.write_str(&written(|out| push_float(*v, out))),
             Value::Double(v) => f.write_str(&written(|out| push_double(*v, out))),
             Value::Text(v) => f.write_str(v),
             Value::Bytes(v) => f.write_str(&String::from_utf8_lossy(v)),
-            Value::Date(days) => temporal::write_date(f, *days),
-            Value::Time(micros) => temporal::write_time(f, *micros, fraction_digits(*micros)),
+            Value::Date(days) => f.write_str(&written(|out| push_date(*days, out))),
+            Value::Time(micros) => f.write_str(&written(|out| push_time(*micros, AS_NEEDED, out))),
             Value::DateTime(micros) | Value::Timestamp(micros) => {
-                temporal::write_datetime(f, *micros, fraction_digits(*micros))
+                f.write_str(&written(|out| push_datetime(*micros, AS_NEEDED, out)))
             }
-            Value::Year(year) => write!(f, "{year:04}"),
+            Value::Year(year) => f.write_str(&written(|out| push_year(*year, out))),
             Value::Enum(number) => write!(f, "{number}"),
         }
     }
 }
 
+/// Digits of a second's fraction: six, or none of a whole second.
+const AS_NEEDED: u8 = u8::MAX;
+
 /// The text that MySQL shows for a value of a column: labels of ENUMs, fractions of a second with the column's digits.
 pub fn column_text(ty: &ColumnType, value: &Value) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    let _ = match (value, ty) {
+    match (value, ty) {
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
             let label = usize::from(*number)
                 .checked_sub(1)
                 .and_then(|position| labels.get(position));
-            text.write_str(label.map_or("", String::as_str))
+            label.cloned().unwrap_or_default()
         }
-        (Value::Time(micros), ty) => temporal::write_time(&mut text, *micros, ty.fraction_digits()),
+        (Value::Time(micros), ty) => written(|out| push_time(*micros, ty.fraction_digits(), out)),
         (Value::DateTime(micros) | Value::Timestamp(micros), ty) => {
-            temporal::write_datetime(&mut text, *micros, ty.fraction_digits())
+            written(|out| push_datetime(*micros, ty.fraction_digits(), out))
         }
-        (value, _) => write!(text, "{value}"),
-    };
-    text
-}
-
-fn fraction_digits(micros: i64) -> u8 {
-    if micros % 1_000_000 == 0 { 0 } else { 6 }
-}
-
-/// `unscaled` / 10^`scale` with exactly `scale` digits after the point.
-pub fn decimal_text(unscaled: i128, scale: u8) -> String {
-    let digits = unscaled.unsigned_abs().to_string();
-    let scale = usize::from(scale);
-    let sign = if unscaled < 0 { "-" } else { "" };
-    if scale == 0 {
-        return format!("{sign}{digits}");
+        (value, _) => value.to_string(),
     }
-    let padded = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = padded.split_at(padded.len() - scale);
-    format!("{sign}{whole}.{fraction}")
 }
 
-fn written(append: impl FnOnce(&mut Vec<u8>)) -> String {
-    let mut out = Vec::new();
+fn written(append: impl FnOnce(&mut String)) -> String {
+    let mut out = String::new();
     append(&mut out);
-    String::from_utf8(out).unwrap_or_default()
+    out
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use sheaf_types::number::power_of_ten;
 
 use crate::functions::EvaluationError;
-use crate::functions::number::power_of_ten;
 use crate::functions::types::MAX_PRECISION;
 
 /// Digits of a DECIMAL that adds up without leaving an `i128`.

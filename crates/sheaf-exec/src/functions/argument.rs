@@ -20,12 +20,10 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
-use sheaf_types::{Collation, Value, value::decimal_text};
+use sheaf_types::{Collation, number, temporal};
 
 use super::Function;
-use super::calendar;
 use super::limits::{self, Account, ResultLimits};
-use super::number;
 use super::types::{HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
 
 /// An argument as an array of one type, or one value for all rows.
@@ -78,6 +76,21 @@ impl Argument<BinaryArray> {
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let index = self.index(row);
         self.array.is_valid(index).then(|| self.array.value(index))
+    }
+}
+
+impl Argument<Date32Array> {
+    /// The value for a row; `None` is NULL or the zero date.
+    pub fn existing(&self, row: usize) -> Option<i32> {
+        self.get(row).filter(|days| *days != temporal::ZERO_DATE)
+    }
+}
+
+impl Argument<TimestampMicrosecondArray> {
+    /// The value for a row; `None` is NULL or the zero date.
+    pub fn existing(&self, row: usize) -> Option<i64> {
+        self.get(row)
+            .filter(|micros| *micros != temporal::ZERO_DATETIME)
     }
 }
 
@@ -283,7 +296,6 @@ fn build_text(rows: usize, mut write: impl FnMut(usize, &mut String) -> bool) ->
 
 /// Any value as the text that MySQL shows for it.
 pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
-    use std::fmt::Write;
     let ty = SqlType::of(field);
     let rows = array.len();
     let valid = |row: usize| array.is_valid(row);
@@ -307,49 +319,49 @@ pub fn to_text(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
             build_text(rows, |row, out| {
                 // Rounding to fewer digits always fits.
                 let shown = number::rescale(values.value(row), scale, decimals).unwrap_or_default();
-                out.push_str(&decimal_text(shown, decimals));
+                number::push_decimal(shown, decimals, out);
                 valid(row)
             })
         }
         (DataType::Float64, _) => {
             let values = array.as_primitive::<Float64Type>();
             build_text(rows, |row, out| {
-                let _ = write!(out, "{}", Value::Double(values.value(row)));
+                number::push_double(values.value(row), out);
                 valid(row)
             })
         }
         (DataType::Float32, _) => {
             let values = array.as_primitive::<Float32Type>();
             build_text(rows, |row, out| {
-                let _ = write!(out, "{}", Value::Float(values.value(row)));
+                number::push_float(values.value(row), out);
                 valid(row)
             })
         }
         (DataType::Date32, _) => {
             let values = array.as_primitive::<Date32Type>();
             build_text(rows, |row, out| {
-                calendar::push_date(out, values.value(row));
+                temporal::push_date(values.value(row), out);
                 valid(row)
             })
         }
         (DataType::Timestamp(..), ty) => {
             let values = timestamps(array)?;
             build_text(rows, |row, out| {
-                calendar::push_datetime(out, values.value(row), ty.fsp());
+                temporal::push_datetime(values.value(row), ty.fsp(), out);
                 valid(row)
             })
         }
         (DataType::Duration(_), ty) => {
             let values = durations(array)?;
             build_text(rows, |row, out| {
-                calendar::push_time(out, values.value(row), ty.fsp());
+                temporal::push_time(values.value(row), ty.fsp(), out);
                 valid(row)
             })
         }
         (DataType::UInt16, SqlType::Year) => {
             let values = array.as_primitive::<UInt16Type>();
             build_text(rows, |row, out| {
-                let _ = write!(out, "{:04}", values.value(row));
+                temporal::push_year(values.value(row), out);
                 valid(row)
             })
         }
@@ -463,11 +475,11 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
         }
         (DataType::Date32, _) => array
             .as_primitive::<Date32Type>()
-            .unary(calendar::date_as_number),
+            .unary(temporal::date_as_number),
         (DataType::Timestamp(..), _) => timestamps(array)?
-            .unary(|micros| calendar::datetime_as_number(calendar::round_fraction(micros, 0))),
+            .unary(|micros| temporal::datetime_as_number(temporal::round_datetime(micros, 0))),
         (DataType::Duration(_), _) => durations(array)?
-            .unary(|micros| calendar::time_as_number(calendar::round_fraction(micros, 0))),
+            .unary(|micros| temporal::time_as_number(temporal::round_time(micros, 0))),
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?,
         (DataType::Binary, _) if is_hybrid(field) => {
             hybrid_numbers(array).unary(|number| i64::try_from(number).unwrap_or(i64::MAX))
@@ -537,7 +549,7 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
                 if value.unsigned_abs() < 1 << 53 && scale <= 22 {
                     value as f64 / divisor
                 } else {
-                    decimal_text(value, scale).parse().unwrap_or(0.0)
+                    number::decimal_text(value, scale).parse().unwrap_or(0.0)
                 }
             })
         }
@@ -571,7 +583,7 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
     // A temporal value as the number that its digits spell, fraction included.
     let temporal = |whole: i64, micros: i64| {
         fit(
-            i128::from(whole) * 1_000_000 + i128::from(micros % calendar::MICROS_PER_SECOND),
+            i128::from(whole) * 1_000_000 + i128::from(micros % temporal::SECOND),
             6,
         )
     };
@@ -594,14 +606,14 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
             number::double_to_decimal(value).map_or(limit, |(value, from)| fit(value, from))
         }),
         (DataType::Timestamp(..), _) => timestamps(array)?.unary(|micros| {
-            let micros = calendar::round_fraction(micros, fsp);
+            let micros = temporal::round_datetime(micros, fsp);
             temporal(
-                calendar::datetime_as_number(micros),
-                micros.rem_euclid(calendar::MICROS_PER_SECOND),
+                temporal::datetime_as_number(micros),
+                micros.rem_euclid(temporal::SECOND),
             )
         }),
         (DataType::Duration(_), _) => {
-            durations(array)?.unary(|micros| temporal(calendar::time_as_number(micros), micros))
+            durations(array)?.unary(|micros| temporal(temporal::time_as_number(micros), micros))
         }
         (DataType::Binary, _) if is_hybrid(field) => {
             hybrid_numbers(array).unary(|number| fit(i128::from(number), 0))
@@ -624,7 +636,7 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
 pub fn to_date(array: &ArrayRef, field: &Field) -> Result<Date32Array> {
     Ok(match (array.data_type(), SqlType::of(field)) {
         (DataType::Date32, _) => array.as_primitive::<Date32Type>().clone(),
-        _ => to_datetime(array, field)?.unary(|micros| calendar::split_datetime(micros).0),
+        _ => to_datetime(array, field)?.unary(|micros| temporal::split_datetime(micros).0),
     })
 }
 
@@ -637,15 +649,15 @@ pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicroseco
         (DataType::Null, _) => null(&target, array.len())?,
         (DataType::Date32, _) => array
             .as_primitive::<Date32Type>()
-            .unary(|days| i64::from(days) * calendar::MICROS_PER_DAY),
+            .unary(|days| i64::from(days) * temporal::DAY),
         (DataType::Duration(_), _) => durations(array)?.unary(|micros| micros),
         (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
             .iter()
-            .map(|text| calendar::parse_datetime(text?).map(|parsed| parsed.micros))
+            .map(|text| temporal::datetime_of_text(text?))
             .collect(),
         _ => to_int(array, field)?
             .iter()
-            .map(|number| calendar::datetime_from_number(number?).map(|parsed| parsed.micros))
+            .map(|number| temporal::datetime_of_number(number?))
             .collect(),
     })
 }
@@ -657,25 +669,25 @@ pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArr
         (DataType::Duration(_), _) => durations(array)?,
         (DataType::Null, _) => null(&target, array.len())?,
         (DataType::Date32 | DataType::Timestamp(..), _) => {
-            to_datetime(array, field)?.unary(|micros| calendar::split_datetime(micros).1)
+            to_datetime(array, field)?.unary(|micros| temporal::split_datetime(micros).1)
         }
         (_, SqlType::Text { .. } | SqlType::Bytes | SqlType::Enum { .. }) => to_text(array, field)?
             .iter()
-            .map(|text| calendar::parse_time(text?).map(|(micros, _)| micros))
+            .map(|text| temporal::time_of_text(text?))
             .collect(),
         (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, _) => {
             to_decimal(array, field, 6)?
                 .iter()
                 .map(|value| {
                     let value = value?;
-                    let whole = calendar::time_from_number((value / 1_000_000) as i64)?;
+                    let whole = temporal::time_of_number((value / 1_000_000) as i64)?;
                     Some(whole + (value % 1_000_000) as i64)
                 })
                 .collect()
         }
         _ => to_int(array, field)?
             .iter()
-            .map(|number| calendar::time_from_number(number?))
+            .map(|number| temporal::time_of_number(number?))
             .collect(),
     })
 }

@@ -18,8 +18,8 @@ use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Field, i256};
 use arrow::error::ArrowError;
 use datafusion_common::Result;
+use sheaf_types::number::{power_of_ten, rescale};
 
-use super::number::{power_of_ten, rescale};
 use super::types::{MAX_DECIMALS, MAX_PRECISION, SqlType, field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 

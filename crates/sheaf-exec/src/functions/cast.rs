@@ -15,11 +15,11 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
+use sheaf_types::Collation;
 use sheaf_types::error::codes;
-use sheaf_types::{Collation, temporal};
+use sheaf_types::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
+use sheaf_types::temporal::{self, DAY, round_datetime, round_time};
 
-use super::calendar::{MICROS_PER_DAY, round_fraction};
-use super::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 
@@ -77,7 +77,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let values = call.datetime(0)?.array;
             Ok(Arc::new(
                 values.unary::<_, arrow::datatypes::TimestampMicrosecondType>(|micros| {
-                    round_fraction(micros, fsp)
+                    round_datetime(micros, fsp)
                 }),
             ))
         },
@@ -106,7 +106,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let values = call.time(0)?.array;
             Ok(Arc::new(
                 values.unary::<_, arrow::datatypes::DurationMicrosecondType>(|micros| {
-                    round_fraction(micros, fsp)
+                    round_time(micros, fsp)
                 }),
             ))
         },
@@ -216,8 +216,8 @@ fn on_day(call: &Call<'_>) -> Result<ArrayRef> {
     let (times, days) = (call.time(0)?, call.date(2)?);
     let moments: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
-            let midnight = i64::from(days.existing(row)?) * MICROS_PER_DAY;
-            Some(round_fraction(midnight + times.get(row)?, fsp))
+            let midnight = i64::from(days.existing(row)?) * DAY;
+            Some(round_datetime(midnight + times.get(row)?, fsp))
         })
         .collect();
     Ok(Arc::new(moments))

@@ -11,13 +11,12 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time};
-
-use super::calendar::{
-    self, DAYS_TO_EPOCH, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days,
-    datetime_in_range, day_of_year, days_from_civil, days_in_month, split_datetime, split_time,
-    weekday,
+use sheaf_types::temporal::{
+    self, DAY, DAYS_TO_EPOCH, MAX_TIME, SECOND, ZERO_DATETIME, civil_from_days, datetime_in_range,
+    day_of_year, days_from_civil, days_in_month, read_datetime, read_time, split_datetime,
+    split_time, weekday,
 };
+
 use super::string::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
@@ -163,7 +162,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
         ints(call, |row| {
-            Some(times.existing(row)?.div_euclid(MICROS_PER_SECOND) + DAYS_TO_EPOCH * 86_400)
+            Some(times.existing(row)?.div_euclid(SECOND) + DAYS_TO_EPOCH * 86_400)
         })
     }),
     Function::new(
@@ -186,7 +185,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             dates(call, |row| {
                 let (year, day) = (years.get(row)?, days.get(row)?);
                 let year = if (0..100).contains(&year) {
-                    i64::from(calendar::full_year(year as i32))
+                    i64::from(temporal::full_year(year as i32))
                 } else {
                     year
                 };
@@ -221,14 +220,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 Some(
                     (seconds
                         .get(row)?
-                        .clamp(-i128::from(MAX_TIME_MICROS), i128::from(MAX_TIME_MICROS)))
+                        .clamp(-i128::from(MAX_TIME), i128::from(MAX_TIME)))
                         as i64,
                 )
             })
         },
     ),
     Function::new("time_to_sec", (1, 1), bigint, |call| {
-        of_time(call, |micros| micros / MICROS_PER_SECOND)
+        of_time(call, |micros| micros / SECOND)
     }),
     Function::new("addtime", (2, 2), addtime_type, |call| addtime(call, 1)),
     Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)),
@@ -301,7 +300,7 @@ fn times(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<Arra
 
 fn checked_date(days: i64) -> Option<i32> {
     let days = i32::try_from(days).ok()?;
-    datetime_in_range(i64::from(days) * MICROS_PER_DAY).then_some(days)
+    datetime_in_range(i64::from(days) * DAY).then_some(days)
 }
 
 fn of_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
@@ -364,7 +363,7 @@ pub(super) fn week_of(days: i32, mode: i64) -> (i64, i64) {
     let mut first = first_of(year);
     let mut start = position(first);
     let days_in = |year: i32| {
-        if calendar::is_leap_year(year) {
+        if temporal::is_leap_year(year) {
             366
         } else {
             365
@@ -445,7 +444,7 @@ fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
     if left_span.is_some() && right_span.is_some() && left_span != right_span {
         return times(call, |_| None);
     }
-    let bounded = |micros: i64| micros.clamp(-MAX_TIME_MICROS, MAX_TIME_MICROS);
+    let bounded = |micros: i64| micros.clamp(-MAX_TIME, MAX_TIME);
     let (left_points, right_points) = (call.datetime(0)?, call.datetime(1)?);
     let (left_times, right_times) = (call.time(0)?, call.time(1)?);
     let span = left_span.or(right_span);
@@ -480,9 +479,9 @@ fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
             .saturating_mul(3600)
             .saturating_add(minute * 60);
         let size = size
-            .saturating_mul(MICROS_PER_SECOND)
+            .saturating_mul(SECOND)
             .saturating_add(second as i64)
-            .min(MAX_TIME_MICROS);
+            .min(MAX_TIME);
         Some(if hour < 0 { -size } else { size })
     })
 }
@@ -498,7 +497,7 @@ fn addtime_type(operands: &Operands<'_>) -> Result<Field> {
 
 fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
     let added = call.time(1)?;
-    let bounded = |micros: i64| micros.clamp(-MAX_TIME_MICROS, MAX_TIME_MICROS);
+    let bounded = |micros: i64| micros.clamp(-MAX_TIME, MAX_TIME);
     match call.result_type() {
         DataType::Duration(_) => {
             let values = call.time(0)?;
@@ -523,20 +522,18 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             texts(call, |row, out| {
                 let (text, added) = (values.get(row)?, sign * added.get(row)?);
                 let fsp = |micros: i64| {
-                    if micros % MICROS_PER_SECOND == 0 {
-                        0
-                    } else {
-                        6
-                    }
+                    if micros % SECOND == 0 { 0 } else { 6 }
                 };
-                if let Some(point) = calendar::parse_datetime(text)
-                    .filter(|point| point.has_time && point.micros != ZERO_DATETIME)
-                {
-                    let sum = point.micros + added;
-                    calendar::push_datetime(out, sum, fsp(sum));
+                let point = temporal::read_datetime(text)
+                    .ok()
+                    .filter(|read| read.has_time);
+                let point = point.and_then(|read| read.micros(6).ok());
+                if let Some(point) = point.filter(|point| *point != ZERO_DATETIME) {
+                    let sum = point + added;
+                    temporal::push_datetime(sum, fsp(sum), out);
                 } else {
-                    let sum = bounded(calendar::parse_time(text)?.0 + added);
-                    calendar::push_time(out, sum, fsp(sum));
+                    let sum = bounded(temporal::time_of_text(text)? + added);
+                    temporal::push_time(sum, fsp(sum), out);
                 }
                 Some(())
             })
@@ -548,7 +545,7 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
 fn period_months(period: i64) -> Option<i64> {
     let (year, month) = (period / 100, period % 100);
     let year = if year < 100 {
-        i64::from(calendar::full_year(year as i32))
+        i64::from(temporal::full_year(year as i32))
     } else {
         year
     };
@@ -615,7 +612,7 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
             Some(week_of(split_datetime(points.existing(row)?).0, 0).1)
         }),
         "day" => date_part(|days| i64::from(civil_from_days(days).2)),
-        "year_month" => date_part(|days| calendar::date_as_number(days) / 100),
+        "year_month" => date_part(|days| temporal::date_as_number(days) / 100),
         "hour" => clock_part(0, 0),
         "minute" => clock_part(1, 1),
         "second" => clock_part(2, 2),
@@ -643,7 +640,7 @@ fn unix_type(operands: &Operands<'_>) -> Result<Field> {
 
 fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, offsets) = (call.datetime(0)?, call.int(1)?);
-    let utc = |row: usize| Some((points.get(row)? - offsets.get(row)? * MICROS_PER_SECOND).max(0));
+    let utc = |row: usize| Some((points.get(row)? - offsets.get(row)? * SECOND).max(0));
     match call.result_type() {
         DataType::Decimal128(_, scale) => {
             let unit = 10i64.pow(6 - (*scale as u32).min(6));
@@ -652,7 +649,7 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
                 .collect();
             Ok(Arc::new(result.with_data_type(call.result_type().clone())))
         }
-        _ => ints(call, |row| Some(utc(row)? / MICROS_PER_SECOND)),
+        _ => ints(call, |row| Some(utc(row)? / SECOND)),
     }
 }
 
@@ -664,7 +661,7 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
                 .ok()
                 .filter(|micros| *micros >= 0)?;
             micros
-                .checked_add(offsets.get(row)? * MICROS_PER_SECOND)
+                .checked_add(offsets.get(row)? * SECOND)
                 .filter(|sum| datetime_in_range(*sum))
         })
         .collect();
@@ -691,7 +688,7 @@ fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
             let shift = zone_offset(to.get(row)?)? - zone_offset(from.get(row)?)?;
-            Some(points.existing(row)? + shift * MICROS_PER_SECOND)
+            Some(points.existing(row)? + shift * SECOND)
         })
         .collect();
     Ok(Arc::new(result))

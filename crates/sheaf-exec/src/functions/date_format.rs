@@ -6,13 +6,11 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-
-use sheaf_types::temporal::ZERO_DATE;
-
-use super::calendar::{
-    MICROS_PER_DAY, MICROS_PER_SECOND, checked_days, civil_from_days, day_of_year, days_from_civil,
-    full_year, split_datetime, split_time, weekday,
+use sheaf_types::temporal::{
+    DAY, SECOND, ZERO_DATE, checked_days, civil_from_days, day_of_year, days_from_civil, full_year,
+    split_datetime, split_time, weekday,
 };
+
 use super::date::{MONTHS, WEEKDAYS, week_of};
 use super::string::texts;
 use super::types::field;
@@ -280,8 +278,8 @@ fn read(text: &str, format: &str) -> Option<(Option<i32>, i64)> {
     if fields.minutes > 59 || fields.seconds > 59 || fields.hours > 23 {
         return None;
     }
-    let clock = ((fields.hours * 60 + fields.minutes) * 60 + fields.seconds) * MICROS_PER_SECOND
-        + fields.micros;
+    let clock =
+        ((fields.hours * 60 + fields.minutes) * 60 + fields.seconds) * SECOND + fields.micros;
     let days = match (fields.year, fields.month, fields.day, fields.day_of_year) {
         (None, None, None, None) => None,
         (Some(year), _, _, Some(day)) => {
@@ -314,7 +312,7 @@ fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
         _ => {
             let point = |row: usize| {
                 let (days, clock) = read(row)?;
-                Some(i64::from(days?) * MICROS_PER_DAY + clock)
+                Some(i64::from(days?) * DAY + clock)
             };
             Arc::new(
                 (0..call.rows())

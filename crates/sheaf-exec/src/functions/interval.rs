@@ -7,13 +7,12 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-
-use sheaf_types::temporal::ZERO_DATETIME;
-
-use super::calendar::{
-    self, MAX_TIME_MICROS, MICROS_PER_DAY, MICROS_PER_SECOND, add_months, civil_from_days,
-    datetime_in_range, parse_datetime, split_datetime,
+use sheaf_types::number::divide_rounding;
+use sheaf_types::temporal::{
+    self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_months, civil_from_days, datetime_in_range,
+    read_datetime, split_datetime,
 };
+
 use super::string::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
@@ -26,7 +25,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("timestampdiff", (3, 3), |_| Ok(field::bigint()), difference),
 ];
 
-const MINUTE: i64 = 60 * MICROS_PER_SECOND;
+const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
 /// The unit of an interval, simple or composite.
@@ -113,16 +112,16 @@ impl Unit {
     /// Microseconds of each part of a composite unit, from left to right.
     fn parts(self) -> &'static [i64] {
         match self {
-            Unit::SecondMicrosecond => &[MICROS_PER_SECOND, 1],
-            Unit::MinuteMicrosecond => &[MINUTE, MICROS_PER_SECOND, 1],
-            Unit::MinuteSecond => &[MINUTE, MICROS_PER_SECOND],
-            Unit::HourMicrosecond => &[HOUR, MINUTE, MICROS_PER_SECOND, 1],
-            Unit::HourSecond => &[HOUR, MINUTE, MICROS_PER_SECOND],
+            Unit::SecondMicrosecond => &[SECOND, 1],
+            Unit::MinuteMicrosecond => &[MINUTE, SECOND, 1],
+            Unit::MinuteSecond => &[MINUTE, SECOND],
+            Unit::HourMicrosecond => &[HOUR, MINUTE, SECOND, 1],
+            Unit::HourSecond => &[HOUR, MINUTE, SECOND],
             Unit::HourMinute => &[HOUR, MINUTE],
-            Unit::DayMicrosecond => &[MICROS_PER_DAY, HOUR, MINUTE, MICROS_PER_SECOND, 1],
-            Unit::DaySecond => &[MICROS_PER_DAY, HOUR, MINUTE, MICROS_PER_SECOND],
-            Unit::DayMinute => &[MICROS_PER_DAY, HOUR, MINUTE],
-            Unit::DayHour => &[MICROS_PER_DAY, HOUR],
+            Unit::DayMicrosecond => &[DAY, HOUR, MINUTE, SECOND, 1],
+            Unit::DaySecond => &[DAY, HOUR, MINUTE, SECOND],
+            Unit::DayMinute => &[DAY, HOUR, MINUTE],
+            Unit::DayHour => &[DAY, HOUR],
             _ => &[],
         }
     }
@@ -182,7 +181,7 @@ fn composite_span(text: &str, unit: Unit) -> Option<Span> {
 
 /// The span of a simple unit, from the number of it in millionths (only SECOND uses the fraction).
 fn simple_span(millionths: i128, unit: Unit) -> Option<Span> {
-    let number = i64::try_from(super::number::divide_rounding(millionths, 1_000_000)).ok()?;
+    let number = i64::try_from(divide_rounding(millionths, 1_000_000)).ok()?;
     let micros = |unit: i64| {
         Some(Span {
             months: 0,
@@ -203,8 +202,8 @@ fn simple_span(millionths: i128, unit: Unit) -> Option<Span> {
         }),
         Unit::Minute => micros(MINUTE),
         Unit::Hour => micros(HOUR),
-        Unit::Day => micros(MICROS_PER_DAY),
-        Unit::Week => micros(7 * MICROS_PER_DAY),
+        Unit::Day => micros(DAY),
+        Unit::Week => micros(7 * DAY),
         Unit::Month => months(1),
         Unit::Quarter => months(3),
         Unit::Year => months(12),
@@ -220,7 +219,7 @@ fn add_span(micros: i64, span: Span) -> Option<i64> {
     } else {
         add_months(days, span.months)?
     };
-    let sum = (i64::from(days) * MICROS_PER_DAY + of_day).checked_add(span.micros)?;
+    let sum = (i64::from(days) * DAY + of_day).checked_add(span.micros)?;
     datetime_in_range(sum).then_some(sum)
 }
 
@@ -290,8 +289,7 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let dates = call.date(0)?;
             let result: Date32Array = (0..rows)
                 .map(|row| {
-                    let sum =
-                        add_span(i64::from(dates.existing(row)?) * MICROS_PER_DAY, span(row)?)?;
+                    let sum = add_span(i64::from(dates.existing(row)?) * DAY, span(row)?)?;
                     Some(split_datetime(sum).0)
                 })
                 .collect();
@@ -309,7 +307,7 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let result: DurationMicrosecondArray = (0..rows)
                 .map(|row| {
                     let sum = times.get(row)?.checked_add(span(row)?.micros)?;
-                    (sum.abs() <= MAX_TIME_MICROS).then_some(sum)
+                    (sum.abs() <= MAX_TIME).then_some(sum)
                 })
                 .collect();
             Ok(Arc::new(result))
@@ -318,16 +316,17 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
         _ => {
             let values = call.text(0)?;
             texts(call, |row, out| {
-                let parsed = parse_datetime(values.get(row)?)?;
-                if parsed.micros == ZERO_DATETIME {
-                    return None;
-                }
-                let sum = add_span(parsed.micros, span(row)?)?;
-                if !parsed.has_time && unit.is_days() {
-                    calendar::push_date(out, split_datetime(sum).0);
+                let read = read_datetime(values.get(row)?).ok()?;
+                let point = read
+                    .micros(6)
+                    .ok()
+                    .filter(|point| *point != ZERO_DATETIME)?;
+                let sum = add_span(point, span(row)?)?;
+                if !read.has_time && unit.is_days() {
+                    temporal::push_date(split_datetime(sum).0, out);
                 } else {
-                    let has_fraction = sum.rem_euclid(MICROS_PER_SECOND) != 0;
-                    calendar::push_datetime(out, sum, if has_fraction { 6 } else { 0 });
+                    let has_fraction = sum.rem_euclid(SECOND) != 0;
+                    temporal::push_datetime(sum, if has_fraction { 6 } else { 0 }, out);
                 }
                 Some(())
             })
@@ -346,11 +345,11 @@ fn difference(call: &Call<'_>) -> Result<ArrayRef> {
             let micros = to - from;
             Some(match unit {
                 Unit::Microsecond => micros,
-                Unit::Second => micros / MICROS_PER_SECOND,
+                Unit::Second => micros / SECOND,
                 Unit::Minute => micros / MINUTE,
                 Unit::Hour => micros / HOUR,
-                Unit::Day => micros / MICROS_PER_DAY,
-                Unit::Week => micros / (7 * MICROS_PER_DAY),
+                Unit::Day => micros / DAY,
+                Unit::Week => micros / (7 * DAY),
                 Unit::Quarter => months_between(from, to) / 3,
                 Unit::Year => months_between(from, to) / 12,
                 _ => months_between(from, to),

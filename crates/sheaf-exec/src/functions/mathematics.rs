@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
 use datafusion_common::Result;
+use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
-use super::number::{divide_rounding, power_of_ten, rescale};
 use super::types::{MAX_DECIMALS, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 

@@ -13,7 +13,6 @@
 pub mod argument;
 pub mod arithmetic;
 pub mod bits;
-pub mod calendar;
 pub mod cast;
 pub mod control;
 pub mod date;
@@ -27,7 +26,6 @@ pub mod like;
 pub mod limits;
 mod locale;
 pub mod mathematics;
-pub mod number;
 pub mod regexp;
 pub mod string;
 pub mod truncated;

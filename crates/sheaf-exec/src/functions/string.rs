@@ -16,10 +16,10 @@ use arrow::array::{
 use arrow::datatypes::Field;
 use datafusion_common::Result;
 use sheaf_types::Collation;
+use sheaf_types::number::rescale;
 
 use super::limits::TextWriter;
 use super::locale::number_style;
-use super::number::rescale;
 use super::types::{SqlType, common_collation, field, text_field};
 use super::{Argument, Call, Function, Operands, VARIADIC};
 
@@ -796,7 +796,7 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
         let plain = if exact {
             let kept = places.min(scale);
             let rounded = rescale(decimals.get(row)?, scale, kept)?;
-            let mut plain = sheaf_types::value::decimal_text(rounded, kept);
+            let mut plain = sheaf_types::number::decimal_text(rounded, kept);
             if places > kept {
                 if kept == 0 {
                     plain.push('.');

@@ -20,14 +20,13 @@ use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-
+use sheaf_types::number::{
+    is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
+};
 use sheaf_types::temporal::{read_datetime, read_time};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
-use super::number::{
-    is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
-};
 use super::types::MAX_PRECISION;
 
 /// The number that is made of a text.
@@ -38,7 +37,7 @@ pub enum NumberKind {
     Decimal,
     /// A whole number of 64 bits, negative ones modulo 2^64.
     Integer,
-    /// The [place](super::number::text_place) among numbers of so many decimals.
+    /// The [place](sheaf_types::number::text_place) among numbers of so many decimals.
     Place(u8),
 }
 

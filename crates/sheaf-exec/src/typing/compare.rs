@@ -24,8 +24,12 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::logical_plan::{Projection, Subquery};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
+use sheaf_types::Collation;
 use sheaf_types::error::codes;
-use sheaf_types::{Collation, temporal};
+use sheaf_types::number::{
+    Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
+};
+use sheaf_types::temporal::{self, DAY, full_year};
 
 use super::choose::as_shown;
 use super::{
@@ -33,12 +37,8 @@ use super::{
     typed_literal,
 };
 use crate::collation::collation_key;
-use crate::functions::calendar::{self, MICROS_PER_DAY, full_year};
 use crate::functions::control::microseconds;
 use crate::functions::in_numbers;
-use crate::functions::number::{
-    Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
-};
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
 use crate::functions::{EvaluationError, call};
@@ -486,14 +486,14 @@ fn with_literal(
                 }
                 Moment::Unknown => None,
                 Moment::None(text) => {
-                    let begins = calendar::parse_datetime(temporal_prefix(text));
+                    let begins = temporal::datetime_of_text(temporal_prefix(text));
                     let is_refused = no_date == NoDate::Refused && begins.is_none();
                     if is_refused && !texts.truncated.is_refused() {
                         return Err(EvaluationError::wrong_value(name, text).into());
                     }
                     note_temporal_text(name, text, &left.expr, texts)?;
                     Some(match begins {
-                        Some(parsed) => place_of_moment(parsed.micros, is_date),
+                        Some(micros) => place_of_moment(micros, is_date),
                         None => Place::BelowAll,
                     })
                 }
@@ -528,8 +528,8 @@ fn place_of_moment(micros: i64, is_date: bool) -> Place {
     if !is_date {
         return Place::At(ScalarValue::TimestampMicrosecond(Some(micros), None));
     }
-    let days = ScalarValue::Date32(Some(micros.div_euclid(MICROS_PER_DAY) as i32));
-    match micros.rem_euclid(MICROS_PER_DAY) {
+    let days = ScalarValue::Date32(Some(micros.div_euclid(DAY) as i32));
+    match micros.rem_euclid(DAY) {
         0 => Place::At(days),
         _ => Place::Above(days),
     }
@@ -543,14 +543,14 @@ fn place_of_time(
 ) -> Result<Option<Place>> {
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
     let Some(text) = text_of(value, value_type) else {
-        let time = integer_value(value).and_then(calendar::time_from_number);
+        let time = integer_value(value).and_then(temporal::time_of_number);
         return Ok(time.map(at));
     };
-    if let Some((micros, _)) = calendar::parse_time(&text) {
+    if let Some(micros) = temporal::time_of_text(&text) {
         return Ok(Some(at(micros)));
     }
     note_temporal_text("TIME", &text, left, texts)?;
-    if let Some((micros, _)) = calendar::parse_time(temporal_prefix(&text)) {
+    if let Some(micros) = temporal::time_of_text(temporal_prefix(&text)) {
         return Ok(Some(at(micros)));
     }
     Ok(Some(match text.chars().next() {
@@ -676,15 +676,13 @@ fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
         _ => None,
     };
     let moment = match (value, text) {
-        (ScalarValue::Date32(Some(days)), _) => Some(i64::from(*days) * MICROS_PER_DAY),
+        (ScalarValue::Date32(Some(days)), _) => Some(i64::from(*days) * DAY),
         (ScalarValue::TimestampMicrosecond(Some(micros), _), _) => Some(*micros),
-        (_, Some(text)) => match calendar::parse_datetime(text) {
-            Some(parsed) => Some(parsed.micros),
+        (_, Some(text)) => match temporal::datetime_of_text(text) {
+            Some(micros) => Some(micros),
             None => return Moment::None(text),
         },
-        _ => integer_value(value)
-            .and_then(calendar::datetime_from_number)
-            .map(|parsed| parsed.micros),
+        _ => integer_value(value).and_then(temporal::datetime_of_number),
     };
     moment.map_or(Moment::Unknown, Moment::At)
 }

@@ -33,13 +33,12 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
-
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
+use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 
 use crate::collation::{collation_key, key_collation};
 use crate::functions::in_numbers::IN_NUMBERS;
-use crate::functions::number::{bytes_to_unsigned, text_to_double};
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{EvaluationError, as_function, call, mathematics};

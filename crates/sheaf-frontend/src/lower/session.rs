@@ -1,7 +1,7 @@
 //! Values of the statement and its session, as literals: `?`, `@@variables`, `@variables`, NOW(), DATABASE().
 
-use sheaf_exec::functions::calendar::{self, MICROS_PER_SECOND};
 use sheaf_types::Value;
+use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::{Expr, Value as Literal};
 use sqlparser::tokenizer::Location;
 
@@ -18,7 +18,7 @@ pub fn value_literal(value: &Value) -> Expr {
         Value::Int(v) => number(v),
         Value::UInt(v) => number(v),
         Value::Decimal { unscaled, scale } => {
-            number(sheaf_types::value::decimal_text(*unscaled, *scale))
+            number(sheaf_types::number::decimal_text(*unscaled, *scale))
         }
         Value::Float(v) => call("$cast_double", vec![text(v.to_string())]),
         Value::Double(v) => call("$cast_double", vec![text(v.to_string())]),
@@ -38,7 +38,7 @@ pub fn value_literal(value: &Value) -> Expr {
 
 /// The statement's start in the session's time zone, microseconds since 1970-01-01 00:00:00 there.
 pub fn local_now(session: &dyn SessionValues) -> i64 {
-    session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * MICROS_PER_SECOND
+    session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * SECOND
 }
 
 impl Lowering<'_> {
@@ -94,20 +94,20 @@ impl Lowering<'_> {
         let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
         let datetime = |micros: i64| {
             let mut printed = String::new();
-            calendar::push_datetime(&mut printed, cut(micros), digits);
+            temporal::push_datetime(cut(micros), digits, &mut printed);
             call("$cast_datetime", vec![text(printed), number(digits)])
         };
         let date = |micros: i64| {
             let mut printed = String::new();
-            calendar::push_date(&mut printed, calendar::split_datetime(micros).0);
+            temporal::push_date(temporal::split_datetime(micros).0, &mut printed);
             call("$cast_date", vec![text(printed)])
         };
         let time = |micros: i64| {
             let mut printed = String::new();
-            calendar::push_time(
-                &mut printed,
-                cut(calendar::split_datetime(micros).1),
+            temporal::push_time(
+                cut(temporal::split_datetime(micros).1),
                 digits,
+                &mut printed,
             );
             call("$cast_time", vec![text(printed), number(digits)])
         };
@@ -144,12 +144,7 @@ impl Lowering<'_> {
 
     /// Seconds since 1970, for UNIX_TIMESTAMP().
     pub fn unix_now(&self) -> Expr {
-        number(
-            self.context
-                .session
-                .now_utc_micros()
-                .div_euclid(MICROS_PER_SECOND),
-        )
+        number(self.context.session.now_utc_micros().div_euclid(SECOND))
     }
 
     /// The longest result of GROUP_CONCAT, in bytes.

@@ -15,11 +15,11 @@
 
 use std::cmp::Reverse;
 use std::net::Ipv4Addr;
-
-use sheaf_table::{Account, AccountName, Accounts};
 use std::sync::Arc;
 
-use crate::query::rows::{like, matches_pattern};
+use sheaf_table::{Account, AccountName, Accounts};
+use sheaf_types::Collation;
+use sheaf_types::text::like::Pattern;
 
 /// The account of a client that says that it is `user`. `hosts` are the names and addresses that it has.
 pub fn find<'a>(accounts: &'a Accounts, user: &str, hosts: &[&str]) -> Option<&'a Arc<Account>> {
@@ -107,7 +107,7 @@ fn host_fits(host: &str, pattern: &str) -> bool {
     match (network(pattern), host.parse::<Ipv4Addr>()) {
         (Some((network, mask)), Ok(address)) => address.to_bits() & mask == network,
         (Some(_), Err(_)) => false,
-        (None, _) => like(host, pattern),
+        (None, _) => Pattern::of_names(pattern).matches(host),
     }
 }
 
@@ -128,7 +128,9 @@ pub fn best_pattern<'a, T>(
     patterns: impl Iterator<Item = (&'a String, T)>,
     database: &str,
 ) -> Option<T> {
-    best(patterns, |pattern| matches_pattern(database, pattern))
+    best(patterns, |pattern| {
+        Pattern::new(pattern, Some('\\'), Collation::Utf8mb4_bin).matches(database)
+    })
 }
 
 /// The same of those that fit whatever fits `asked`, which is a pattern itself.

@@ -9,7 +9,7 @@ use sheaf_table::statistics::histogram::SampledValue;
 use sheaf_table::statistics::{ColumnKey, ColumnStatistics, Histogram, MAX_BUCKETS};
 use sheaf_table::{AnalyzeOptions, Table};
 use sheaf_types::error::codes;
-use sheaf_types::{ColumnType, Value, temporal, value::decimal_text};
+use sheaf_types::{ColumnType, Value, number::decimal_text, temporal};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
@@ -192,8 +192,7 @@ fn json(
         });
     }
     let mut updated = String::new();
-    // Writing to a String cannot fail.
-    let _ = temporal::write_datetime(&mut updated, statistics.collected_at, 6);
+    temporal::push_datetime(statistics.collected_at, 6, &mut updated);
     let collation = ty
         .collation()
         .map_or(COLLATION_OF_NUMBERS, |collation| collation.id());
@@ -245,12 +244,12 @@ fn json_value(value: &Value) -> String {
         Value::Bytes(bytes) => base64_text(bytes),
         Value::Time(micros) => {
             let mut text = String::new();
-            let _ = temporal::write_time(&mut text, *micros, 6);
+            temporal::push_time(*micros, 6, &mut text);
             format!("\"{text}\"")
         }
         Value::DateTime(micros) | Value::Timestamp(micros) => {
             let mut text = String::new();
-            let _ = temporal::write_datetime(&mut text, *micros, 6);
+            temporal::push_datetime(*micros, 6, &mut text);
             format!("\"{text}\"")
         }
         Value::Date(_) => format!("\"{value}\""),

@@ -19,7 +19,7 @@ use sheaf_types::{
     ColumnType, Value,
     assignment::{Mode, current_timestamp},
     column_type::MAX_DECIMAL_PRECISION,
-    number::power_of_ten,
+    number::checked_power_of_ten,
 };
 use sqlparser::ast;
 
@@ -528,12 +528,13 @@ fn decimal_sum(
         } => precision - scale,
         _ => MAX_BIGINT_DIGITS,
     };
-    let at_scale = |unscaled: i128, own: u8| unscaled.checked_mul(power_of_ten(scale - own)?);
+    let at_scale =
+        |unscaled: i128, own: u8| unscaled.checked_mul(checked_power_of_ten(scale - own)?);
     let unscaled =
         at_scale(old, old_scale)?.checked_add(at_scale(signed(operand)?, operand_scale)?)?;
     // What has no more digits than the column, at this scale, fits every intermediate type.
     let most = digits.checked_add(scale)?;
-    let fits = most < MAX_DECIMAL_PRECISION && unscaled.abs() < power_of_ten(most)?;
+    let fits = most < MAX_DECIMAL_PRECISION && unscaled.abs() < checked_power_of_ten(most)?;
     fits.then_some(Value::Decimal { unscaled, scale })
 }
 

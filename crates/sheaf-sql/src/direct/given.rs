@@ -5,9 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_exec::functions::calendar::{MICROS_PER_SECOND, split_datetime};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
+use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
 use crate::parser::parameter_number;
@@ -225,7 +225,7 @@ impl Clock {
             ClockPart::Moment => Value::DateTime(cut(micros)),
             ClockPart::Day => Value::Date(split_datetime(micros).0),
             ClockPart::Time => Value::Time(cut(split_datetime(micros).1)),
-            ClockPart::UnixSeconds => Value::Int(micros.div_euclid(MICROS_PER_SECOND)),
+            ClockPart::UnixSeconds => Value::Int(micros.div_euclid(SECOND)),
         }
     }
 }

@@ -16,13 +16,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use sheaf_exec::functions::number::{Floor, is_double_text, text_floor};
 use sheaf_table::{Column, ValueRef};
-use sheaf_types::{
-    Collation, ColumnType, Value,
-    assignment::{Mode, assign_text},
-    number::power_of_ten,
-};
+use sheaf_types::assignment::{Mode, assign_text};
+use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
+use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 use crate::change::values::{literal, number};
@@ -203,9 +200,9 @@ fn decimal_place(precision: u8, scale: u8, value: &Value) -> Option<Place> {
         (_, Some(Err(beyond))) => return Some(beyond),
         _ => return None,
     };
-    let factor = power_of_ten(scale.checked_sub(own_scale)?)?;
+    let factor = checked_power_of_ten(scale.checked_sub(own_scale)?)?;
     let unscaled = unscaled.checked_mul(factor)?;
-    let limit = power_of_ten(precision)?;
+    let limit = checked_power_of_ten(precision)?;
     Some(if unscaled <= -limit {
         Place::BelowAll
     } else if unscaled >= limit {

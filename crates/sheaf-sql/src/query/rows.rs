@@ -2,7 +2,6 @@
 //! `information_schema`, and single cells of a result as values.
 
 use std::collections::HashMap;
-use std::str::Chars;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -15,6 +14,7 @@ use arrow::datatypes::{
 };
 use sheaf_access::TYPE_KEY;
 use sheaf_types::Value;
+use sheaf_types::text::like::Pattern;
 
 use crate::error::{Result, SqlError};
 use crate::query::result::{ColumnMeta, EndOfRows, ResultSink};
@@ -105,8 +105,9 @@ impl Rows {
 
     /// Keeps the rows whose cell in this column is like the pattern.
     pub fn retain_like(&mut self, column: usize, pattern: &str) {
+        let pattern = Pattern::of_names(pattern);
         self.rows
-            .retain(|row| like(&row[column].as_text(), pattern));
+            .retain(|row| pattern.matches(&row[column].as_text()));
     }
 
     fn field(name: &str, cells: Cells) -> Field {
@@ -193,43 +194,6 @@ impl Rows {
     }
 }
 
-/// SQL's LIKE over names, without regard to case.
-pub fn like(text: &str, pattern: &str) -> bool {
-    matches_pattern(&text.to_lowercase(), &pattern.to_lowercase())
-}
-
-/// Whether a text fits a pattern of SQL's LIKE: `%`, `_`, and `\` before either.
-pub fn matches_pattern(text: &str, pattern: &str) -> bool {
-    let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Behind the last %, and the text that it has not swallowed yet.
-    let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
-    loop {
-        let (mut next_pattern, mut next_text) = (pattern.clone(), text.clone());
-        let wanted = next_pattern.next();
-        if wanted == Some('%') {
-            star = Some((next_pattern.clone(), text.clone()));
-            pattern = next_pattern;
-            continue;
-        }
-        let fits = match (wanted, next_text.next()) {
-            (None, None) => return true,
-            (Some(_), None) => return false,
-            (None, Some(_)) => false,
-            (Some('_'), Some(_)) => true,
-            (Some('\\'), Some(found)) => next_pattern.next() == Some(found),
-            (Some(wanted), Some(found)) => wanted == found,
-        };
-        if fits {
-            (pattern, text) = (next_pattern, next_text);
-        } else if let Some((behind_star, rest)) = &mut star {
-            rest.next();
-            (pattern, text) = (behind_star.clone(), rest.clone());
-        } else {
-            return false;
-        }
-    }
-}
-
 /// A cell of a result as a value. Dates with a time come as DATETIME: a result has no TIMESTAMP any more.
 pub fn value_at(array: &dyn Array, row: usize) -> Result<Value> {
     if array.is_null(row) {
@@ -279,14 +243,6 @@ pub fn value_at(array: &dyn Array, row: usize) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn like_has_wildcards_and_escapes() {
-        assert!(like("Handler_read_next", "handler\\_read%"));
-        assert!(like("abc", "a_c") && like("abc", "%") && like("abc", "%b%") && like("", "%"));
-        assert!(!like("abc", "a_") && !like("handlerXread", "handler\\_read"));
-        assert!(like("mississippi", "%iss%ip%i") && !like("mississippi", "%iss%ix%"));
-    }
 
     #[test]
     fn rows_become_a_batch_with_sql_types() {

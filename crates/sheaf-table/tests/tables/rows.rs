@@ -82,7 +82,10 @@ fn duplicates_are_refused_with_their_values_and_leave_nothing() {
     ] {
         let error = insert(&catalog, &[self::row(9, "Zoe", "z", 9), row]).unwrap_err();
         assert_eq!(error.to_string(), message);
-        assert_eq!((error.mysql_code(), error.code().sqlstate()), (1062, "23000"));
+        assert_eq!(
+            (error.mysql_code(), error.code().sqlstate()),
+            (1062, "23000")
+        );
         assert_eq!(rows(&table), before);
     }
     // A row that fails alone is taken back alone.

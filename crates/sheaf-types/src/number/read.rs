@@ -1,13 +1,19 @@
-//! Reads numbers from text as MySQL does when it assigns text to a number: the longest beginning that is a number
-//! counts, and what follows is noticed.
+//! Reads numbers from text as MySQL does: the longest beginning that is a number counts, and what follows is noticed.
+//! Without such a beginning a text is 0 in an expression, and assigned it is a problem.
+
+use super::decimal::{MAX_DIGITS, checked_power_of_ten};
+use crate::text::is_space;
 
 /// The decimal number that a text begins with: `digits` x 10^-`scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberText<'a> {
     pub negative: bool,
-    whole: &'a [u8],
-    fraction: &'a [u8],
-    exponent: i32,
+    /// Digits before and behind the point.
+    pub(super) whole: &'a [u8],
+    pub(super) fraction: &'a [u8],
+    pub(super) exponent: i64,
+    /// The number as it is written.
+    written: &'a str,
     /// Something other than spaces follows the number.
     pub trailing: bool,
 }
@@ -16,13 +22,14 @@ pub struct NumberText<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// An exponent beyond this is this: far more than the digits of any number that fits.
-const MAX_EXPONENT: i32 = 10_000;
+/// An exponent beyond this is this: more than the digits of any text could bring back to a number that fits.
+const MAX_EXPONENT: i64 = 1 << 40;
 
 impl<'a> NumberText<'a> {
     /// `None`: the text does not begin with a number. Leading spaces are skipped.
     pub fn parse(text: &'a str) -> Option<NumberText<'a>> {
-        let text = text.trim_start_matches([' ', '\t', '\n', '\r']).as_bytes();
+        let all = trim_start(text);
+        let text = all.as_bytes();
         let (negative, unsigned) = match text.split_first() {
             Some((b'-', rest)) => (true, rest),
             Some((b'+', rest)) => (false, rest),
@@ -45,19 +52,20 @@ impl<'a> NumberText<'a> {
             };
             let (digits, after) = split_digits(after);
             if !digits.is_empty() {
-                let size = digits.iter().fold(0, |value: i32, digit| {
-                    (value * 10 + i32::from(digit - b'0')).min(MAX_EXPONENT)
+                let size = digits.iter().fold(0, |value: i64, digit| {
+                    (value * 10 + i64::from(digit - b'0')).min(MAX_EXPONENT)
                 });
                 exponent = sign * size;
                 rest = after;
             }
         }
-        let trailing = rest.iter().any(|byte| !byte.is_ascii_whitespace());
+        let trailing = rest.iter().any(|byte| !is_space(*byte));
         Some(NumberText {
             negative,
             whole,
             fraction,
             exponent,
+            written: &all[..all.len() - rest.len()],
             trailing,
         })
     }
@@ -65,7 +73,7 @@ impl<'a> NumberText<'a> {
     /// The number times 10^`scale`, rounded to an integer, halves away from zero; and whether digits were lost.
     pub fn scaled(&self, scale: u8) -> Result<(i128, bool), TooLarge> {
         let count = self.whole.len() + self.fraction.len();
-        let keep = self.whole.len() as i64 + i64::from(self.exponent) + i64::from(scale);
+        let keep = self.whole.len() as i64 + self.exponent + i64::from(scale);
         let digit = |at: usize| {
             let byte = match at.checked_sub(self.whole.len()) {
                 None => self.whole[at],
@@ -94,25 +102,38 @@ impl<'a> NumberText<'a> {
     }
 
     /// The number as the nearest double; infinite if it is too large.
-    pub fn to_f64(self) -> f64 {
-        let text = |bytes| std::str::from_utf8(bytes).unwrap_or("0");
-        let digits = format!(
-            "{}{}.{}e{}",
-            if self.negative { "-" } else { "" },
-            if self.whole.is_empty() {
-                "0"
-            } else {
-                text(self.whole)
-            },
-            if self.fraction.is_empty() {
-                "0"
-            } else {
-                text(self.fraction)
-            },
-            self.exponent
-        );
-        digits.parse().unwrap_or(0.0)
+    pub fn to_f64(&self) -> f64 {
+        self.written.parse().unwrap_or(0.0)
     }
+
+    /// The number as `unscaled` / 10^`scale`. `None`: it has more digits than fit. Digits after the 38th decimal are
+    /// cut.
+    pub fn exact(&self) -> Option<(i128, u8)> {
+        let count = self.whole.len() + self.fraction.len();
+        let scale = self.fraction.len() as i64 - self.exponent;
+        let cut = usize::try_from(scale - i64::from(MAX_DIGITS)).unwrap_or(0);
+        let digits = self.whole.iter().chain(self.fraction);
+        let mut value: i128 = 0;
+        for digit in digits.take(count.saturating_sub(cut)) {
+            value = value.checked_mul(10)?.checked_add((digit - b'0').into())?;
+        }
+        if scale < 0 && value != 0 {
+            let zeros = u8::try_from(scale.unsigned_abs()).ok()?;
+            value = value.checked_mul(checked_power_of_ten(zeros)?)?;
+        }
+        let scale = scale.clamp(0, MAX_DIGITS.into()) as u8;
+        Some((if self.negative { -value } else { value }, scale))
+    }
+
+    /// True for zero, however it is written.
+    pub fn is_zero(&self) -> bool {
+        let mut digits = self.whole.iter().chain(self.fraction);
+        digits.all(|digit| *digit == b'0')
+    }
+}
+
+fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(|c: char| u8::try_from(c).is_ok_and(is_space))
 }
 
 fn split_digits(bytes: &[u8]) -> (&[u8], &[u8]) {
@@ -123,38 +144,84 @@ fn split_digits(bytes: &[u8]) -> (&[u8], &[u8]) {
     bytes.split_at(end)
 }
 
-/// The powers of ten that fit 128 bits.
-const POWERS_OF_TEN: [i128; 39] = {
-    let mut powers = [1; 39];
-    let mut exponent = 1;
-    while exponent < powers.len() {
-        powers[exponent] = 10 * powers[exponent - 1];
-        exponent += 1;
-    }
-    powers
-};
-
-/// 10^`exponent`; `None`: it does not fit 128 bits.
-pub fn power_of_ten(exponent: u8) -> Option<i128> {
-    POWERS_OF_TEN.get(usize::from(exponent)).copied()
+/// A text as a double: the number that it begins with, or 0. Beyond the largest double it is that.
+pub fn text_to_double(text: &str) -> f64 {
+    let number = NumberText::parse(text).map_or(0.0, |number| number.to_f64());
+    number.clamp(f64::MIN, f64::MAX)
 }
 
-/// `unscaled` / 10^`from` as a number of `to` decimals, rounded, halves away from zero; and whether digits were lost.
-/// `None`: it does not fit 128 bits.
-pub fn rescale(unscaled: i128, from: u8, to: u8) -> Option<(i128, bool)> {
-    if to >= from {
-        let factor = power_of_ten(to - from)?;
-        return Some((unscaled.checked_mul(factor)?, false));
+/// A text as an integer: the integer that it starts with, cut to the range, or 0. (So `1e3` is 1.)
+pub fn text_to_int(text: &str) -> i64 {
+    let text = trim_start(text);
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let end = sign + split_digits(&text.as_bytes()[sign..]).0.len();
+    if end == sign {
+        return 0;
     }
-    let Some(divisor) = power_of_ten(from - to) else {
-        return Some((0, unscaled != 0));
-    };
-    let (quotient, remainder) = (unscaled / divisor, unscaled % divisor);
-    let round = remainder.unsigned_abs() >= divisor.unsigned_abs().div_ceil(2);
-    Some((
-        quotient + if round { unscaled.signum() } else { 0 },
-        remainder != 0,
-    ))
+    text[..end]
+        .parse::<i64>()
+        .unwrap_or(if text.starts_with('-') {
+            i64::MIN
+        } else {
+            i64::MAX
+        })
+}
+
+/// A text as an integer of 64 bits: as [`text_to_int`], but without a sign up to the greatest there is. Negative ones
+/// wrap.
+pub fn text_to_unsigned(text: &str) -> u64 {
+    let number = trim_start(text);
+    if number.starts_with('-') {
+        return text_to_int(number) as u64;
+    }
+    let number = number.strip_prefix('+').unwrap_or(number);
+    match split_digits(number.as_bytes()).0.len() {
+        0 => 0,
+        end => number[..end].parse().unwrap_or(u64::MAX),
+    }
+}
+
+/// A text as an exact number, `unscaled` / 10^`scale`: the number that it begins with, or 0. Digits beyond the 38 that
+/// fit are an error (`None`), digits after the 38th decimal are cut.
+pub fn text_to_decimal(text: &str) -> Option<(i128, u8)> {
+    NumberText::parse(text).map_or(Some((0, 0)), |number| number.exact())
+}
+
+/// Whether a text is a number, or nothing, but for white space around it.
+pub fn is_double_text(text: &str) -> bool {
+    match NumberText::parse(text) {
+        Some(number) => !number.trailing,
+        None => trim_start(text).is_empty(),
+    }
+}
+
+/// Whether a text is an integer of 64 bits, with or without a sign, but for white space around it.
+pub fn is_integer_text(text: &str) -> bool {
+    let text = trim_start(text).trim_end_matches(|c: char| u8::try_from(c).is_ok_and(is_space));
+    match text.starts_with('-') {
+        true => text.parse::<i64>().is_ok(),
+        false => text.parse::<u64>().is_ok(),
+    }
+}
+
+/// Bytes as the digits of a number to the base of 256; of more than eight, the last eight.
+pub fn bytes_to_unsigned(bytes: &[u8]) -> u64 {
+    let append = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
+    bytes.iter().fold(0, append)
+}
+
+/// A double as an integer, rounded half to even as the processor does, cut to the range.
+pub fn double_to_int(value: f64) -> i64 {
+    value.round_ties_even() as i64
+}
+
+/// A double as an exact number, by its shortest decimal form.
+pub fn double_to_decimal(value: f64) -> Option<(i128, u8)> {
+    if value.is_finite() {
+        text_to_decimal(&format!("{value:e}"))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -171,8 +238,6 @@ mod tests {
         assert_eq!(scaled("-2.5", 0), Some((-3, true)));
         assert_eq!(scaled("1.005", 2), Some((101, true)));
         assert_eq!(scaled("1.00499", 2), Some((100, true)));
-        assert_eq!(rescale(-25, 1, 0), Some((-3, true)));
-        assert_eq!(rescale(24, 1, 0), Some((2, true)));
     }
 
     #[test]
@@ -207,5 +272,46 @@ mod tests {
     fn too_large_numbers_are_refused() {
         assert_eq!(NumberText::parse("1e39").unwrap().scaled(0), Err(TooLarge));
         assert_eq!(NumberText::parse("1e400").unwrap().to_f64(), f64::INFINITY);
+    }
+
+    #[test]
+    fn texts_are_numbers_by_their_prefix() {
+        for (text, double, int) in [
+            ("12", 12.0, 12),
+            (" 12.7abc", 12.7, 12),
+            ("1e3", 1000.0, 1),
+            ("-5", -5.0, -5),
+            (".5", 0.5, 0),
+            ("5.", 5.0, 5),
+            ("abc", 0.0, 0),
+            ("", 0.0, 0),
+            ("1e", 1.0, 1),
+        ] {
+            assert_eq!(text_to_double(text), double, "{text}");
+            assert_eq!(text_to_int(text), int, "{text}");
+        }
+        assert_eq!(text_to_decimal("-12.50x"), Some((-1250, 2)));
+        assert_eq!(text_to_decimal("1.5e2"), Some((150, 0)));
+        assert_eq!(text_to_decimal("15e-1"), Some((15, 1)));
+    }
+
+    #[test]
+    fn texts_are_numbers_or_only_begin_with_one() {
+        for (text, unsigned, is_integer, is_double) in [
+            ("5", 5, true, true),
+            (" 5 ", 5, true, true),
+            ("-1", u64::MAX, true, true),
+            ("18446744073709551615", u64::MAX, true, true),
+            ("18446744073709551616", u64::MAX, false, true),
+            ("5.5", 5, false, true),
+            ("1e2", 1, false, true),
+            ("5 apples", 5, false, false),
+            ("abc", 0, false, false),
+            ("", 0, false, true),
+        ] {
+            assert_eq!(text_to_unsigned(text), unsigned, "{text}");
+            assert_eq!(is_integer_text(text), is_integer, "{text}");
+            assert_eq!(is_double_text(text), is_double, "{text}");
+        }
     }
 }

@@ -1,9 +1,12 @@
-//! FLOAT and DOUBLE as MySQL writes them: plain where the point lies among or near the digits, otherwise with an
+//! Numbers as MySQL writes them. FLOAT and DOUBLE are plain where the point lies among or near the digits, otherwise with an
 //! exponent.
 //!
 //! A DOUBLE has the shortest digits that read back as the same number, a FLOAT six significant digits.
 
 use std::io::Write;
+
+use super::decimal::MAX_DIGITS;
+use crate::output::{Line, Output};
 
 /// Significant digits that a FLOAT is shown with (C's FLT_DIG).
 const FLOAT_DIGITS: usize = 6;
@@ -12,48 +15,53 @@ const FLOAT_DIGITS: usize = 6;
 const MAX_POINT_POSITION: i32 = 15;
 /// Room for a DOUBLE as Rust writes it with an exponent: 17 digits, a sign, a point, `e-324`.
 const SCIENTIFIC_BYTES: usize = 32;
+/// Room for a DOUBLE as MySQL writes it: a sign, `0.`, the most zeros behind it, 17 digits.
+const DOUBLE_BYTES: usize = 64;
+/// Room for a DECIMAL of up to [`MAX_DIGITS`] decimals: a sign, a point and 40 digits.
+const DECIMAL_BYTES: usize = 48;
 
 /// Appends a DOUBLE.
-pub fn push_double(value: f64, out: &mut Vec<u8>) {
+pub fn push_double(value: f64, out: &mut impl Output) {
     let mut scientific = [0; SCIENTIFIC_BYTES];
     let mut rest = &mut scientific[..];
     // The buffer is long enough, so writing into it cannot fail.
     let _ = write!(rest, "{value:e}");
     let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], out);
+    plain_or_scientific(&scientific[..length], |text| out.push_ascii(text));
 }
 
 /// Appends a FLOAT.
-pub fn push_float(value: f32, out: &mut Vec<u8>) {
+pub fn push_float(value: f32, out: &mut impl Output) {
     let mut scientific = [0; SCIENTIFIC_BYTES];
     let mut rest = &mut scientific[..];
     let _ = write!(rest, "{value:.precision$e}", precision = FLOAT_DIGITS - 1);
     let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], out);
+    plain_or_scientific(&scientific[..length], |text| out.push_ascii(text));
 }
 
 /// Rewrites a number of the form `d.ddde-x` as MySQL does: plain if the point lies among or near the digits.
-fn plain_or_scientific(written: &[u8], out: &mut Vec<u8>) {
+fn plain_or_scientific(written: &[u8], push: impl FnOnce(&[u8])) {
     let Some(e) = written.iter().position(|&byte| byte == b'e') else {
         // Infinities and NaN, which no MySQL expression gives, are shown as they are.
-        return out.extend_from_slice(written);
+        return push(written);
     };
     let exponent_text = &written[e + 1..];
     let mut mantissa = &written[..e];
+    let mut line = Line::<DOUBLE_BYTES>::new();
     if let [b'-', rest @ ..] = mantissa {
-        out.push(b'-');
+        line.push(b'-');
         mantissa = rest;
     }
-    let mut digits = [0; SCIENTIFIC_BYTES];
-    let mut count = 0;
+    let mut digits = Line::<SCIENTIFIC_BYTES>::new();
     for &byte in mantissa.iter().filter(|byte| byte.is_ascii_digit()) {
-        digits[count] = byte;
-        count += 1;
+        digits.push(byte);
     }
-    while count > 1 && digits[count - 1] == b'0' {
-        count -= 1;
+    let mut digits = digits.written();
+    while let [rest @ .., b'0'] = digits
+        && !rest.is_empty()
+    {
+        digits = rest;
     }
-    let digits = &digits[..count];
     let exponent: i32 = std::str::from_utf8(exponent_text)
         .ok()
         .and_then(|text| text.parse().ok())
@@ -62,26 +70,178 @@ fn plain_or_scientific(written: &[u8], out: &mut Vec<u8>) {
     // The value is 0.DIGITS times ten to the point's position.
     let point = exponent + 1;
     let plain =
-        point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || count as i32 > point);
+        point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || digits.len() as i32 > point);
     if !plain {
-        out.push(digits[0]);
-        if count > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
+        line.push(digits[0]);
+        if digits.len() > 1 {
+            line.push(b'.');
+            line.extend(&digits[1..]);
         }
-        out.push(b'e');
-        out.extend_from_slice(exponent_text);
+        line.push(b'e');
+        line.extend(exponent_text);
     } else if point <= 0 {
-        out.extend_from_slice(b"0.");
-        out.resize(out.len() + point.unsigned_abs() as usize, b'0');
-        out.extend_from_slice(digits);
+        line.extend(b"0.");
+        line.zeros(point.unsigned_abs() as usize);
+        line.extend(digits);
     } else {
-        let (integer, fraction) = digits.split_at(count.min(point as usize));
-        out.extend_from_slice(integer);
-        out.resize(out.len() + point as usize - integer.len(), b'0');
+        let (integer, fraction) = digits.split_at(digits.len().min(point as usize));
+        line.extend(integer);
+        line.zeros(point as usize - integer.len());
         if !fraction.is_empty() {
-            out.push(b'.');
-            out.extend_from_slice(fraction);
+            line.push(b'.');
+            line.extend(fraction);
+        }
+    }
+    push(line.written());
+}
+
+/// Appends a DOUBLE with `decimals` digits after the point.
+pub fn push_fixed_double(value: f64, decimals: u8, out: &mut impl Output) {
+    let digits = usize::from(decimals);
+    out.push_ascii(format!("{value:.digits$}").as_bytes());
+}
+
+#[inline]
+pub fn push_signed(value: i64, out: &mut impl Output) {
+    out.push_ascii(itoa::Buffer::new().format(value).as_bytes());
+}
+
+#[inline]
+pub fn push_unsigned(value: u64, out: &mut impl Output) {
+    out.push_ascii(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Appends a DECIMAL, `unscaled` / 10^`scale`, with all the digits of its scale, trailing zeros too.
+///
+/// # Panics
+/// If it has more than [`MAX_DIGITS`] decimals.
+#[inline]
+pub fn push_decimal(unscaled: i128, scale: u8, out: &mut impl Output) {
+    assert!(scale <= MAX_DIGITS, "a DECIMAL of {scale} decimals");
+    let mut buffer = itoa::Buffer::new();
+    // Most decimals fit 64 bits, whose division is much cheaper.
+    let digits = match u64::try_from(unscaled.unsigned_abs()) {
+        Ok(small) => buffer.format(small),
+        Err(_) => buffer.format(unscaled.unsigned_abs()),
+    };
+    let digits = digits.as_bytes();
+    let mut line = Line::<DECIMAL_BYTES>::new();
+    if unscaled < 0 {
+        line.push(b'-');
+    }
+    let scale = usize::from(scale);
+    if scale == 0 {
+        line.extend(digits);
+        return out.push_ascii(line.written());
+    }
+    let (integer, fraction) = digits.split_at(digits.len().saturating_sub(scale));
+    line.extend(if integer.is_empty() { b"0" } else { integer });
+    line.push(b'.');
+    line.zeros(scale - fraction.len());
+    line.extend(fraction);
+    out.push_ascii(line.written());
+}
+
+/// A DECIMAL as [`push_decimal`] writes it.
+pub fn decimal_text(unscaled: i128, scale: u8) -> String {
+    let mut text = String::new();
+    push_decimal(unscaled, scale, &mut text);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(append: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        append(&mut out);
+        String::from_utf8(out).expect("numbers are ASCII")
+    }
+
+    #[test]
+    fn doubles_are_written_as_mysql_does() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (-1234.5, "-1234.5"),
+            (100.0, "100"),
+            (1e14, "100000000000000"),
+            (1e15, "1e15"),
+            (1.5e15, "1.5e15"),
+            (123456789012345678.0, "1.2345678901234568e17"),
+            (1234567890123456.8, "1234567890123456.8"),
+            (1e20, "1e20"),
+            (1.5e300, "1.5e300"),
+            (1e-5, "0.00001"),
+            (1.25e-14, "0.0000000000000125"),
+            (-1.2345678901234567e-14, "-0.000000000000012345678901234567"),
+            (1e-15, "0.000000000000001"),
+            (1e-16, "1e-16"),
+            (2.5e-20, "2.5e-20"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (5e-324, "5e-324"),
+        ] {
+            assert_eq!(text(|out| push_double(value, out)), expected, "{value:e}");
+        }
+    }
+
+    #[test]
+    fn floats_have_six_digits() {
+        for (value, expected) in [
+            (std::f32::consts::PI, "3.14159"),
+            (16_777_216.0, "16777200"),
+            (0.1, "0.1"),
+            (1e10, "10000000000"),
+            (3.4e38, "3.4e38"),
+            (-2.5, "-2.5"),
+            (999_999.9, "1000000"),
+        ] {
+            assert_eq!(text(|out| push_float(value, out)), expected, "{value:e}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_number_of_decimals_is_kept() {
+        assert_eq!(text(|out| push_fixed_double(2.0, 3, out)), "2.000");
+        assert_eq!(
+            text(|out| push_fixed_double(f64::MIN, 30, out)).len(),
+            1 + 309 + 1 + 30
+        );
+        assert_eq!(text(|out| push_fixed_double(0.125, 2, out)), "0.12");
+    }
+
+    #[test]
+    fn decimals_show_their_scale() {
+        for (unscaled, scale, expected) in [
+            (0, 0, "0"),
+            (0, 2, "0.00"),
+            (5, 2, "0.05"),
+            (-5, 2, "-0.05"),
+            (12_345, 2, "123.45"),
+            (12_300, 2, "123.00"),
+            (
+                10_i128.pow(37),
+                37,
+                "1.0000000000000000000000000000000000000",
+            ),
+            (
+                -(10_i128.pow(38) - 1),
+                0,
+                "-99999999999999999999999999999999999999",
+            ),
+            (
+                10_i128.pow(38) - 1,
+                38,
+                "0.99999999999999999999999999999999999999",
+            ),
+            (i128::MIN, 38, "-1.70141183460469231731687303715884105728"),
+        ] {
+            assert_eq!(text(|out| push_decimal(unscaled, scale, out)), expected);
+            assert_eq!(decimal_text(unscaled, scale), expected);
         }
     }
 }

@@ -8,8 +8,6 @@
 //! MySQL's zero date `0000-00-00` is the day before the first one, [`ZERO_DATE`], and with a time of day midnight of
 //! it. So it sorts before all others. Its year, month and day are 0; that is all the calendar says of it.
 
-use std::fmt;
-
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
 /// Microseconds of a day.
@@ -28,6 +26,7 @@ pub const MAX_DATE: i32 = days_from_civil(9999, 12, 31);
 /// Days since 1970-01-01 of a calendar date. Months and days must be valid.
 ///
 /// The year is taken to begin in March, so that the leap day is its last and month lengths follow one formula.
+#[inline]
 pub const fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -39,6 +38,7 @@ pub const fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
 }
 
 /// Year, month and day of days since 1970-01-01; all 0 of [`ZERO_DATE`].
+#[inline]
 pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
     if days == ZERO_DATE {
         return (0, 0, 0);
@@ -57,11 +57,13 @@ pub const fn civil_from_days(days: i32) -> (i32, u32, u32) {
 }
 
 /// True if the year has a 29 February.
+#[inline]
 pub const fn is_leap_year(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
 /// Days of a month.
+#[inline]
 pub const fn days_in_month(year: i32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -71,40 +73,77 @@ pub const fn days_in_month(year: i32, month: u32) -> u32 {
     }
 }
 
-/// Writes days since 1970-01-01 as `YYYY-MM-DD`.
-pub fn write_date(f: &mut impl fmt::Write, days: i32) -> fmt::Result {
-    let (year, month, day) = civil_from_days(days);
-    write!(f, "{year:04}-{month:02}-{day:02}")
+/// Day number (TO_DAYS) of 1970-01-01.
+pub const DAYS_TO_EPOCH: i64 = 719_528;
+
+/// Days since 1970-01-01 of a date that may not exist.
+#[inline]
+pub fn checked_days(year: i32, month: u32, day: u32) -> Option<i32> {
+    let exists = (0..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && day >= 1
+        && day <= days_in_month(year, month);
+    exists.then(|| days_from_civil(year, month, day))
 }
 
-/// Writes signed microseconds as `[-]HH:MM:SS[.fraction]` with `digits` digits of fraction.
-pub fn write_time(f: &mut impl fmt::Write, micros: i64, digits: u8) -> fmt::Result {
+/// Whether a point in time lies in the years 0 to 9999.
+#[inline]
+pub fn datetime_in_range(micros: i64) -> bool {
+    let first = i64::from(MIN_DATE) * DAY;
+    let end = (i64::from(MAX_DATE) + 1) * DAY;
+    (first..end).contains(&micros)
+}
+
+/// A point in time, split into its day and the microseconds of that day.
+#[inline]
+pub fn split_datetime(micros: i64) -> (i32, i64) {
+    (micros.div_euclid(DAY) as i32, micros.rem_euclid(DAY))
+}
+
+/// Hours, minutes, seconds and microseconds of a length of time, without its sign.
+#[inline]
+pub fn split_time(micros: i64) -> (i64, i64, i64, i64) {
     let size = micros.unsigned_abs();
-    let seconds = size / SECOND as u64;
-    let sign = if micros < 0 { "-" } else { "" };
-    write!(
-        f,
-        "{sign}{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )?;
-    write_fraction(f, size % SECOND as u64, digits)
+    let seconds = (size / SECOND as u64) as i64;
+    let fraction = (size % SECOND as u64) as i64;
+    (seconds / 3600, seconds / 60 % 60, seconds % 60, fraction)
 }
 
-/// Writes microseconds since 1970 as `YYYY-MM-DD HH:MM:SS[.fraction]` with `digits` digits of fraction.
-pub fn write_datetime(f: &mut impl fmt::Write, micros: i64, digits: u8) -> fmt::Result {
-    write_date(f, micros.div_euclid(DAY) as i32)?;
-    f.write_char(' ')?;
-    write_time(f, micros.rem_euclid(DAY), digits)
+/// 0 is Monday, 6 is Sunday.
+#[inline]
+pub fn weekday(days: i32) -> u32 {
+    (days + 3).rem_euclid(7) as u32
 }
 
-fn write_fraction(f: &mut impl fmt::Write, micros: u64, digits: u8) -> fmt::Result {
-    if digits == 0 {
-        return Ok(());
+/// 1 to 366.
+pub fn day_of_year(days: i32) -> u32 {
+    let (year, _, _) = civil_from_days(days);
+    (days - days_from_civil(year, 1, 1) + 1) as u32
+}
+
+/// Adds months; the day becomes the month's last where it does not exist. `None` outside of the years 0 to 9999.
+pub fn add_months(days: i32, months: i64) -> Option<i32> {
+    let (year, month, day) = civil_from_days(days);
+    let total = (i64::from(year) * 12 + i64::from(month) - 1).checked_add(months)?;
+    let year = i32::try_from(total.div_euclid(12))
+        .ok()
+        .filter(|year| (0..=9999).contains(year))?;
+    let month = total.rem_euclid(12) as u32 + 1;
+    Some(days_from_civil(
+        year,
+        month,
+        day.min(days_in_month(year, month)),
+    ))
+}
+
+/// A two-digit year: 70 to 99 are in the 20th century, 00 to 69 in the 21st.
+#[inline]
+pub fn full_year(two_digits: i32) -> i32 {
+    if two_digits < 70 {
+        two_digits + 2000
+    } else {
+        two_digits + 1900
     }
-    let width = usize::from(digits.min(6));
-    write!(f, ".{:0width$}", micros / 10u64.pow(6 - width as u32))
 }
 
 #[cfg(test)]
@@ -133,15 +172,33 @@ mod tests {
         assert_eq!(days_from_civil(1970, 1, 1), 0);
         assert_eq!(civil_from_days(MIN_DATE), (0, 1, 1));
         assert_eq!(civil_from_days(MAX_DATE), (9999, 12, 31));
-        let mut text = String::new();
-        write_datetime(&mut text, ZERO_DATETIME, 0).unwrap();
-        assert_eq!(text, "0000-00-00 00:00:00");
     }
 
     #[test]
-    fn fractions_are_cut_to_the_digits_asked_for() {
-        let mut text = String::new();
-        write_datetime(&mut text, 1_234_567, 3).unwrap();
-        assert_eq!(text, "1970-01-01 00:00:01.234");
+    fn days_and_dates_are_inverse() {
+        for days in (-719_528..2_932_896).step_by(97) {
+            let (year, month, day) = civil_from_days(days);
+            assert_eq!(checked_days(year, month, day), Some(days));
+        }
+        assert_eq!(civil_from_days(0), (1970, 1, 1));
+        assert_eq!(weekday(0), 3);
+    }
+
+    #[test]
+    fn a_date_exists_or_not() {
+        assert_eq!(checked_days(1970, 1, 1), Some(0));
+        assert_eq!(checked_days(9999, 12, 31), Some(2_932_896));
+        assert_eq!(checked_days(2000, 2, 29), Some(11_016));
+        for (year, month, day) in [
+            (1900, 2, 29),
+            (2001, 0, 1),
+            (2001, 13, 1),
+            (2001, 1, 0),
+            (2001, 4, 31),
+            (0, 0, 0),
+            (10_000, 1, 1),
+        ] {
+            assert_eq!(checked_days(year, month, day), None, "{year}-{month}-{day}");
+        }
     }
 }

@@ -2,11 +2,17 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `calendar` | dates and times as counts |
-//! | `read` | dates and times from text and from numbers |
+//! | `calendar` | dates and times as counts, and their parts |
+//! | `read` | dates and times from text |
+//! | `digits` | dates and times from numbers, and as numbers |
+//! | `write` | dates and times as text |
 
 mod calendar;
+mod digits;
 mod read;
+mod write;
 
 pub use calendar::*;
+pub use digits::*;
 pub use read::*;
+pub use write::*;

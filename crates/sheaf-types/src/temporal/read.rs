@@ -17,6 +17,7 @@
 use super::calendar::{
     DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME, days_from_civil, days_in_month,
 };
+use crate::text::is_space;
 
 /// Why a text or number is no date or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub enum NotTemporal {
     TooLong,
 }
 
-use NotTemporal::{Text, TooLong, ZeroInDate};
+use NotTemporal::{Text, ZeroInDate};
 
 /// Nanoseconds of a second.
 const NANOS: i64 = 1_000_000_000;
@@ -241,50 +242,22 @@ fn separated_fields(input: &mut Input<'_>) -> Result<Fields, NotTemporal> {
     Ok(fields)
 }
 
-/// Reads a number as YYMMDD, YYYYMMDD, YYMMDDHHMMSS or YYYYMMDDHHMMSS: microseconds since 1970, and whether it has a
-/// time of day.
-///
-/// # Errors
-/// `Text` and `ZeroInDate`.
-pub fn datetime_from_number(number: i128) -> Result<(i64, bool), NotTemporal> {
-    let full = match number {
-        0 => return Ok((ZERO_DATETIME, false)),
-        101..=691_231 => (number + 20_000_000) * 1_000_000,
-        700_101..=991_231 => (number + 19_000_000) * 1_000_000,
-        10_000_101..=99_991_231 => number * 1_000_000,
-        101_000_000..=691_231_235_959 => number + 20_000_000_000_000,
-        700_101_000_000..=991_231_235_959 => number + 19_000_000_000_000,
-        10_000_101_000_000..=99_991_231_235_959 => number,
-        _ => return Err(Text),
-    };
-    let field = |divisor: i128, modulus: i128| (full / divisor % modulus) as u32;
-    let (year, month, day) = (
-        field(10_000_000_000, 10_000),
-        field(100_000_000, 100),
-        field(1_000_000, 100),
-    );
-    let (hour, minute, second) = (field(10_000, 100), field(100, 100), field(1, 100));
-    if month > 12 || day > 31 || hour > 23 || minute > 59 || second > 59 {
-        return Err(Text);
-    }
-    if month == 0 || day == 0 {
-        return Err(ZeroInDate);
-    }
-    if day > days_in_month(year as i32, month) {
-        return Err(Text);
-    }
-    let seconds = i64::from(hour * 3600 + minute * 60 + second);
-    let days = i64::from(days_from_civil(year as i32, month, day));
-    let micros = in_range(days * DAY + seconds * SECOND)?;
-    Ok((micros, number >= 100_000_000))
-}
-
 /// Rounding may lead out of the calendar.
-fn in_range(micros: i64) -> Result<i64, NotTemporal> {
+pub(super) fn in_range(micros: i64) -> Result<i64, NotTemporal> {
     match micros.div_euclid(DAY) <= i64::from(MAX_DATE) {
         true => Ok(micros),
         false => Err(Text),
     }
+}
+
+/// The point in time that a text spells, in microseconds since 1970; what follows is left. `None`: it is none.
+pub fn datetime_of_text(text: &str) -> Option<i64> {
+    read_datetime(text).ok()?.micros(6).ok()
+}
+
+/// The length of time that a text spells, in microseconds; what follows is left. `None`: it is none.
+pub fn time_of_text(text: &str) -> Option<i64> {
+    Some(read_time(text).ok()?.micros(6))
 }
 
 /// Reads `[-][D ]HH[:MM[:SS[.fraction]]]`, `[-]HHMMSS[.fraction]` or the time of day of a datetime.
@@ -379,27 +352,6 @@ fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> 
     }))
 }
 
-/// Reads a number as HHMMSS: signed microseconds.
-///
-/// # Errors
-/// `Text`, and `TooLong` beyond 838:59:59.
-pub fn time_from_number(number: i128) -> Result<i64, NotTemporal> {
-    let size = u64::try_from(number.unsigned_abs()).map_err(|_| Text)?;
-    if size >= 10_000_000_000 {
-        // Too many digits for a time: a datetime of which the time of day is taken.
-        return datetime_from_number(number).map(|(micros, _)| micros.rem_euclid(DAY));
-    }
-    let (hours, minutes, seconds) = (size / 10_000, size / 100 % 100, size % 100);
-    if minutes > 59 || seconds > 59 {
-        return Err(Text);
-    }
-    let micros = (hours * 3600 + minutes * 60 + seconds) as i64 * SECOND;
-    if micros > MAX_TIME {
-        return Err(TooLong);
-    }
-    Ok(if number < 0 { -micros } else { micros })
-}
-
 /// Rounds a point in time to `digits` digits of a second's fraction, halves up.
 pub fn round_datetime(micros: i64, digits: u8) -> i64 {
     let unit = 10i64.pow(6 - u32::from(digits.min(6)));
@@ -409,10 +361,6 @@ pub fn round_datetime(micros: i64, digits: u8) -> i64 {
 /// Rounds a length of time to `digits` digits of a second's fraction, halves away from zero.
 pub fn round_time(micros: i64, digits: u8) -> i64 {
     round_datetime(micros.abs(), digits) * micros.signum()
-}
-
-fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
 }
 
 /// What is left to read.
@@ -518,12 +466,12 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::temporal::{write_datetime, write_time};
+    use crate::temporal::{datetime_from_number, push_datetime, push_time, time_from_number};
 
     fn datetime(text: &str, digits: u8) -> Option<String> {
         let read = read_datetime(text).ok()?;
         let mut out = String::new();
-        write_datetime(&mut out, read.micros(digits).ok()?, digits).unwrap();
+        push_datetime(read.micros(digits).ok()?, digits, &mut out);
         out.push_str(if read.trailing { " ..." } else { "" });
         Some(out)
     }
@@ -531,7 +479,7 @@ mod tests {
     fn time(text: &str, digits: u8) -> Option<String> {
         let read = read_time(text).ok()?;
         let mut out = String::new();
-        write_time(&mut out, read.micros(digits), digits).unwrap();
+        push_time(read.micros(digits), digits, &mut out);
         out.push_str(if read.trailing { " ..." } else { "" });
         Some(out)
     }
@@ -622,7 +570,7 @@ mod tests {
             (0, "0000-00-00 00:00:00"),
         ] {
             let mut out = String::new();
-            write_datetime(&mut out, datetime_from_number(number).unwrap().0, 0).unwrap();
+            push_datetime(datetime_from_number(number).unwrap().0, 0, &mut out);
             assert_eq!(out, expected);
         }
         for number in [100, -1, 20240230, 20241301, 99991232] {
@@ -665,6 +613,6 @@ mod tests {
             time_from_number(-101112),
             Ok(-(10 * 3600 + 11 * 60 + 12) * SECOND)
         );
-        assert_eq!(time_from_number(8_390_000), Err(TooLong));
+        assert_eq!(time_from_number(8_390_000), Err(NotTemporal::TooLong));
     }
 }
