@@ -2,7 +2,7 @@
 //!
 //! Each conversion yields the nearest value of the column's type and, if that is not quite the value given, a problem.
 //! In strict mode the problem is an error; in lenient mode it is a warning and the nearest value is stored. Lost digits
-//! after a DECIMAL's point, lost trailing spaces and the time of day lost by a DATE are never errors.
+//! after a DECIMAL's point, lost trailing white space and the time of day lost by a DATE are never errors.
 //!
 //! What is no date becomes 0000-00-00 in lenient mode. Without NO_ZERO_IN_DATE MySQL also has dates of which only the
 //! month or the day is zero, as 2024-00-10; these are not to be had here and are refused in every mode. MySQL keeps the
@@ -18,6 +18,7 @@ use crate::temporal::{
     time_from_number,
 };
 use crate::text::collation::Collation;
+use crate::text::is_space;
 use crate::value::Value;
 
 /// How values are treated that do not fit, and those of which the session decides whether they are values.
@@ -47,6 +48,9 @@ impl Mode {
 
 /// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
 const TIMESTAMP_RANGE: std::ops::RangeInclusive<i64> = SECOND..=i32::MAX as i64 * SECOND + 999_999;
+
+/// A year that is written in full.
+const YEAR_CHARACTERS: usize = 4;
 
 /// The most characters of a value that an error message shows.
 const MAX_SHOWN_CHARACTERS: usize = 64;
@@ -380,6 +384,9 @@ fn convert_text(ty: &ColumnType, text: &str) -> Converted {
             None => Converted::bad(zero_value(ty), incorrect("decimal")),
             Some(number) => {
                 let converted = match number.scaled(*scale) {
+                    Ok(_) if ty.is_unsigned() && number.negative && !number.is_zero() => {
+                        below_zero(ty)
+                    }
                     Ok((unscaled, inexact)) => decimal(ty, unscaled, inexact),
                     Err(_) => decimal(
                         ty,
@@ -395,16 +402,18 @@ fn convert_text(ty: &ColumnType, text: &str) -> Converted {
             }
         },
         ColumnType::Float { .. } | ColumnType::Double { .. } => match NumberText::parse(text) {
-            None => Converted::bad(zero_value(ty), ColumnProblem::Truncated),
+            None if matches!(ty, ColumnType::Float { .. }) => {
+                Converted::bad(zero_value(ty), incorrect("FLOAT"))
+            }
+            None => Converted::bad(zero_value(ty), incorrect("DOUBLE")),
             Some(number) => with_trailing(float(ty, number.to_f64()), number.trailing),
         },
         ColumnType::Year => match NumberText::parse(text) {
             None => Converted::bad(Value::Year(0), incorrect("year")),
             Some(number) => {
                 let value = number.scaled(0).map_or(i128::MAX, |(value, _)| value);
-                // As text zero is a two-digit year, as a number it is year zero.
-                let short = text.trim().len() <= 2;
-                let converted = if value == 0 && short {
+                // As text zero is a two-digit year unless it has four characters, as a number it is year zero.
+                let converted = if value == 0 && text.len() != YEAR_CHARACTERS {
                     Converted::fine(Value::Year(2000))
                 } else {
                     year(value)
@@ -452,7 +461,7 @@ fn character_text(ty: &ColumnType, text: &str) -> Converted {
     };
     let (kept, cut) = text.split_at(end);
     let value = Value::Text(kept.to_string());
-    match cut.bytes().all(|byte| byte == b' ') {
+    match cut.bytes().all(is_space) {
         true => Converted::note(value),
         false => Converted::bad(value, ColumnProblem::TooLong),
     }
@@ -479,7 +488,7 @@ fn enum_text(labels: &[String], collation: Collation, text: &str) -> Converted {
     }) {
         return Converted::fine(Value::Enum(position as u16 + 1));
     }
-    match wanted.parse::<i128>() {
+    match wanted.trim_start_matches(' ').parse::<i128>() {
         Ok(number) if number > 0 => enum_number(labels.len(), number),
         _ => Converted::bad(Value::Enum(0), ColumnProblem::Truncated),
     }
@@ -577,8 +586,17 @@ fn float(ty: &ColumnType, value: f64) -> Converted {
     }
 }
 
+/// A number below zero for a type that has none, even if it would be rounded to zero.
+fn below_zero(ty: &ColumnType) -> Converted {
+    Converted::bad(zero_value(ty), ColumnProblem::OutOfRange)
+}
+
 fn convert_number(ty: &ColumnType, value: &Value) -> Converted {
+    let is_exact = |ty: &ColumnType| ty.is_integer() || matches!(ty, ColumnType::Decimal { .. });
     match ty {
+        // Only a double is rounded before it is looked at, on its way to an integer.
+        ty if ty.is_unsigned() && is_exact(ty) && is_decimal_below_zero(value) => below_zero(ty),
+        ColumnType::Decimal { unsigned: true, .. } if to_f64(value) < 0.0 => below_zero(ty),
         ColumnType::Decimal { scale, .. } => {
             let scaled = match value {
                 Value::Decimal {
@@ -624,6 +642,10 @@ fn convert_number(ty: &ColumnType, value: &Value) -> Converted {
         },
         _ => integer(ty, to_integer(value)),
     }
+}
+
+fn is_decimal_below_zero(value: &Value) -> bool {
+    matches!(value, Value::Decimal { unscaled: ..0, .. })
 }
 
 fn float_to_decimal(ty: &ColumnType, text: &str, negative: bool, scale: u8) -> Converted {

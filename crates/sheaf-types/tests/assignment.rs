@@ -123,8 +123,8 @@ fn strict_mode_refuses_with_mysqls_errors() {
         (
             "double",
             "x",
-            1265,
-            "Data truncated for column 'c' at row 1",
+            1366,
+            "Incorrect DOUBLE value: 'x' for column 'c' at row 1",
         ),
         (
             "float",

@@ -47,7 +47,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let values: Float32Array = call
                 .double(0)?
                 .array
-                .unary::<_, arrow::datatypes::Float32Type>(|value| value as f32);
+                .unary::<_, arrow::datatypes::Float32Type>(|value| {
+                    (value as f32).clamp(f32::MIN, f32::MAX)
+                });
             Ok(Arc::new(values))
         },
     ),

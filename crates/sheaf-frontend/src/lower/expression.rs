@@ -732,7 +732,7 @@ fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<
         ),
         DataType::Time(..) => (
             "TIME",
-            read_time(text).is_ok_and(|read| !read.is_cut && !read.trailing),
+            read_time(text).is_ok_and(|read| !read.is_cut && !read.trailing && !read.has_date),
         ),
         _ => return Ok(()),
     };
@@ -832,12 +832,11 @@ fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
     else {
         return data_type;
     };
-    let fraction = text.rsplit_once('.').map_or("", |(_, fraction)| fraction);
-    let digits = fraction
-        .bytes()
-        .take_while(u8::is_ascii_digit)
-        .count()
-        .min(6) as u64;
+    let digits = match data_type {
+        DataType::Time(..) => read_time(text).map(|read| read.fraction_digits),
+        _ => read_datetime(text).map(|read| read.fraction_digits),
+    };
+    let digits = digits.unwrap_or(0).into();
     match data_type {
         DataType::Datetime(None) => DataType::Datetime(Some(digits)),
         DataType::Timestamp(None, zone) => DataType::Timestamp(Some(digits), zone),

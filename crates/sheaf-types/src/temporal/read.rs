@@ -75,6 +75,8 @@ pub struct TimeText {
     pub trailing: bool,
     /// The time was longer than 838:59:59, and is that.
     pub is_cut: bool,
+    /// It is the time of day of a date with a time.
+    pub has_date: bool,
 }
 
 impl TimeText {
@@ -97,10 +99,15 @@ fn rounded(nanos: i64, digits: u8) -> i64 {
 /// `Text` and `ZeroInDate`.
 pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
     let mut input = Input::new(text);
-    let run = input.digits_ahead();
+    // A T among the digits, and behind them, counts as one.
+    let run = input
+        .rest
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit() || **byte == b'T')
+        .count();
     // Behind a year alone, a point separates.
     let is_compact = match input.rest.get(run) {
-        None | Some(b'T') => true,
+        None => true,
         Some(b'.') => run > 4,
         Some(_) => false,
     };
@@ -157,7 +164,7 @@ struct Fields {
     has_time: bool,
 }
 
-/// `[YY]YYMMDD[[T]hh[mm[ss]]]`, of which the first `run` bytes are digits.
+/// `[YY]YYMMDD[[T]hh[mm[ss]]]`, which is `run` bytes long.
 fn compact_fields(input: &mut Input<'_>, run: usize) -> Result<Fields, NotTemporal> {
     let year_digits = if run == 4 || run == 8 || run >= 14 {
         4
@@ -267,20 +274,27 @@ pub fn time_of_text(text: &str) -> Option<i64> {
 pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
     let mut input = Input::new(text);
     let negative = input.rest.first() == Some(&b'-');
-    if negative || input.rest.first() == Some(&b'+') {
+    let has_sign = negative || input.rest.first() == Some(&b'+');
+    if has_sign {
         input.rest = &input.rest[1..];
     } else if input.rest.len() >= SHORTEST_DATETIME
         && let Some(time) = time_of_datetime(&input)?
     {
         return Ok(time);
     }
-    let first = input.long_number()?;
+    // Between a sign and a time there may be spaces, as if there were no days.
+    let first = match has_sign && input.rest.first().is_some_and(|byte| is_space(*byte)) {
+        true => 0,
+        false => input.long_number()?,
+    };
     let mut parts = [first, 0, 0];
     let behind_first = input.rest;
     while input.rest.first().is_some_and(|byte| is_space(*byte)) {
         input.rest = &input.rest[1..];
     }
-    let has_days = input.rest.len() < behind_first.len() && input.digits_ahead() > 0;
+    // A single digit behind days is no time.
+    let has_days =
+        input.rest.len() < behind_first.len() && input.digits_ahead() > 0 && input.rest.len() > 1;
     if has_days {
         parts[0] = 24 * first + u64::from(input.number_of_any_length()?);
         clock_parts(&mut input, &mut parts)?;
@@ -315,6 +329,7 @@ pub fn read_time(text: &str) -> Result<TimeText, NotTemporal> {
         fraction_digits,
         trailing: !input.is_at_end(),
         is_cut,
+        has_date: false,
     })
 }
 
@@ -336,8 +351,16 @@ fn clock_parts(input: &mut Input<'_>, parts: &mut [u64; 3]) -> Result<bool, NotT
 fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> {
     let run = input.digits_ahead();
     let behind = input.rest.get(run);
-    let is_apart = input.rest.iter().any(|byte| matches!(byte, b' ' | b'T'));
-    let may_be = run >= SHORTEST_DATETIME || matches!(behind, Some(b'-' | b'/' | b'T'));
+    let is_apart = input
+        .rest
+        .iter()
+        .any(|byte| *byte == b'T' || is_space(*byte));
+    let is_compact = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'T' | b'.');
+    let may_be = match behind {
+        Some(b'-' | b'/') => true,
+        Some(b'T') => input.rest.iter().all(is_compact),
+        _ => run >= SHORTEST_DATETIME,
+    };
     if !may_be || !(is_apart || run >= SHORTEST_DATETIME) {
         return Ok(None);
     }
@@ -349,6 +372,7 @@ fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> 
         fraction_digits: read.fraction_digits,
         trailing: read.trailing,
         is_cut: false,
+        has_date: true,
     }))
 }
 
