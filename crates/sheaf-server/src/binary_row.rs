@@ -8,6 +8,7 @@
 //! length and leave out what is zero at their end. Everything else, decimals too, is text as in `text_row`.
 
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError};
+use sheaf_types::number::decimal_to_double;
 use sheaf_types::temporal::{civil_from_days, split_datetime, split_time};
 
 use crate::text_row::encode_text;
@@ -107,7 +108,7 @@ fn number(cell: Cell<'_>) -> Option<f64> {
         Cell::Double(value) => Some(value),
         Cell::Signed(value) => Some(value as f64),
         Cell::Unsigned(value) => Some(value as f64),
-        Cell::Decimal { unscaled, scale } => Some(unscaled as f64 / 10_f64.powi(scale.into())),
+        Cell::Decimal { unscaled, scale } => Some(decimal_to_double(unscaled, scale.max(0) as u8)),
         _ => None,
     }
 }

@@ -11,7 +11,9 @@
 
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
-use crate::number::{NumberText, checked_power_of_ten, rescale, rescale_noting_loss};
+use crate::number::{
+    NumberText, checked_power_of_ten, decimal_to_double, rescale, rescale_noting_loss,
+};
 use crate::temporal::{self, DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME};
 use crate::temporal::{
     NotTemporal, datetime_from_number, read_datetime, read_time, round_datetime, round_time,
@@ -659,8 +661,7 @@ fn to_f64(value: &Value) -> f64 {
     match value {
         Value::Float(v) => f64::from(*v),
         Value::Double(v) => *v,
-        // Through text: dividing would round twice.
-        Value::Decimal { .. } => value.to_string().parse().unwrap_or(0.0),
+        Value::Decimal { unscaled, scale } => decimal_to_double(*unscaled, *scale),
         other => other.as_i128().unwrap_or(0) as f64,
     }
 }

@@ -543,20 +543,14 @@ pub fn to_double(array: &ArrayRef, field: &Field) -> Result<Float64Array> {
         (DataType::Null, _) => null(&DataType::Float64, array.len())?,
         (DataType::Decimal128(_, scale), _) => {
             let scale = u8::try_from(*scale).unwrap_or(0);
-            let divisor = 10f64.powi(i32::from(scale));
-            array.as_primitive::<Decimal128Type>().unary(|value| {
-                // Both operands are exact up to 2^53, so the quotient is the nearest double; beyond that the text is.
-                if value.unsigned_abs() < 1 << 53 && scale <= 22 {
-                    value as f64 / divisor
-                } else {
-                    number::decimal_text(value, scale).parse().unwrap_or(0.0)
-                }
-            })
+            array
+                .as_primitive::<Decimal128Type>()
+                .unary(|value| number::decimal_to_double(value, scale))
         }
         (DataType::Date32 | DataType::Duration(_) | DataType::Timestamp(..), ty) => {
             let scale = ty.fsp();
             let digits = to_decimal(array, field, scale)?;
-            digits.unary(|value| value as f64 / 10f64.powi(i32::from(scale)))
+            digits.unary(|value| number::decimal_to_double(value, scale))
         }
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?.unary(|value| value as f64),
         (DataType::Binary, _) if is_hybrid(field) => {

@@ -27,7 +27,7 @@ use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, bi
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 use sheaf_types::number::{
-    Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
+    self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
 use sheaf_types::temporal::{self, DAY, full_year};
 
@@ -500,12 +500,22 @@ fn with_literal(
             }
         }
         SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, texts)?,
-        SqlType::Double if value_type.is_exact_number() => {
-            value.cast_to(&DataType::Float64).ok().map(Place::At)
-        }
+        SqlType::Double if value_type.is_exact_number() => double_of(value).map(Place::At),
         _ => None,
     };
     Ok(place.map(|place| compare_with_place(op, &left.expr, place)))
+}
+
+/// An exact number as the nearest double.
+fn double_of(value: &ScalarValue) -> Option<ScalarValue> {
+    match value {
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            let scale = u8::try_from(*scale).ok()?;
+            let double = number::decimal_to_double(*unscaled, scale);
+            Some(ScalarValue::Float64(Some(double)))
+        }
+        _ => value.cast_to(&DataType::Float64).ok(),
+    }
 }
 
 /// Notes a constant that is no date or time, as what it is compared with.

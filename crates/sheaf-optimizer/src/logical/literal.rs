@@ -13,6 +13,7 @@ use std::ops::Bound;
 
 use datafusion_common::ScalarValue;
 use sheaf_access::{CompareOp, arrow_type};
+use sheaf_types::number::decimal_to_double;
 use sheaf_types::{ColumnType, Value, column_type::MAX_DECIMAL_PRECISION};
 
 /// Microseconds of a day.
@@ -192,8 +193,7 @@ fn double_of(constant: &ScalarValue) -> Option<f64> {
         ScalarValue::Float32(Some(value)) => f64::from(*value),
         other => {
             let Number { unscaled, scale } = Number::of(other)?;
-            // MySQL compares these as doubles too, and loses the same digits.
-            unscaled as f64 / 10f64.powi(i32::from(scale))
+            decimal_to_double(unscaled, scale)
         }
     };
     value.is_finite().then_some(value)

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, LockMode, MAX_ENTRY_BYTES, ReadView};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{ChangeSet, Column, RowToChange, RowView, Table};
+use sheaf_types::number::decimal_to_double;
 use sheaf_types::{
     ColumnType, Value,
     assignment::{Mode, current_timestamp},
@@ -451,9 +452,7 @@ fn is_exact_number(ty: &ColumnType) -> bool {
 fn approximate(value: &Value) -> Option<f64> {
     match value {
         Value::Int(_) | Value::UInt(_) => value.as_i128().map(|number| number as f64),
-        Value::Decimal { unscaled, scale } => {
-            Some(*unscaled as f64 / 10f64.powi(i32::from(*scale)))
-        }
+        Value::Decimal { unscaled, scale } => Some(decimal_to_double(*unscaled, *scale)),
         Value::Double(double) => Some(*double),
         Value::Text(text) => {
             let is_plain = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');

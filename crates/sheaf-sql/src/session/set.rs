@@ -2,6 +2,7 @@
 
 use sheaf_types::Value;
 use sheaf_types::error::codes;
+use sheaf_types::number::decimal_to_double;
 
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{Isolation, NextTransaction};
@@ -19,7 +20,7 @@ impl From<Value> for NewValue {
             Value::Float(number) => NewValue::Float(number.into()),
             Value::Double(number) => NewValue::Float(number),
             Value::Decimal { unscaled, scale } => {
-                NewValue::Float(unscaled as f64 / 10f64.powi(scale.into()))
+                NewValue::Float(decimal_to_double(unscaled, scale))
             }
             value => match value.as_i128() {
                 Some(number) => NewValue::Integer(number),

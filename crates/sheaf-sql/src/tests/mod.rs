@@ -10,6 +10,7 @@ mod loads;
 mod optimizer;
 mod queries;
 mod sessions;
+mod texts;
 
 use std::io::Read;
 use std::path::Path;

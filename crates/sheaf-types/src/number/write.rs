@@ -142,6 +142,24 @@ pub fn push_decimal(unscaled: i128, scale: u8, out: &mut impl Output) {
     out.push_ascii(line.written());
 }
 
+/// The double that is nearest to a DECIMAL.
+#[inline]
+pub fn decimal_to_double(unscaled: i128, scale: u8) -> f64 {
+    // Both operands are exact, so the quotient is rounded once. Otherwise the text is.
+    match EXACT_POWERS.get(usize::from(scale)) {
+        Some(power) if unscaled.unsigned_abs() < 1 << f64::MANTISSA_DIGITS => {
+            unscaled as f64 / power
+        }
+        _ => decimal_text(unscaled, scale).parse().unwrap_or(0.0),
+    }
+}
+
+/// The powers of ten that are exact as a double.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
 /// A DECIMAL as [`push_decimal`] writes it.
 pub fn decimal_text(unscaled: i128, scale: u8) -> String {
     let mut text = String::new();
@@ -212,6 +230,16 @@ mod tests {
             1 + 309 + 1 + 30
         );
         assert_eq!(text(|out| push_fixed_double(0.125, 2, out)), "0.12");
+    }
+
+    #[test]
+    fn decimals_become_the_nearest_double() {
+        assert_eq!(
+            decimal_to_double(99_999_999_127_255_005, 3),
+            99_999_999_127_255.005
+        );
+        assert_eq!(decimal_to_double(-5, 2), -0.05);
+        assert_eq!(decimal_to_double(1, 38), 1e-38);
     }
 
     #[test]

@@ -1,0 +1,240 @@
+//! Random texts of every family: INSERT, CAST, comparisons and literals make the same value of each.
+
+use super::Bench;
+
+/// A family: the column's type, the cast that makes the same values of texts, and pieces of its texts.
+struct Family {
+    column: &'static str,
+    cast: &'static str,
+    /// The keywords of its literals.
+    literals: &'static [&'static str],
+    pieces: &'static [&'static str],
+}
+
+const NUMBERS: &[&str] = &[
+    "0",
+    "1",
+    "5",
+    "9",
+    "12",
+    "127",
+    "128",
+    "255",
+    "99999999",
+    "2147483647",
+    "000",
+    "-",
+    "+",
+    ".",
+    ".5",
+    ".005",
+    "e",
+    "E2",
+    "e-2",
+    "e+1",
+    "e40",
+    "e400",
+    " ",
+    "\t",
+    "x",
+    "4999999999",
+];
+const MOMENTS: &[&str] = &[
+    "2024",
+    "24",
+    "0000",
+    "00",
+    "02",
+    "2",
+    "29",
+    "31",
+    "12",
+    "10",
+    "59",
+    "60",
+    "838",
+    "-",
+    "-",
+    "/",
+    ":",
+    ":",
+    ".",
+    " ",
+    "T",
+    "x",
+    ".5",
+    ".25",
+    ".123456",
+    "20240229",
+    "101112",
+    "\t",
+    "+",
+    "2024-02-29",
+    "12:30:45",
+];
+
+const FAMILIES: &[Family] = &[
+    Family {
+        column: "INT",
+        // A cast to an integer ends at the point.
+        cast: "LEAST(GREATEST(CAST(CAST(x AS DECIMAL(38,10)) AS SIGNED), -2147483648), 2147483647)",
+        literals: &[],
+        pieces: NUMBERS,
+    },
+    Family {
+        column: "DECIMAL(10,2)",
+        cast: "CAST(x AS DECIMAL(10,2))",
+        literals: &[],
+        pieces: NUMBERS,
+    },
+    Family {
+        column: "DOUBLE",
+        cast: "CAST(x AS DOUBLE)",
+        literals: &[],
+        pieces: NUMBERS,
+    },
+    Family {
+        column: "FLOAT",
+        cast: "CAST(x AS FLOAT)",
+        literals: &[],
+        pieces: NUMBERS,
+    },
+    Family {
+        column: "DATE",
+        cast: "CAST(x AS DATE)",
+        literals: &["DATE"],
+        pieces: MOMENTS,
+    },
+    Family {
+        column: "DATETIME(6)",
+        cast: "CAST(x AS DATETIME(6))",
+        literals: &["DATE", "TIMESTAMP"],
+        pieces: MOMENTS,
+    },
+    Family {
+        column: "TIME(6)",
+        cast: "CAST(x AS TIME(6))",
+        literals: &["TIME"],
+        pieces: MOMENTS,
+    },
+    Family {
+        column: "VARCHAR(4)",
+        cast: "CAST(x AS CHAR(4))",
+        literals: &[],
+        pieces: &["a", "é", "😀", " ", "b", "\t", "0"],
+    },
+    Family {
+        column: "VARBINARY(4)",
+        cast: "CAST(x AS BINARY)",
+        literals: &[],
+        pieces: &["a", "b", "0", " "],
+    },
+];
+
+const TEXTS: usize = 250;
+const MAX_PIECES: usize = 6;
+
+/// Texts of these pieces, each once.
+fn texts(pieces: &[&str], mut state: u64) -> Vec<String> {
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut texts: Vec<String> = (0..TEXTS)
+        .map(|_| {
+            let count = next(MAX_PIECES + 1);
+            (0..count).map(|_| pieces[next(pieces.len())]).collect()
+        })
+        .collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+#[test]
+fn insert_cast_comparison_and_literal_read_the_same() {
+    let mut bench = Bench::new();
+    // The zero date is what lenient mode stores of a text that is none.
+    bench.ok("SET sql_mode = 'NO_ZERO_IN_DATE'");
+    for (seed, family) in (1..).zip(FAMILIES) {
+        agrees(
+            &mut bench,
+            family,
+            &texts(family.pieces, seed * 0x2545_F491_4F6C_DD1D),
+        );
+    }
+}
+
+fn agrees(bench: &mut Bench, family: &Family, texts: &[String]) {
+    let Family {
+        column,
+        cast,
+        literals,
+        ..
+    } = family;
+    bench.ok("DROP TABLE IF EXISTS src, t, p");
+    bench.ok("CREATE TABLE src (id INT PRIMARY KEY, x VARCHAR(60))");
+    for table in ["t", "p"] {
+        bench.ok(&format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY, c {column})"
+        ));
+    }
+    let rows: Vec<String> = (texts.iter().enumerate())
+        .map(|(id, text)| format!("({id}, '{text}')"))
+        .collect();
+    // By a query, and by literals.
+    bench.ok(&format!("INSERT INTO src VALUES {}", rows.join(", ")));
+    bench.ok("INSERT INTO t SELECT id, x FROM src");
+    bench.ok(&format!("INSERT INTO p VALUES {}", rows.join(", ")));
+    let stored = bench.rows("SELECT c FROM t ORDER BY id");
+    assert_eq!(
+        bench.rows("SELECT c FROM p ORDER BY id"),
+        stored,
+        "{column}"
+    );
+
+    let made = bench.rows(&format!("SELECT {cast} FROM src ORDER BY id"));
+    let compared = bench.rows("SELECT t.c = src.x FROM t JOIN src ON src.id = t.id ORDER BY t.id");
+    for (id, text) in texts.iter().enumerate() {
+        let what = format!("{text:?} as {column}");
+        // What is no date or time is NULL in an expression, and all zeros in a column.
+        let none = made[id] == "NULL" && stored[id].bytes().all(|byte| b"0-: .".contains(&byte));
+        if *column == "VARBINARY(4)" {
+            let cut = &made[id][..made[id].len().min(4)];
+            assert_eq!(stored[id], cut, "{what}");
+        } else {
+            assert!(
+                none || stored[id] == made[id],
+                "{what}: {} {}",
+                stored[id],
+                made[id]
+            );
+        }
+        let constant = format!("SELECT c = '{text}' FROM t WHERE id = {id}");
+        // A constant that is no date or time is refused, or equal to none.
+        match bench.run(&constant) {
+            Ok(constant) if none => assert_ne!(constant.rows, ["1"], "{what}"),
+            Ok(constant) => assert_eq!(constant.rows, [compared[id].as_str()], "{what}"),
+            Err(error) => assert!(none && error.code == 1525, "{what}: {error}"),
+        }
+        let is_number =
+            text.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
+        if *column == "DOUBLE" && is_number {
+            // Beyond the largest double a literal is an error.
+            let literal = bench.run(&format!("SELECT {text} = c FROM t WHERE id = {id}"));
+            let is_equal = literal.as_ref().map(|read| read.rows[0].as_str());
+            assert!(matches!(is_equal, Ok("1") | Err(_)), "{what}: {is_equal:?}");
+        }
+        for literal in *literals {
+            // A literal has no more than its value, or it is none.
+            let Ok(read) = bench.run(&format!(
+                "SELECT {literal}'{text}' = c FROM t WHERE id = {id}"
+            )) else {
+                continue;
+            };
+            assert_eq!(read.rows, ["1"], "{literal}'{text}' is not {}", stored[id]);
+        }
+    }
+}
