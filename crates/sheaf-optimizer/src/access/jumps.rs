@@ -16,9 +16,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_access::{KeyFilter, PartInterval};
-use sheaf_table::KeyLayout;
+use sheaf_table::{KeyLayout, Within};
 
-use crate::access::key_bounds::{Next, part_range};
 use crate::access::ranges::{ColumnSets, IndexRanges, binds, column_sets, conjuncts, is_simple};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
@@ -140,11 +139,11 @@ pub(crate) fn index_jumps(
 fn part_intervals(layout: &KeyLayout, position: usize, set: &ColumnSet) -> Vec<PartInterval> {
     let interval = |interval: &Interval| {
         let next = match (interval, &set.starts_with) {
-            (Interval::Null, _) => Next::Null,
-            (Interval::Range { .. }, Some(text)) => Next::StartsWith(text),
-            (Interval::Range { lower, upper }, None) => Next::Between { lower, upper },
+            (Interval::Null, _) => Within::Null,
+            (Interval::Range { .. }, Some(text)) => Within::StartsWith(text),
+            (Interval::Range { lower, upper }, None) => Within::Between { lower, upper },
         };
-        let range = part_range(layout, position, Vec::new(), next)?;
+        let range = layout.range_behind(Vec::new(), position, next)?.range;
         let lower = match range.lower {
             Bound::Included(lower) | Bound::Excluded(lower) => lower,
             Bound::Unbounded => Vec::new(),

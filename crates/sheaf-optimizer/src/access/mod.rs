@@ -6,7 +6,6 @@
 //! | [`path`] | every way to read it, what each costs, and the cheapest |
 //! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
 //! | [`ranges`] | conditions become key ranges of an index |
-//! | [`key_bounds`] | bytes of key ranges |
 //! | [`range_text`] | key ranges as text |
 //! | [`jumps`] | conditions become jumps inside the ranges |
 //! | [`index_merge`] | several indexes at once |
@@ -15,7 +14,6 @@
 
 pub(crate) mod index_merge;
 pub(crate) mod jumps;
-pub(crate) mod key_bounds;
 pub(crate) mod keyed_access;
 pub(crate) mod loose_scan;
 pub(crate) mod path;

@@ -6,10 +6,9 @@
 use std::borrow::Borrow;
 use std::ops::Bound;
 
-use sheaf_table::{KeyLayout, TableDefinition};
+use sheaf_table::{KeyLayout, TableDefinition, text_of_sort_key};
 use sheaf_types::{ColumnType, Value, column_text};
 
-use crate::access::key_bounds::text_of_sort_key;
 use crate::access::ranges::{ColumnSets, binds, sets_and_branches, with_branch};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;

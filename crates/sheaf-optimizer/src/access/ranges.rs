@@ -18,10 +18,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use sheaf_storage::KeyRange;
-use sheaf_table::{KeyLayout, KeyPart};
+use sheaf_table::{KeyLayout, KeyPart, Within};
 use sheaf_types::Value;
 
-use crate::access::key_bounds::{Next, encode_part, part_range, usable};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
 
@@ -292,7 +291,7 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
         for prefix in &prefixes {
             for point in points.clone() {
                 let mut key = prefix.clone();
-                encode_part(layout, position, point, &mut key);
+                layout.encode_bound(position, point, &mut key);
                 longer.push(key);
             }
         }
@@ -326,7 +325,7 @@ pub(crate) fn binds(set: &ColumnSet, part: &KeyPart) -> bool {
             )
         });
     let value_usable = |bound: &Bound<Value>| match bound {
-        Bound::Included(value) | Bound::Excluded(value) => usable(part, value),
+        Bound::Included(value) | Bound::Excluded(value) => part.takes(value),
         Bound::Unbounded => true,
     };
     !everything
@@ -354,12 +353,13 @@ fn last_part(
     for prefix in prefixes {
         for interval in intervals {
             let next = match (interval, &set.starts_with) {
-                (Interval::Null, _) => Next::Null,
+                (Interval::Null, _) => Within::Null,
                 // One LIKE prefix bounds all the intervals: they are not looked at further.
-                (Interval::Range { .. }, Some(text)) => Next::StartsWith(text),
-                (Interval::Range { lower, upper }, None) => Next::Between { lower, upper },
+                (Interval::Range { .. }, Some(text)) => Within::StartsWith(text),
+                (Interval::Range { lower, upper }, None) => Within::Between { lower, upper },
             };
-            ranges.extend(part_range(layout, position, prefix.clone(), next));
+            let found = layout.range_behind(prefix.clone(), position, next);
+            ranges.extend(found.map(|found| found.range));
         }
     }
     ranges

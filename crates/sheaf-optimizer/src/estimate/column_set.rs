@@ -1,15 +1,14 @@
 //! Sets of values of one column: what a condition on that column leaves over.
 //!
 //! A set is a list of disjoint [`Interval`]s in the column's order. AND intersects sets, and OR unites them. A range of
-//! an index is then read off part by part. Values of string columns are sort keys ([`crate::access::key_bounds`]).
+//! an index is then read off part by part. Values of string columns are sort keys ([`sheaf_table::key_range`]).
 
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 use sheaf_access::{CompareOp, EncodedCondition};
+use sheaf_table::text_of_sort_key;
 use sheaf_types::{ColumnType, Value};
-
-use crate::access::key_bounds::text_of_sort_key;
 
 use crate::logical::literal::Bounds;
 

@@ -29,10 +29,9 @@ use datafusion_physical_expr::create_physical_expr;
 use sheaf_access::{BatchCondition, arrow_type};
 use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_exec::operator::batch_condition::ExprCondition;
-use sheaf_table::{ColumnEstimator, PartBounds, Table};
+use sheaf_table::{ColumnEstimator, PartBounds, Table, Within};
 use sheaf_types::{ColumnType, Value};
 
-use crate::access::key_bounds::{Next, key_of, key_range};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::{self, Term};
 use crate::logical::{literal, semantics};
@@ -179,8 +178,11 @@ impl Selectivity {
         }
         sum *= set.intervals.len() as f64 / f64::from(looked_at.max(1));
         let prefix = set.starts_with.as_ref().map(|text| {
-            let range = key_range(estimator.key().layout(), &[], Some(Next::StartsWith(text)));
-            let share = range.map_or(Some(0.0), |range| estimator.with_prefix(&range));
+            let range = estimator
+                .key()
+                .layout()
+                .range_within(&[], Some(Within::StartsWith(text)));
+            let share = range.map_or(Some(0.0), |found| estimator.with_prefix(&found.range));
             share.unwrap_or(GUESSED_RANGE * (1.0 - estimator.null()))
         });
         Some(sum.min(prefix.unwrap_or(1.0)).clamp(0.0, 1.0))
@@ -282,7 +284,7 @@ fn as_read(value: &Value, ty: &ColumnType) -> Option<ScalarValue> {
 
 /// `= value`.
 fn equal(estimator: &ColumnEstimator, value: &Value) -> f64 {
-    estimator.equal_key(&key_of(estimator.key().layout(), value))
+    estimator.equal_key(&estimator.key().layout().key_of(value))
 }
 
 /// The values of one interval.
@@ -301,11 +303,13 @@ fn within(estimator: &ColumnEstimator, interval: &Interval) -> f64 {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => GUESSED_HALF_RANGE,
         _ => GUESSED_RANGE,
     };
-    let bounds = Next::Between { lower, upper };
-    let Some(range) = key_range(estimator.key().layout(), &[], Some(bounds)) else {
+    let bounds = Within::Between { lower, upper };
+    let Some(found) = estimator.key().layout().range_within(&[], Some(bounds)) else {
         return 0.0;
     };
-    estimator.within_keys(&range).unwrap_or(guess * not_null)
+    estimator
+        .within_keys(&found.range)
+        .unwrap_or(guess * not_null)
 }
 
 /// The few values that a set leaves out, if it is everything else (`<>`, NOT IN).

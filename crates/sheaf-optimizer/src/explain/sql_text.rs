@@ -11,9 +11,9 @@ use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_table::text_of_sort_key;
 use sheaf_types::{Collation, Value};
 
-use crate::access::key_bounds::text_of_sort_key;
 use crate::logical::semantics;
 
 /// Characters of one text, at most: a list of ten thousand values is of no use to a reader.

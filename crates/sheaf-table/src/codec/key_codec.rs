@@ -42,11 +42,11 @@ use crate::error::{Result, TableError};
 /// longest key they fit an entry.
 pub const MAX_PAYLOAD_BYTES: u64 = 1536;
 
-const NULL: u8 = 0x00;
+pub(crate) const NULL: u8 = 0x00;
 pub(crate) const NOT_NULL: u8 = 0x01;
 
 /// Ends a part under utf8mb4_0900_ai_ci.
-const TEXT_END: u8 = 0x00;
+pub(crate) const TEXT_END: u8 = 0x00;
 
 /// In byte strings: 0x00 is escaped by the former; after the latter the part is at its end.
 const ESCAPED_ZERO: u8 = 0xFF;
@@ -618,16 +618,11 @@ impl KeyLayout {
             }
             tag = found;
         }
-        if collation.pads_spaces() {
-            decode_padded(value, out);
-        } else {
-            let letters = collation::ascii_of_codes();
-            out.extend(
-                value[..value.len() - 1]
-                    .iter()
-                    .map(|code| letters[usize::from(*code)]),
-            );
-        }
+        let sort_key = match collation.pads_spaces() {
+            true => value,
+            false => &value[..value.len() - 1],
+        };
+        decode_sort_key(sort_key, collation, out);
         if collation.ignores_case() {
             match tag {
                 CAPITALS => out.make_ascii_uppercase(),
@@ -829,6 +824,35 @@ fn padded_length(value: &[u8]) -> Option<usize> {
             _ => at += 1,
         }
     }
+}
+
+/// The text of a sort key, in letters of any case.
+fn decode_sort_key(sort_key: &[u8], collation: Collation, out: &mut Vec<u8>) {
+    if collation.pads_spaces() {
+        return decode_padded(sort_key, out);
+    }
+    let letters = collation::ascii_of_codes();
+    out.extend(sort_key.iter().map(|code| letters[usize::from(*code)]));
+}
+
+/// A text with this sort key, in small letters if case does not count; `None` if the key does not say one.
+pub fn text_of_sort_key(sort_key: &[u8], collation: Collation) -> Option<String> {
+    let mut text = Vec::new();
+    match collation {
+        Collation::Utf8mb4_0900_ai_ci | Collation::Utf8mb4_general_ci | Collation::Utf8mb4_bin => {
+            decode_sort_key(sort_key, collation, &mut text);
+        }
+        // Weights are not said back.
+        Collation::Utf8mb4_unicode_ci | Collation::Utf8mb4_unicode_520_ci => return None,
+        Collation::Binary => return None,
+    }
+    if collation.ignores_case() {
+        text.make_ascii_lowercase();
+    }
+    let text = String::from_utf8(text).ok()?;
+    let mut again = Vec::with_capacity(sort_key.len());
+    collation.sort_key_into(&text, &mut again);
+    (again == sort_key).then_some(text)
 }
 
 /// The text of a sort key of a PAD SPACE collation, end included.
