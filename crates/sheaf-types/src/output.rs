@@ -1,6 +1,7 @@
 //! Where the text of a value is appended: to the row that is being sent, or to a text.
 //!
-//! Values are printed into a few bytes on the stack and appended at once, so nothing is allocated for a value.
+//! Nothing is allocated for a value: its pieces are appended as they are printed, or put together in a few bytes on the
+//! stack.
 
 /// Bytes or a text, which grow by ASCII.
 pub trait Output {
@@ -47,12 +48,6 @@ impl<const N: usize> Line<N> {
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
         self.length += bytes.len();
-    }
-
-    #[inline]
-    pub(crate) fn zeros(&mut self, count: usize) {
-        self.bytes[self.length..self.length + count].fill(b'0');
-        self.length += count;
     }
 
     /// `value` modulo 10^`width`, with leading zeros.

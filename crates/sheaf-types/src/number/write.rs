@@ -15,10 +15,8 @@ const FLOAT_DIGITS: usize = 6;
 const MAX_POINT_POSITION: i32 = 15;
 /// Room for a DOUBLE as Rust writes it with an exponent: 17 digits, a sign, a point, `e-324`.
 const SCIENTIFIC_BYTES: usize = 32;
-/// Room for a DOUBLE as MySQL writes it: a sign, `0.`, the most zeros behind it, 17 digits.
-const DOUBLE_BYTES: usize = 64;
-/// Room for a DECIMAL of up to [`MAX_DIGITS`] decimals: a sign, a point and 40 digits.
-const DECIMAL_BYTES: usize = 48;
+/// The most zeros between a point and the digits of a DECIMAL, or of a DOUBLE.
+const ZEROS: [u8; MAX_DIGITS as usize] = [b'0'; MAX_DIGITS as usize];
 
 /// Appends a DOUBLE.
 pub fn push_double(value: f64, out: &mut impl Output) {
@@ -27,7 +25,7 @@ pub fn push_double(value: f64, out: &mut impl Output) {
     // The buffer is long enough, so writing into it cannot fail.
     let _ = write!(rest, "{value:e}");
     let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], |text| out.push_ascii(text));
+    plain_or_scientific(&scientific[..length], out);
 }
 
 /// Appends a FLOAT.
@@ -36,20 +34,19 @@ pub fn push_float(value: f32, out: &mut impl Output) {
     let mut rest = &mut scientific[..];
     let _ = write!(rest, "{value:.precision$e}", precision = FLOAT_DIGITS - 1);
     let length = SCIENTIFIC_BYTES - rest.len();
-    plain_or_scientific(&scientific[..length], |text| out.push_ascii(text));
+    plain_or_scientific(&scientific[..length], out);
 }
 
 /// Rewrites a number of the form `d.ddde-x` as MySQL does: plain if the point lies among or near the digits.
-fn plain_or_scientific(written: &[u8], push: impl FnOnce(&[u8])) {
+fn plain_or_scientific(written: &[u8], out: &mut impl Output) {
     let Some(e) = written.iter().position(|&byte| byte == b'e') else {
         // Infinities and NaN, which no MySQL expression gives, are shown as they are.
-        return push(written);
+        return out.push_ascii(written);
     };
     let exponent_text = &written[e + 1..];
     let mut mantissa = &written[..e];
-    let mut line = Line::<DOUBLE_BYTES>::new();
     if let [b'-', rest @ ..] = mantissa {
-        line.push(b'-');
+        out.push_ascii(b"-");
         mantissa = rest;
     }
     let mut digits = Line::<SCIENTIFIC_BYTES>::new();
@@ -72,27 +69,26 @@ fn plain_or_scientific(written: &[u8], push: impl FnOnce(&[u8])) {
     let plain =
         point > -MAX_POINT_POSITION && (point <= MAX_POINT_POSITION || digits.len() as i32 > point);
     if !plain {
-        line.push(digits[0]);
+        out.push_ascii(&digits[..1]);
         if digits.len() > 1 {
-            line.push(b'.');
-            line.extend(&digits[1..]);
+            out.push_ascii(b".");
+            out.push_ascii(&digits[1..]);
         }
-        line.push(b'e');
-        line.extend(exponent_text);
+        out.push_ascii(b"e");
+        out.push_ascii(exponent_text);
     } else if point <= 0 {
-        line.extend(b"0.");
-        line.zeros(point.unsigned_abs() as usize);
-        line.extend(digits);
+        out.push_ascii(b"0.");
+        out.push_ascii(&ZEROS[..point.unsigned_abs() as usize]);
+        out.push_ascii(digits);
     } else {
         let (integer, fraction) = digits.split_at(digits.len().min(point as usize));
-        line.extend(integer);
-        line.zeros(point as usize - integer.len());
+        out.push_ascii(integer);
+        out.push_ascii(&ZEROS[..point as usize - integer.len()]);
         if !fraction.is_empty() {
-            line.push(b'.');
-            line.extend(fraction);
+            out.push_ascii(b".");
+            out.push_ascii(fraction);
         }
     }
-    push(line.written());
 }
 
 /// Appends a DOUBLE with `decimals` digits after the point.
@@ -125,21 +121,20 @@ pub fn push_decimal(unscaled: i128, scale: u8, out: &mut impl Output) {
         Err(_) => buffer.format(unscaled.unsigned_abs()),
     };
     let digits = digits.as_bytes();
-    let mut line = Line::<DECIMAL_BYTES>::new();
     if unscaled < 0 {
-        line.push(b'-');
+        out.push_ascii(b"-");
     }
     let scale = usize::from(scale);
     if scale == 0 {
-        line.extend(digits);
-        return out.push_ascii(line.written());
+        return out.push_ascii(digits);
     }
     let (integer, fraction) = digits.split_at(digits.len().saturating_sub(scale));
-    line.extend(if integer.is_empty() { b"0" } else { integer });
-    line.push(b'.');
-    line.zeros(scale - fraction.len());
-    line.extend(fraction);
-    out.push_ascii(line.written());
+    out.push_ascii(if integer.is_empty() { b"0" } else { integer });
+    out.push_ascii(b".");
+    if fraction.len() < scale {
+        out.push_ascii(&ZEROS[..scale - fraction.len()]);
+    }
+    out.push_ascii(fraction);
 }
 
 /// The double that is nearest to a DECIMAL.
