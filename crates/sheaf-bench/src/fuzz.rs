@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use sheaf_fuzz::command::FailOn;
 
 use crate::error::BenchError;
-use crate::peers;
+use crate::peers::mysql_server::MySqlServer;
+use crate::peers::{self, Budget, Server};
 
-/// Buffer pool of each server: large enough for the tables, small enough to start in a moment.
+/// Buffer pool of each server, and half of Sheaf's memory: enough for the tables, and small enough to start soon.
 const POOL_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Options of `sheaf-bench fuzz`.
@@ -21,20 +23,42 @@ pub struct Options {
     statements: sheaf_fuzz::command::Options,
 }
 
-/// Starts both servers and compares them.
+/// Starts both servers and compares them. Where differences from MariaDB do not fail the run, a MariaDB that cannot be
+/// started does not fail it either: Sheaf is compared with itself.
 pub fn run(options: &Options) -> Result<ExitCode, BenchError> {
     let work = options
         .work
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join("sheaf-bench"));
-    let mut servers = peers::servers(&work, "fuzz", &["mariadb".to_owned()], POOL_BYTES)?;
-    let mut addresses = Vec::new();
-    for server in &mut servers {
-        server.start()?;
-        addresses.push(format!("127.0.0.1:{}", server.endpoint().port));
-    }
-    match &addresses[..] {
-        [sheaf, judge] => Ok(sheaf_fuzz::command::run(&options.statements, sheaf, judge)),
-        _ => Err(BenchError::Other("a server is missing".to_owned())),
-    }
+    let budget = Budget {
+        memory_bytes: 2 * POOL_BYTES,
+        pool_bytes: POOL_BYTES,
+    };
+    let sheaf = started(peers::sheaf::server(work.join("sheaf-fuzz"), budget))?;
+    let mariadb = started(peers::mariadb::server(work.join("mariadb-fuzz"), budget));
+    let judge = match (mariadb, options.statements.fail_on) {
+        (Ok(judge), _) => Some(judge),
+        (Err(error), FailOn::Differences) => return Err(error),
+        (Err(error), FailOn::Faults) => {
+            eprintln!("fuzz: comparison with MariaDB: SKIPPED ({error})");
+            None
+        }
+    };
+    let judge = judge.as_ref().map(address);
+    let statements = &options.statements;
+    Ok(sheaf_fuzz::command::run(
+        statements,
+        &address(&sheaf),
+        judge.as_deref(),
+    ))
+}
+
+fn started(server: Result<MySqlServer, BenchError>) -> Result<MySqlServer, BenchError> {
+    let mut server = server?;
+    server.start()?;
+    Ok(server)
+}
+
+fn address(server: &MySqlServer) -> String {
+    format!("127.0.0.1:{}", server.endpoint().port)
 }

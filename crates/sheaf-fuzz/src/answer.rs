@@ -10,15 +10,15 @@ use mysql::consts::ColumnType;
 use mysql::prelude::{Protocol, Queryable};
 use mysql::{Column, Conn, OptsBuilder, Params, QueryResult, Value};
 
-use crate::FuzzError;
 use crate::query::{ORDER_MARK, picks_among_equal};
+use crate::{FuzzError, Party};
 
 /// Longest time that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One server under comparison.
 pub struct Server {
-    pub name: String,
+    pub party: Party,
     address: (String, u16),
     connection: Conn,
 }
@@ -41,6 +41,9 @@ pub enum Answer {
 const TIMEOUTS: [u16; 2] = [3024, 1969];
 /// "This version does not yet support": a refusal by name.
 const NOT_SUPPORTED: u16 = 1235;
+/// An error without a number of its own. Sheaf gives it for a panic, a plan that contradicts itself, and what its
+/// libraries take for their own faults.
+const INTERNAL: u16 = 1105;
 
 /// What the sessions of all servers set.
 const SETTINGS: [&str; 3] = [
@@ -51,24 +54,30 @@ const SETTINGS: [&str; 3] = [
 
 impl Server {
     /// Connects to `address`, HOST:PORT, as root without a password.
-    pub fn connect(name: &str, address: &str) -> Result<Server, FuzzError> {
+    pub fn connect(party: Party, address: &str) -> Result<Server, FuzzError> {
         let malformed = || FuzzError::Address(address.to_owned());
         let (host, port) = address.rsplit_once(':').ok_or_else(malformed)?;
         let port = port.parse().map_err(|_| malformed())?;
         let address = (host.to_owned(), port);
         Ok(Server {
-            name: name.to_owned(),
-            connection: connection(&address)?,
+            party,
+            connection: connection(&address)
+                .map_err(|error| FuzzError::Connect { party, error })?,
             address,
         })
     }
 
-    /// Connects again, after a crash or a statement without an end.
-    pub fn reconnect(&mut self, database: &str) -> Result<(), FuzzError> {
-        self.connection = connection(&self.address)?;
+    /// Connects again, after `sql` has broken the connection or had no end.
+    pub fn reconnect(&mut self, database: &str, sql: &str) -> Result<(), FuzzError> {
+        let gone = |error| FuzzError::Gone {
+            party: self.party,
+            sql: sql.to_owned(),
+            error,
+        };
+        self.connection = connection(&self.address).map_err(gone)?;
         self.connection
             .query_drop(format!("use {database}"))
-            .map_err(FuzzError::Client)
+            .map_err(gone)
     }
 
     /// Runs statements that have to succeed.
@@ -80,7 +89,7 @@ impl Server {
             self.connection
                 .query_drop(sql)
                 .map_err(|error| FuzzError::Statement {
-                    server: self.name.clone(),
+                    party: self.party,
                     sql: sql.to_owned(),
                     error,
                 })?;
@@ -149,16 +158,16 @@ fn read<P: Protocol>(mut result: QueryResult<'_, '_, '_, P>) -> Result<Answer, m
     Ok(Answer::Rows(rows))
 }
 
-fn connection((host, port): &(String, u16)) -> Result<Conn, FuzzError> {
+fn connection((host, port): &(String, u16)) -> Result<Conn, mysql::Error> {
     let options = OptsBuilder::new()
         .read_timeout(Some(PATIENCE))
         .ip_or_hostname(Some(host.clone()))
         .tcp_port(*port)
         .user(Some("root"))
         .prefer_socket(false);
-    let mut connection = Conn::new(options).map_err(FuzzError::Client)?;
+    let mut connection = Conn::new(options)?;
     for setting in SETTINGS {
-        connection.query_drop(setting).map_err(FuzzError::Client)?;
+        connection.query_drop(setting)?;
     }
     // One of both exists.
     let _ = connection.query_drop("set max_statement_time = 10");
@@ -250,6 +259,20 @@ impl Answer {
         )
     }
 
+    /// True for an error that no statement should give.
+    fn is_internal(&self) -> bool {
+        matches!(self, Answer::Error { code: INTERNAL, .. })
+    }
+
+    /// What Sheaf must not answer to any statement, whatever a judge says.
+    pub fn fault(&self) -> Option<Difference> {
+        match self {
+            Answer::Lost(_) => Some(Difference::Lost),
+            _ if self.is_internal() => Some(Difference::Internal),
+            _ => None,
+        }
+    }
+
     /// A line for a report.
     pub fn summary(&self) -> String {
         match self {
@@ -273,13 +296,25 @@ pub enum Difference {
     Error,
     /// Only the second failed.
     MissingError,
+    /// The first has lost the connection.
     Lost,
+    /// The first failed with an internal error.
+    Internal,
+}
+
+impl Difference {
+    /// True when no judge is needed to call it a fault.
+    pub fn is_fault(self) -> bool {
+        matches!(self, Difference::Lost | Difference::Internal)
+    }
 }
 
 /// Compares the answers to `sql`: that of Sheaf, and that of its judge.
 pub fn difference(sql: &str, one: &Answer, other: &Answer) -> Option<Difference> {
+    if let Some(fault) = one.fault() {
+        return Some(fault);
+    }
     match (one, other) {
-        (Answer::Lost(_), _) => Some(Difference::Lost),
         (_, Answer::Lost(_)) => None,
         _ if one.is_timeout() || other.is_timeout() => None,
         (Answer::Error { .. }, Answer::Error { .. }) => None,
@@ -384,6 +419,21 @@ mod tests {
         assert_eq!(difference("", &error, &one), Some(Difference::Error));
         assert_eq!(difference("", &one, &error), Some(Difference::MissingError));
         assert_eq!(difference("", &error, &error), None);
+    }
+
+    #[test]
+    fn an_internal_error_is_a_fault_whatever_the_judge_says() {
+        let internal = Answer::Error {
+            code: 1105,
+            message: "internal error: the statement panicked".to_owned(),
+        };
+        let found = difference("", &internal, &internal);
+        assert_eq!(found, Some(Difference::Internal));
+        assert!(found.is_some_and(Difference::is_fault));
+        assert_eq!(
+            difference("", &rows(&[]), &internal),
+            Some(Difference::MissingError)
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sheaf_storage::Random;
 
 use crate::answer::{Answer, Difference, Server, difference};
@@ -16,7 +16,7 @@ use crate::query::Generator;
 use crate::reduce::reduce;
 use crate::schema::Schema;
 use crate::tree::Tree;
-use crate::{FuzzError, changes, known, metamorphic};
+use crate::{FuzzError, Party, changes, known, metamorphic};
 
 /// The database that the tables are in: one of this process, as several may compare the same servers.
 fn database() -> String {
@@ -76,9 +76,21 @@ pub struct Options {
     /// is no difference.
     #[arg(long)]
     pub second_judge: Option<String>,
+    /// What makes the run fail. Whatever is found is printed.
+    #[arg(long, value_enum, default_value_t = FailOn::Differences)]
+    pub fail_on: FailOn,
     /// Prints the queries that both servers refuse, with what Sheaf says.
     #[arg(long)]
     pub show_errors: bool,
+}
+
+/// What makes a run fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Any difference from a judge as well, and a judge that is gone.
+    Differences,
+    /// Faults of Sheaf that need no judge.
+    Faults,
 }
 
 /// What a run has seen.
@@ -91,27 +103,45 @@ struct Summary {
     known: u64,
     /// Differences in which the second judge sides with Sheaf.
     overruled: u64,
+    /// Differences from the judge.
     differences: u64,
+    /// Faults that need no judge.
+    faults: u64,
+    /// A server is gone, so the run has ended too soon.
+    ended_by: Option<Party>,
 }
 
-/// Compares a running Sheaf with a running judge, each at HOST:PORT.
-pub fn run(options: &Options, sheaf: &str, judge: &str) -> ExitCode {
+impl Summary {
+    fn exit_code(&self, fail_on: FailOn) -> ExitCode {
+        let fails = match fail_on {
+            FailOn::Differences => {
+                self.faults > 0 || self.differences > 0 || self.ended_by.is_some()
+            }
+            FailOn::Faults => self.faults > 0,
+        };
+        match fails {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Compares a running Sheaf with itself, and with a running judge where there is one, each at HOST:PORT.
+pub fn run(options: &Options, sheaf: &str, judge: Option<&str>) -> ExitCode {
     match compare(options, sheaf, judge) {
         Ok(summary) => {
             println!(
-                "fuzz: {} queries: {} failed on both, {} refused by name, {} too slow, {} known differences, {} with a second judge on Sheaf's side, {} differences",
+                "fuzz: {} queries: {} failed on both, {} refused by name, {} too slow, {} known differences, {} with a second judge on Sheaf's side, {} differences, {} faults",
                 summary.queries,
                 summary.same_error,
                 summary.refused,
                 summary.timeouts,
                 summary.known,
                 summary.overruled,
-                summary.differences
+                summary.differences,
+                summary.faults
             );
-            match summary.differences {
-                0 => ExitCode::SUCCESS,
-                _ => ExitCode::FAILURE,
-            }
+            summary.exit_code(options.fail_on)
         }
         Err(error) => {
             eprintln!("fuzz: {error}");
@@ -125,17 +155,19 @@ fn new_seed() -> u64 {
     since.map_or(1, |since| since.as_secs() % 1_000_000_000)
 }
 
-fn compare(options: &Options, sheaf: &str, judge: &str) -> Result<Summary, FuzzError> {
+fn compare(options: &Options, sheaf: &str, judge: Option<&str>) -> Result<Summary, FuzzError> {
     let first = options.seed.unwrap_or_else(new_seed);
     println!("fuzz: from seed {first} on");
+    let connected = |party, address: Option<&str>| {
+        address
+            .map(|address| Server::connect(party, address))
+            .transpose()
+    };
     let mut run = Run {
         options,
-        sheaf: Server::connect("Sheaf", sheaf)?,
-        judge: Server::connect("the judge", judge)?,
-        second: match &options.second_judge {
-            Some(address) => Some(Server::connect("the second judge", address)?),
-            None => None,
-        },
+        sheaf: Server::connect(Party::Sheaf, sheaf)?,
+        judge: connected(Party::Judge, judge)?,
+        second: connected(Party::SecondJudge, options.second_judge.as_deref())?,
         report: match &options.report {
             Some(path) => Some(
                 File::create(path)
@@ -145,6 +177,7 @@ fn compare(options: &Options, sheaf: &str, judge: &str) -> Result<Summary, FuzzE
         },
         summary: Summary::default(),
         end: Instant::now() + Duration::from_secs(options.seconds),
+        tables: Vec::new(),
     };
     for number in 0..options.seeds {
         if run.is_over() {
@@ -154,30 +187,32 @@ fn compare(options: &Options, sheaf: &str, judge: &str) -> Result<Summary, FuzzE
             let (queries, last) = (run.summary.queries, first + number - 1);
             eprintln!("fuzz: {queries} queries, up to seed {last}");
         }
-        match options.changes {
-            Some(changes) => run.changes(first + number, changes)?,
-            None => run.seed(first + number)?,
+        let seed = first + number;
+        let outcome = match options.changes {
+            Some(changes) => run.changes(seed, changes),
+            None => run.seed(seed),
+        };
+        if let Err(error) = outcome {
+            return run.ended_by(seed, error);
         }
     }
-    let drop = format!("drop database if exists {}", database());
-    let servers = [&mut run.sheaf, &mut run.judge];
-    for server in servers.into_iter().chain(&mut run.second) {
-        server.run_all([drop.as_str()])?;
-    }
+    run.drop_databases();
     Ok(run.summary)
 }
 
-/// What two servers disagree about after a change.
+/// What is wrong after a change.
 struct Disagreement {
     kind: &'static str,
     text: String,
+    is_fault: bool,
 }
 
-fn disagreement(sheaf: &Answer, judge: &Answer) -> String {
+fn disagreement(sheaf: &Answer, judge: Option<&Answer>) -> String {
+    let judge = judge.map(|answer| format!("-- judge: {}\n", answer.summary()));
     format!(
-        "-- Sheaf: {}\n-- judge: {}\n",
+        "-- Sheaf: {}\n{}",
         sheaf.summary(),
-        judge.summary()
+        judge.unwrap_or_default()
     )
 }
 
@@ -194,41 +229,62 @@ fn fresh_database() -> [String; 3] {
 fn ask(server: &mut Server, sql: &str) -> Result<Answer, FuzzError> {
     let answer = server.ask(sql);
     if matches!(answer, Answer::Lost(_)) {
-        server.reconnect(&database())?;
+        server.reconnect(&database(), sql)?;
     }
     Ok(answer)
 }
 
-/// Runs `changes` on new tables of two servers. The number of changes until they disagree, and about what.
+/// Runs `changes` on new tables of Sheaf, and of a judge where there is one. The number of changes until something is
+/// wrong, and what.
 fn disagree_about(
     sheaf: &mut Server,
-    judge: &mut Server,
+    mut judge: Option<&mut Server>,
     tables: &[String],
     changes: &[String],
 ) -> Result<Option<(usize, Disagreement)>, FuzzError> {
     let fresh = fresh_database();
-    for server in [&mut *sheaf, &mut *judge] {
+    for server in std::iter::once(&mut *sheaf).chain(judge.as_deref_mut()) {
         server.run_all(fresh.iter().chain(tables).map(String::as_str))?;
     }
-    for (number, sql) in changes.iter().enumerate() {
-        let (one, other) = (ask(sheaf, sql)?, ask(judge, sql)?);
-        let is_known = known::reason(sql, &one, &other).is_some();
-        let kind = match difference(sql, &one, &other) {
-            Some(Difference::Rows) => Some("another number of rows changed"),
-            Some(_) => Some("an error of one server"),
+    let mut both = |sql: &str| -> Result<_, FuzzError> {
+        let one = ask(sheaf, sql)?;
+        let other = match &mut judge {
+            Some(judge) => Some(ask(judge, sql)?),
             None => None,
         };
-        if let (Some(kind), false) = (kind, is_known) {
-            let text = disagreement(&one, &other);
-            return Ok(Some((number + 1, Disagreement { kind, text })));
+        let found = match &other {
+            Some(other) => difference(sql, &one, other)
+                .filter(|found| found.is_fault() || known::reason(sql, &one, other).is_none()),
+            None => one.fault(),
+        };
+        Ok(found.map(|found| (found, disagreement(&one, other.as_ref()))))
+    };
+    for (number, sql) in changes.iter().enumerate() {
+        if let Some((found, text)) = both(sql)? {
+            let kind = match found {
+                Difference::Lost => "a lost connection",
+                Difference::Internal => "an internal error",
+                Difference::Rows | Difference::Order => "another number of rows changed",
+                Difference::Error | Difference::MissingError => "an error of one server",
+            };
+            let is_fault = found.is_fault();
+            return Ok(Some((
+                number + 1,
+                Disagreement {
+                    kind,
+                    text,
+                    is_fault,
+                },
+            )));
         }
         for table in changes::TABLES {
-            let sql = format!("select * from {table}");
-            let (one, other) = (ask(sheaf, &sql)?, ask(judge, &sql)?);
-            if difference(&sql, &one, &other).is_some() {
-                let text = format!("-- table {table}\n{}", disagreement(&one, &other));
-                let kind = "other rows afterwards";
-                return Ok(Some((number + 1, Disagreement { kind, text })));
+            if let Some((found, text)) = both(&format!("select * from {table}"))? {
+                let found = Disagreement {
+                    kind: "other rows afterwards",
+                    text: format!("-- table {table}\n{text}"),
+                    is_fault: found.is_fault(),
+                };
+                return Ok(Some((number + 1, found)));
             }
         }
     }
@@ -238,18 +294,52 @@ fn disagree_about(
 struct Run<'a> {
     options: &'a Options,
     sheaf: Server,
-    judge: Server,
+    judge: Option<Server>,
     second: Option<Server>,
     report: Option<File>,
     summary: Summary,
     end: Instant,
+    /// The statements that make the tables of the seed.
+    tables: Vec<String>,
 }
 
 impl Run<'_> {
     fn is_over(&self) -> bool {
         self.summary.queries >= self.options.total
-            || self.summary.differences >= self.options.differences
+            || self.summary.differences + self.summary.faults >= self.options.differences
             || Instant::now() >= self.end
+    }
+
+    fn servers(&mut self) -> impl Iterator<Item = &mut Server> {
+        std::iter::once(&mut self.sheaf)
+            .chain(&mut self.judge)
+            .chain(&mut self.second)
+    }
+
+    /// A server that does not answer keeps its database.
+    fn drop_databases(&mut self) {
+        let drop = format!("drop database if exists {}", database());
+        for server in self.servers() {
+            if let Err(error) = server.run_all([drop.as_str()]) {
+                eprintln!("fuzz: {error}");
+            }
+        }
+    }
+
+    /// What the run has seen until `error`. A Sheaf that is gone, or refuses what makes the tables, is a fault. A judge
+    /// that is gone is none.
+    fn ended_by(mut self, seed: u64, error: FuzzError) -> Result<Summary, FuzzError> {
+        let Some(party) = error.party() else {
+            return Err(error);
+        };
+        self.summary.ended_by = Some(party);
+        match party {
+            Party::Sheaf => self.tell(seed, "the run ends", &format!("-- {error}\n"), true)?,
+            Party::Judge | Party::SecondJudge => {
+                eprintln!("fuzz: the run ends at seed {seed}: {error}");
+            }
+        }
+        Ok(self.summary)
     }
 
     /// The tables and queries of one seed.
@@ -263,10 +353,10 @@ impl Run<'_> {
                 .iter()
                 .flat_map(|table| table.statements.iter().cloned()),
         );
-        let servers = [&mut self.sheaf, &mut self.judge];
-        for server in servers.into_iter().chain(&mut self.second) {
+        for server in self.servers() {
             server.run_all(statements.iter().map(String::as_str))?;
         }
+        self.tables = statements;
         for number in 0..self.options.queries {
             if self.is_over() {
                 break;
@@ -276,15 +366,16 @@ impl Run<'_> {
             let tree = Generator::new(&mut random, &schema).statement();
             let way = OtherWay::of(number, &mut random);
             if let Some(way) = &way {
-                self.other_way(seed, tree.clone(), way, &statements)?;
+                self.other_way(seed, tree.clone(), way)?;
             }
-            self.query(seed, tree, &statements)?;
+            self.query(seed, tree)?;
             if way.is_none() {
                 let mut generator = Generator::new(&mut random, &schema);
-                if let Some(broken) = metamorphic::check(&mut generator, &mut self.sheaf) {
-                    self.summary.differences += 1;
+                let sheaf = &mut self.sheaf;
+                let broken = metamorphic::check(&mut generator, &mut |sql| ask(sheaf, sql))?;
+                if let Some(broken) = broken {
                     let text = format!("-- {}\n{};\n", broken.what, broken.statements.join(";\n"));
-                    self.tell(seed, "Sheaf disagrees with itself", &text, &statements)?;
+                    self.tell(seed, "Sheaf disagrees with itself", &text, true)?;
                 }
             }
         }
@@ -294,68 +385,57 @@ impl Run<'_> {
     /// Changes of tables that refer to each other.
     fn changes(&mut self, seed: u64, number: u64) -> Result<(), FuzzError> {
         let mut random = Random::new(seed);
-        let tables = changes::tables(&mut random);
+        self.tables = changes::tables(&mut random);
         let all: Vec<String> = (0..number).map(|_| changes::change(&mut random)).collect();
-        let Some((end, what)) = self.first_disagreement(&tables, &all)? else {
+        let Some((end, what)) = self.first_disagreement(&all)? else {
             self.summary.queries += number;
             return Ok(());
         };
         self.summary.queries += end as u64;
-        if self.is_overruled_about(&tables, &all[..end])? {
+        if !what.is_fault && self.is_overruled_about(&all[..end])? {
             self.summary.overruled += 1;
             return Ok(());
         }
         let mut failed = None;
         let smallest = changes::reduce(all[..end].to_vec(), |changes| {
-            let found = self.first_disagreement(&tables, changes);
-            let is_same = |(_, now): (usize, Disagreement)| now.kind == what.kind;
-            match found.map(|found| found.is_some_and(is_same)) {
-                // The second judge need not agree about fewer changes.
-                Ok(true) => match self.is_overruled_about(&tables, changes) {
-                    Ok(is_overruled) => !is_overruled,
-                    Err(error) => {
-                        failed = Some(error);
-                        false
-                    }
-                },
-                Ok(false) => false,
-                Err(error) => {
-                    failed = Some(error);
-                    false
-                }
-            }
+            let shows = self.shows(changes, &what);
+            shows.unwrap_or_else(|error| {
+                failed = Some(error);
+                false
+            })
         });
         if let Some(error) = failed {
             return Err(error);
         }
-        let found = self.first_disagreement(&tables, &smallest)?;
-        self.summary.differences += 1;
+        let found = self.first_disagreement(&smallest)?;
         let text = format!(
             "{};\n{}",
             smallest.join(";\n"),
             found.map_or(what.text, |(_, what)| what.text)
         );
-        self.tell(seed, what.kind, &text, &tables)
+        self.tell(seed, what.kind, &text, what.is_fault)
     }
 
-    /// Runs `changes` on new tables. The number of changes until Sheaf and the judge disagree, and about what.
+    /// True when these changes still show what was found. The second judge need not agree about fewer changes.
+    fn shows(&mut self, changes: &[String], what: &Disagreement) -> Result<bool, FuzzError> {
+        let found = self.first_disagreement(changes)?;
+        let is_same = found.is_some_and(|(_, now)| now.kind == what.kind);
+        Ok(is_same && (what.is_fault || !self.is_overruled_about(changes)?))
+    }
+
+    /// Runs `changes` on new tables. The number of changes until something is wrong, and what.
     fn first_disagreement(
         &mut self,
-        tables: &[String],
         changes: &[String],
     ) -> Result<Option<(usize, Disagreement)>, FuzzError> {
-        disagree_about(&mut self.sheaf, &mut self.judge, tables, changes)
+        disagree_about(&mut self.sheaf, self.judge.as_mut(), &self.tables, changes)
     }
 
     /// True when the second judge agrees with Sheaf about all of these changes.
-    fn is_overruled_about(
-        &mut self,
-        tables: &[String],
-        changes: &[String],
-    ) -> Result<bool, FuzzError> {
+    fn is_overruled_about(&mut self, changes: &[String]) -> Result<bool, FuzzError> {
         match &mut self.second {
             Some(second) => {
-                let found = disagree_about(&mut self.sheaf, second, tables, changes)?;
+                let found = disagree_about(&mut self.sheaf, Some(second), &self.tables, changes)?;
                 Ok(found.is_none())
             }
             None => Ok(false),
@@ -363,13 +443,7 @@ impl Run<'_> {
     }
 
     /// Compares what Sheaf answers to a statement with what it answers in another way, and makes a difference small.
-    fn other_way(
-        &mut self,
-        seed: u64,
-        tree: Tree,
-        way: &OtherWay,
-        tables: &[String],
-    ) -> Result<(), FuzzError> {
+    fn other_way(&mut self, seed: u64, tree: Tree, way: &OtherWay) -> Result<(), FuzzError> {
         let Some(found) = self.differs_by(way, &tree.sql())?.0 else {
             return Ok(());
         };
@@ -385,13 +459,8 @@ impl Run<'_> {
             return Err(error);
         }
         let (_, text) = self.differs_by(way, &smallest.sql())?;
-        self.summary.differences += 1;
-        self.tell(
-            seed,
-            &format!("Sheaf disagrees with itself, {found:?}"),
-            &text,
-            tables,
-        )
+        let what = format!("Sheaf disagrees with itself, {found:?}");
+        self.tell(seed, &what, &text, true)
     }
 
     /// In which way Sheaf disagrees with itself, with a text that shows it.
@@ -414,27 +483,30 @@ impl Run<'_> {
             }
         };
         if matches!(other, Answer::Lost(_)) {
-            self.sheaf.reconnect(&database())?;
+            self.sheaf.reconnect(&database(), &other_sql)?;
         }
         let text = format!(
             "{sql};\n-- {}\n{other_sql};\n-- {}\n",
             one.summary(),
             other.summary()
         );
-        // A crash is reported as a difference from the judge.
-        let found = match (&one, &other) {
-            (Answer::Lost(_), _) => None,
-            (_, Answer::Lost(_)) => Some(Difference::Lost),
-            _ => difference(sql, &one, &other),
+        // A fault of the statement itself is reported when it is compared with the judge's answer.
+        let found = match one.fault() {
+            Some(_) => None,
+            None => other.fault().or_else(|| difference(sql, &one, &other)),
         };
-        let is_known = found.is_some() && known::reason(sql, &one, &other).is_some();
-        Ok((found.filter(|_| !is_known), text))
+        let is_new =
+            |found: &Difference| found.is_fault() || known::reason(sql, &one, &other).is_none();
+        Ok((found.filter(is_new), text))
     }
 
     /// In which way the servers disagree about a query.
     fn differs(&mut self, sql: &str, counts: bool) -> Result<Option<Difference>, FuzzError> {
         let one = ask(&mut self.sheaf, sql)?;
-        let other = ask(&mut self.judge, sql)?;
+        let Some(judge) = &mut self.judge else {
+            return Ok(one.fault());
+        };
+        let other = ask(judge, sql)?;
         let found = difference(sql, &one, &other);
         let mut summary = Summary::default();
         let counted = if one.is_refusal() {
@@ -450,6 +522,8 @@ impl Run<'_> {
             }
             self.count(counts, &summary);
             return Ok(None);
+        } else if found.is_some_and(Difference::is_fault) {
+            return Ok(found);
         } else if known::reason(sql, &one, &other).is_some() {
             &mut summary.known
         } else if self.is_overruled(sql, &one)? {
@@ -483,7 +557,7 @@ impl Run<'_> {
     }
 
     /// Compares one query, and makes a difference small.
-    fn query(&mut self, seed: u64, tree: Tree, tables: &[String]) -> Result<(), FuzzError> {
+    fn query(&mut self, seed: u64, tree: Tree) -> Result<(), FuzzError> {
         self.summary.queries += 1;
         let Some(found) = self.differs(&tree.sql(), true)? else {
             return Ok(());
@@ -500,27 +574,33 @@ impl Run<'_> {
             return Err(error);
         }
         let sql = smallest.sql();
-        let (one, other) = (ask(&mut self.sheaf, &sql)?, ask(&mut self.judge, &sql)?);
-        self.summary.differences += 1;
-        let text = format!("{sql};\n{}", disagreement(&one, &other));
-        self.tell(seed, &format!("{found:?}"), &text, tables)
+        let one = ask(&mut self.sheaf, &sql)?;
+        let other = match &mut self.judge {
+            Some(judge) => Some(ask(judge, &sql)?),
+            None => None,
+        };
+        let text = format!("{sql};\n{}", disagreement(&one, other.as_ref()));
+        self.tell(seed, &format!("{found:?}"), &text, found.is_fault())
     }
 
-    fn tell(
-        &mut self,
-        seed: u64,
-        what: &str,
-        text: &str,
-        tables: &[String],
-    ) -> Result<(), FuzzError> {
-        println!("-- seed {seed}: {what}\n{text}");
+    /// Counts and prints what was found. A fault has the statements that make the tables with it; of a difference they
+    /// are in the report only.
+    fn tell(&mut self, seed: u64, what: &str, text: &str, is_fault: bool) -> Result<(), FuzzError> {
+        let found = format!("-- seed {seed}: {what}\n{text}");
+        let with_tables = format!("{found}/*\n{};\n*/\n", self.tables.join(";\n"));
+        match is_fault {
+            true => {
+                self.summary.faults += 1;
+                println!("-- FAULT\n{with_tables}");
+            }
+            false => {
+                self.summary.differences += 1;
+                println!("{found}");
+            }
+        }
         if let Some(report) = &mut self.report {
-            writeln!(
-                report,
-                "-- seed {seed}: {what}\n{text}/*\n{};\n*/\n",
-                tables.join(";\n")
-            )
-            .map_err(|error| FuzzError::File("the report".to_owned(), error))?;
+            writeln!(report, "{with_tables}")
+                .map_err(|error| FuzzError::File("the report".to_owned(), error))?;
         }
         Ok(())
     }

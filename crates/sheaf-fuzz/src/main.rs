@@ -13,14 +13,18 @@ struct Arguments {
     /// Sheaf's address, HOST:PORT.
     #[arg(long)]
     sheaf: String,
-    /// The judge's address, HOST:PORT.
+    /// The judge's address, HOST:PORT. Without a judge, Sheaf is compared with itself.
     #[arg(long)]
-    judge: String,
+    judge: Option<String>,
     #[command(flatten)]
     options: sheaf_fuzz::command::Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    sheaf_fuzz::command::run(&arguments.options, &arguments.sheaf, &arguments.judge)
+    sheaf_fuzz::command::run(
+        &arguments.options,
+        &arguments.sheaf,
+        arguments.judge.as_deref(),
+    )
 }
