@@ -721,16 +721,8 @@ fn grouping_sets_by_key(aggregate: Aggregate, set: &GroupingSet) -> Result<Logic
     }
     columns.push(Output::Same(distinct.len()));
     columns.extend((0..aggregates).map(|at| Output::Same(first_aggregate + at)));
-    aggr_expr.push(aggregate_call("count", lit(1i64))?.alias("$rows"));
     let new = Aggregate::try_new(aggregate.input, vec![Expr::GroupingSet(set)], aggr_expr)?;
-    // Of no rows at all, standard SQL still has the group of all rows. MySQL has no groups then.
-    let rows = Column::from(
-        new.schema
-            .qualified_field(new.schema.fields().len().saturating_sub(1)),
-    );
-    let has_rows = Expr::Column(rows).gt(lit(0i64));
-    let groups = Filter::try_new(has_rows, Arc::new(LogicalPlan::Aggregate(new)))?;
-    restore(LogicalPlan::Filter(groups), &columns, &old_schema)
+    restore(LogicalPlan::Aggregate(new), &columns, &old_schema)
 }
 
 /// A projection above `groups` with the names that the nodes above know.

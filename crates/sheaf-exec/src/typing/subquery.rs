@@ -827,7 +827,7 @@ fn renamed(
 /// Whether the correlated conditions of a subquery may be pulled out of it, as decorrelation does without a check. They
 /// may not pass a window, whose rows they select. Of an outer, semi, anti or mark join they may leave the preserved
 /// side alone, of a full join neither side. They may not pass a group of all rows, except that of a value without a
-/// HAVING that is correlated, too.
+/// HAVING that is correlated, too. ROLLUP has a group of all rows, also where there is none.
 pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
     let (inputs, is_value) = match plan {
         LogicalPlan::Projection(_)
@@ -839,6 +839,9 @@ pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
             (plan.inputs(), is_value)
         }
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() && !is_value => {
+            return Ok(!is_correlated_inside(plan)?);
+        }
+        LogicalPlan::Aggregate(aggregate) if has_sets(aggregate) => {
             return Ok(!is_correlated_inside(plan)?);
         }
         LogicalPlan::Window(_) => return Ok(!is_correlated_inside(plan)?),
@@ -866,6 +869,10 @@ pub fn is_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+fn has_sets(aggregate: &Aggregate) -> bool {
+    matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])
 }
 
 fn is_correlated_inside(plan: &LogicalPlan) -> Result<bool> {

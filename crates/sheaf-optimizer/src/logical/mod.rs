@@ -217,12 +217,14 @@ fn is_filter(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Filter(_))
 }
 
-/// A filter of aggregates of all rows. A condition that names none of them, such as NULL, would be pushed below them,
-/// and without a row they are a row all the same.
+/// A filter of aggregates of all rows, or of ROLLUP, among whose rows these are. A condition that names none of them,
+/// such as NULL, would be pushed below them, and without a row they are a row all the same.
 fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
     match filter {
         LogicalPlan::Filter(filter) => is_above_whole_aggregate(&filter.input),
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::Aggregate(aggregate) => {
+            matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_)])
+        }
         _ => false,
     }
 }
