@@ -21,7 +21,7 @@ use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion_common::{Column, DFSchema, JoinSide, JoinType, NullEquality, Result, internal_err};
 use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, LogicalPlan};
-use datafusion_physical_expr::expressions::{Column as PhysicalColumn, Literal};
+use datafusion_physical_expr::expressions::{CastExpr, Column as PhysicalColumn, Literal};
 use datafusion_physical_expr::{LexOrdering, Partitioning, PhysicalExpr, PhysicalSortExpr};
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::filter::FilterExec;
@@ -860,6 +860,11 @@ impl<'p> Builder<'_, '_, 'p> {
             .session_config()
             .target_partitions();
         let [left, right] = inputs;
+        let (left_schema, right_schema) = (left.schema(), right.schema());
+        let on: JoinOn = on
+            .into_iter()
+            .map(|(l, r)| Ok((merge_key(l, &left_schema)?, merge_key(r, &right_schema)?)))
+            .collect::<Result<_>>()?;
         let (left_keys, right_keys): (Vec<_>, Vec<_>) = on.iter().cloned().unzip();
         let left = sorted_by_keys(left, left_keys, workers)?;
         let right = sorted_by_keys(right, right_keys, workers)?;
@@ -1006,6 +1011,14 @@ const MERGE_ORDER: SortOptions = SortOptions {
     descending: false,
     nulls_first: true,
 };
+
+/// A key as a merge join takes it. Of the types of columns, DataFusion's cannot compare TIME.
+fn merge_key(key: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    Ok(match key.data_type(schema)? {
+        DataType::Duration(_) => Arc::new(CastExpr::new(key, DataType::Int64, None)),
+        _ => key,
+    })
+}
 
 /// The rows of `plan`, divided between workers by their keys and sorted by them.
 fn sorted_by_keys(
