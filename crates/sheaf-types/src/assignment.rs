@@ -32,6 +32,8 @@ pub struct Mode {
     pub zero_date: bool,
     /// 2024-00-10 would be one: no NO_ZERO_IN_DATE.
     pub zero_in_date: bool,
+    /// The day, counted from 1970-01-01, on which a TIME is a moment for a column of dates. `None`: it is none.
+    pub today: Option<i32>,
 }
 
 impl Mode {
@@ -40,6 +42,7 @@ impl Mode {
         strict: true,
         zero_date: false,
         zero_in_date: false,
+        today: None,
     };
     /// That of INSERT IGNORE.
     pub const LENIENT: Mode = Mode {
@@ -105,7 +108,7 @@ pub fn assign(
 ) -> Result<(Value, Option<ColumnProblem>), ColumnProblem> {
     let converted = match value {
         Value::Null => Converted::bad(zero_value(ty), ColumnProblem::Null),
-        value => convert(ty, value),
+        value => convert(ty, value, mode),
     };
     let note = converted.note;
     match judged(&converted, mode) {
@@ -303,7 +306,7 @@ fn fitting_text<'t>(ty: &ColumnType, text: &'t str) -> Option<&'t str> {
     (kept.len() <= limit || kept.chars().count() <= limit).then_some(kept)
 }
 
-fn convert(ty: &ColumnType, value: &Value) -> Converted {
+fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     match (value, ty) {
         (Value::Text(text), _) => convert_text(ty, text),
         (Value::Bytes(bytes), ty) if ty.is_binary() => convert_bytes(ty, bytes),
@@ -332,7 +335,7 @@ fn convert(ty: &ColumnType, value: &Value) -> Converted {
             enum_number(labels.len(), i128::from(*number))
         }
         (Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) => {
-            convert_temporal(ty, value)
+            convert_temporal(ty, value, mode)
         }
         _ => convert_number(ty, value),
     }
@@ -677,7 +680,7 @@ fn to_integer(value: &Value) -> i128 {
 }
 
 /// A date or time for a column of another kind.
-fn convert_temporal(ty: &ColumnType, value: &Value) -> Converted {
+fn convert_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
     match (value, ty) {
         (Value::Time(micros), ColumnType::Time { fsp }) => {
             Converted::fine(Value::Time(round_time(*micros, *fsp)))
@@ -700,6 +703,16 @@ fn convert_temporal(ty: &ColumnType, value: &Value) -> Converted {
             };
             year(i128::from(temporal::civil_from_days(days).0))
         }
+        (
+            Value::Time(time),
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. },
+        ) => match mode.today {
+            Some(today) => {
+                let micros = i64::from(today) * DAY + time;
+                point_in_time(ty, micros, micros.rem_euclid(DAY) != 0)
+            }
+            None => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
+        },
         (value, ty) if ty.is_temporal() => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
         // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
         (value, ty) => {

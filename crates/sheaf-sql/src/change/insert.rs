@@ -238,6 +238,7 @@ impl Session {
         let mode = self.variables.assignment_mode();
         Mode {
             strict: mode.strict && !ignore,
+            today: Some(split_datetime(self.local_now_micros()).0),
             ..mode
         }
     }

@@ -76,6 +76,7 @@ impl Settings {
                 strict: sql_mode.is_strict(),
                 zero_date: !sql_mode.contains("NO_ZERO_DATE"),
                 zero_in_date: !sql_mode.contains("NO_ZERO_IN_DATE"),
+                today: None,
             },
             // What is to be traced has to be planned, and a plan says whether it uses a key.
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
