@@ -710,7 +710,7 @@ fn own_names(subquery: Subquery) -> Result<Subquery> {
     if shared.is_empty() {
         return Ok(subquery);
     }
-    let mut names = 0;
+    let mut names = first_free_name(&subquery.subquery)?;
     let plan = renamed(subquery.subquery.as_ref().clone(), &shared, &mut names)?.data;
     let plan = match plan.schema().fields().len() == columns.len() {
         true => plan,
@@ -721,6 +721,25 @@ fn own_names(subquery: Subquery) -> Result<Subquery> {
         }
     };
     Ok(subquery.with_plan(Arc::new(plan)))
+}
+
+/// What names of their own begin with; a number follows.
+const OWN: &str = "$own";
+
+/// The number of the first name of their own that the subqueries inside of a plan have not taken. Their columns come to
+/// stand beside its own.
+fn first_free_name(plan: &LogicalPlan) -> Result<usize> {
+    let mut free = 0;
+    plan.apply_with_subqueries(|node| {
+        for field in node.schema().fields() {
+            let number = field.name().strip_prefix(OWN).map(str::parse::<usize>);
+            if let Some(Ok(number)) = number {
+                free = free.max(number + 1);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(free)
 }
 
 /// What the filters of a subquery compare.
@@ -787,7 +806,7 @@ fn renamed(
     let mut new_names: Vec<(&Column, Column)> = Vec::new();
     for column in shared {
         if filter.input.schema().has_column(column) {
-            new_names.push((column, Column::new_unqualified(format!("$own{names}"))));
+            new_names.push((column, Column::new_unqualified(format!("{OWN}{names}"))));
             *names += 1;
         }
     }

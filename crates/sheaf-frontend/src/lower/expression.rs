@@ -20,14 +20,14 @@ use sheaf_types::error::codes;
 use sheaf_types::temporal::{read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
-    FunctionArgExpr, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, Query,
-    SelectItem, SetExpr, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
+    FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
+    Query, SelectItem, SetExpr, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
 use super::build::{binary, call, chain, literal, not, number, packed_numbers, text};
 use super::character_set::{convert_using, introduced};
 use super::select::Use;
-use super::{Lowering, Unknown};
+use super::{Lowering, Unknown, scope};
 use crate::error::{Result, SqlError};
 use crate::parser::statement_bytes::latin1_text;
 
@@ -190,6 +190,9 @@ impl Lowering<'_> {
                 if let Some(column) = parts.pop() {
                     let table = parts.last().map(|table| table.value.clone());
                     parts.push(self.read_column(table.as_deref(), column)?);
+                    if table.is_some_and(|table| scope::is_behind_column(&self.scopes, &table)) {
+                        parts.insert(0, Ident::with_quote('`', scope::OUTER));
+                    }
                 }
                 Value(Expr::CompoundIdentifier(parts))
             }

@@ -321,6 +321,31 @@ pub fn spelling(scopes: &[Scope], table: Option<&str>, name: &str) -> Result<Opt
     Ok(None)
 }
 
+/// The database of a table of a block outside, where its alias alone would be misread. An alias has any database.
+pub const OUTER: &str = "$outer";
+
+/// Whether this is a table of a block outside, and a block inside has a column of its name. SqlToRel takes `o.id` for a
+/// part of the column `o` then:
+///
+/// ```text
+///   SELECT ... FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.o = o.id)
+/// ```
+pub fn is_behind_column(scopes: &[Scope], table: &str) -> bool {
+    let mut is_column = false;
+    for scope in scopes.iter().rev() {
+        if scope
+            .tables
+            .iter()
+            .any(|known| is_same(&known.alias, table))
+        {
+            return is_column;
+        }
+        let mut columns = scope.tables.iter().flat_map(|known| known.columns.iter());
+        is_column |= columns.any(|name| is_same(name, table));
+    }
+    false
+}
+
 fn window_error(code: ErrorCode, message: String) -> SqlError {
     SqlError::new(code, message)
 }
