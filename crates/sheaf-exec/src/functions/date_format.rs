@@ -195,7 +195,7 @@ fn name(text: &mut &str, names: &[&str], abbreviated: bool) -> Option<usize> {
     None
 }
 
-fn read_fields(mut text: &str, format: &str, fields: &mut Fields) -> Option<()> {
+fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Option<&'a str> {
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
         if character.is_whitespace() {
@@ -253,8 +253,7 @@ fn read_fields(mut text: &str, format: &str, fields: &mut Fields) -> Option<()> 
             _ => return None,
         }
     }
-    // What the format does not mention makes a warning in MySQL, not a NULL.
-    Some(())
+    Some(text)
 }
 
 /// A part of a format that stands for several specifiers: reads as much of the text as it has.
@@ -268,10 +267,28 @@ fn read_fields_prefix(text: &mut &str, format: &str, fields: &mut Fields) -> Opt
     Some(())
 }
 
-/// Day number and time of day that a text and its format give.
-fn read(text: &str, format: &str) -> Option<(Option<i32>, i64)> {
+/// What STR_TO_DATE makes of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Whole,
+    /// The format does not mention what the text ends with.
+    Beginning,
+    Nothing,
+}
+
+/// How much of a text STR_TO_DATE reads.
+pub(crate) fn reading(text: &str, format: &str) -> Reading {
+    match read(text, format) {
+        None => Reading::Nothing,
+        Some((_, _, rest)) if rest.trim_start().is_empty() => Reading::Whole,
+        Some(_) => Reading::Beginning,
+    }
+}
+
+/// Day number and time of day that a text and its format give, and what the format does not mention.
+fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> {
     let mut fields = Fields::default();
-    read_fields(text, format, &mut fields)?;
+    let rest = read_fields(text, format, &mut fields)?;
     if let Some(afternoon) = fields.afternoon {
         fields.hours = fields.hours % 12 + if afternoon { 12 } else { 0 };
     }
@@ -292,7 +309,7 @@ fn read(text: &str, format: &str) -> Option<(Option<i32>, i64)> {
         // A zero month or day is no date here.
         _ => return None,
     };
-    Some((days, clock))
+    Some((days, clock, rest))
 }
 
 fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
@@ -311,7 +328,7 @@ fn str_to_date(call: &Call<'_>) -> Result<ArrayRef> {
         ),
         _ => {
             let point = |row: usize| {
-                let (days, clock) = read(row)?;
+                let (days, clock, _) = read(row)?;
                 Some(i64::from(days?) * DAY + clock)
             };
             Arc::new(

@@ -65,6 +65,16 @@ impl EvaluationError {
         )
     }
 
+    /// 1411: a text that is not what its format says.
+    pub fn not_as_formatted(text: &str, function: &str) -> EvaluationError {
+        let shown = shown(text);
+        Self::new(
+            1411,
+            "HY000",
+            format!("Incorrect datetime value: '{shown}' for function {function}"),
+        )
+    }
+
     /// 1365.
     pub fn division_by_zero() -> EvaluationError {
         Self::new(codes::DIVISION_BY_ZERO, "Division by 0".to_string())

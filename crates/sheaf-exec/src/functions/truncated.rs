@@ -7,7 +7,7 @@
 //! statement ended.
 //!
 //! Divisions by zero, which are NULL, are noted in the same way where the session watches for them (the mode
-//! ERROR_FOR_DIVISION_BY_ZERO).
+//! ERROR_FOR_DIVISION_BY_ZERO), and so are texts that STR_TO_DATE cannot read.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +27,7 @@ use sheaf_types::temporal::{read_datetime, read_time};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
+use super::date_format::{Reading, reading};
 use super::types::MAX_PRECISION;
 
 /// The number that is made of a text.
@@ -119,7 +120,8 @@ struct Cell {
     is_used: AtomicBool,
     watches_divisions: AtomicBool,
     watches_constants: AtomicBool,
-    warns_of_constant_divisors: AtomicBool,
+    watches_conditions: AtomicBool,
+    warns_of_constants: AtomicBool,
     noted: Mutex<Noted>,
 }
 
@@ -143,9 +145,8 @@ impl TruncatedTexts {
     pub fn begin(&self) {
         self.0.watches_divisions.store(false, Ordering::Relaxed);
         self.0.watches_constants.store(false, Ordering::Relaxed);
-        self.0
-            .warns_of_constant_divisors
-            .store(false, Ordering::Relaxed);
+        self.0.watches_conditions.store(false, Ordering::Relaxed);
+        self.0.warns_of_constants.store(false, Ordering::Relaxed);
         if self.0.is_used.load(Ordering::Acquire) {
             *self.write() = Noted::default();
             self.0.is_used.store(false, Ordering::Release);
@@ -175,13 +176,14 @@ impl TruncatedTexts {
         Ok(())
     }
 
-    /// A division by a constant that is zero, in a condition.
+    /// A division by a constant that is zero, in a condition. `is_sought`: it is compared with an indexed column, and
+    /// computed before the statement looks at rows.
     ///
     /// # Errors
     /// Where it is refused, 1365.
-    pub fn note_constant_division(&self) -> Result<()> {
+    pub fn note_constant_division(&self, is_sought: bool) -> Result<()> {
         let error = EvaluationError::division_by_zero();
-        if self.0.warns_of_constant_divisors.load(Ordering::Relaxed) {
+        if is_sought && self.0.warns_of_constants.load(Ordering::Relaxed) {
             self.note_once(error);
             return Ok(());
         }
@@ -260,11 +262,17 @@ impl TruncatedTexts {
         self.0.watches_constants.store(true, Ordering::Relaxed);
     }
 
-    /// Divisions in the conditions of this statement are warned of, even where texts that are cut are refused.
-    pub fn warn_of_constant_divisors(&self) {
-        self.0
-            .warns_of_constant_divisors
-            .store(true, Ordering::Relaxed);
+    /// In statements that change rows and are planned from now on, divisions by zero in conditions are noted.
+    /// `warns_of_constants`: what an indexed column is compared with is warned of, even where the rest is refused.
+    pub fn watch_conditions(&self, warns_of_constants: bool) {
+        let cell = &self.0;
+        cell.watches_conditions.store(true, Ordering::Relaxed);
+        cell.warns_of_constants
+            .store(warns_of_constants, Ordering::Relaxed);
+    }
+
+    pub fn watches_conditions(&self) -> bool {
+        self.0.watches_conditions.load(Ordering::Relaxed)
     }
 
     pub fn watches_constant_divisors(&self) -> bool {
@@ -305,11 +313,26 @@ impl TruncatedTexts {
         function.call(std::iter::once(operand).chain(conditions).collect())
     }
 
+    /// What STR_TO_DATE has made of a text by a format. Where that is NULL or less than the text, and all conditions are
+    /// true, that is noted.
+    pub fn parsed_date(&self, date: Expr, text: Expr, format: Expr) -> Expr {
+        let function = ScalarUDF::from(ParsedDate {
+            texts: self.clone(),
+            signature: Signature::variadic_any(Volatility::Volatile),
+        });
+        function.call(vec![date, text, format])
+    }
+
+    /// Whether the function notes something of rows for which all of its last operands are true.
+    pub fn takes_conditions(function: &str) -> bool {
+        matches!(function, DIVISOR | PARSED_DATE)
+    }
+
     /// Whether this is a function of this module. Its first operand is what it hands on.
     pub fn notes(function: &str) -> bool {
         let of_texts = [NumberKind::Double, NumberKind::Decimal, NumberKind::Integer];
         let of_moments = [MomentKind::DateTime, MomentKind::Time];
-        function == DIVISOR
+        Self::takes_conditions(function)
             || of_texts.iter().any(|kind| kind.function_name() == function)
             || of_moments
                 .iter()
@@ -491,7 +514,7 @@ impl ScalarUDFImpl for MomentText {
 }
 
 /// The name of the function of [`TruncatedTexts::divisor`].
-pub const DIVISOR: &str = "$divisor";
+const DIVISOR: &str = "$divisor";
 
 /// Hands its operand on, and notes the zeros in it where all conditions are true.
 #[derive(Debug)]
@@ -535,29 +558,122 @@ impl ScalarUDFImpl for Divisor {
         let Some((operand, conditions)) = args.args.split_first() else {
             return exec_err!("{} without its operand", self.name());
         };
-        let is_scalar = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        let (rows, rows_of_each) = match args.args.iter().all(is_scalar) {
-            true => (1, args.number_rows),
-            false => (args.number_rows, 1),
-        };
+        let (rows, rows_of_each) = rows_of(&args);
         let numbers = to_double(&operand.to_array(rows)?, &args.arg_fields[0])?;
-        let mut zeros: Vec<usize> = (0..rows)
+        let zeros = (0..rows)
             .filter(|row| numbers.is_valid(*row) && numbers.value(*row) == 0.0)
             .collect();
-        for condition in conditions {
-            if zeros.is_empty() {
-                break;
-            }
-            let condition = condition.to_array(rows)?;
-            let condition = condition.as_boolean();
-            zeros.retain(|row| condition.is_valid(*row) && condition.value(*row));
-        }
+        let zeros = where_all_are_true(zeros, conditions, rows)?;
         self.texts.note_error(
             EvaluationError::division_by_zero,
             zeros.len() * rows_of_each,
         )?;
         Ok(operand.clone())
     }
+}
+
+/// The name of the function of [`TruncatedTexts::parsed_date`].
+const PARSED_DATE: &str = "$parsed_date";
+
+/// Hands a date on, and notes the texts that it was not made of as a whole, where all conditions are true.
+#[derive(Debug)]
+struct ParsedDate {
+    texts: TruncatedTexts,
+    signature: Signature,
+}
+
+impl PartialEq for ParsedDate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for ParsedDate {}
+
+impl Hash for ParsedDate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ParsedDate {
+    fn name(&self) -> &str {
+        PARSED_DATE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [date, text, format, conditions @ ..] = args.args.as_slice() else {
+            return exec_err!("{} without its operands", self.name());
+        };
+        let (rows, rows_of_each) = rows_of(&args);
+        let texts = to_text(&text.to_array(rows)?, &args.arg_fields[1])?;
+        let formats = to_text(&format.to_array(rows)?, &args.arg_fields[2])?;
+        let dates = date.to_array(rows)?;
+        // A time of day alone is none of the dates of other rows.
+        let is_bad = |text: &str, format: &str, row: usize| {
+            dates.is_null(row) || reading(text, format) != Reading::Whole
+        };
+        let mut bad = Vec::new();
+        for (row, (text, format)) in texts.iter().zip(&formats).enumerate() {
+            if let (Some(text), Some(format)) = (text, format)
+                && is_bad(text, format, row)
+            {
+                bad.push(row);
+            }
+        }
+        let kind = match args.arg_fields[0].data_type() {
+            DataType::Date32 => "date",
+            DataType::Duration(_) => "time",
+            _ => "datetime",
+        };
+        for row in where_all_are_true(bad, conditions, rows)? {
+            let text = texts.value(row);
+            let error = || match dates.is_null(row) {
+                true => EvaluationError::not_as_formatted(text, "str_to_date"),
+                false => EvaluationError::truncated_text(kind, text),
+            };
+            self.texts.note_error(error, rows_of_each)?;
+        }
+        Ok(date.clone())
+    }
+}
+
+/// How many rows operands have, and for how many rows of the batch each of these stands.
+fn rows_of(args: &ScalarFunctionArgs) -> (usize, usize) {
+    let is_scalar = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
+    match args.args.iter().all(is_scalar) {
+        true => (1, args.number_rows),
+        false => (args.number_rows, 1),
+    }
+}
+
+/// Those of `found` for which all conditions are true.
+fn where_all_are_true(
+    mut found: Vec<usize>,
+    conditions: &[ColumnarValue],
+    rows: usize,
+) -> Result<Vec<usize>> {
+    for condition in conditions {
+        if found.is_empty() {
+            break;
+        }
+        let condition = condition.to_array(rows)?;
+        let condition = condition.as_boolean();
+        found.retain(|row| condition.is_valid(*row) && condition.value(*row));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

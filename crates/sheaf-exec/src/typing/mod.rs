@@ -11,6 +11,7 @@
 //!
 //! [`plan`] does the same for whole nodes: they sort, group, join and make distinct strings by sort key.
 
+mod change_condition;
 mod choose;
 mod compare;
 mod plan;
@@ -38,6 +39,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 
 use crate::collation::{collation_key, key_collation};
+use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
@@ -101,7 +103,22 @@ pub enum Purpose {
     Shown,
     /// What rows are sorted by. Constants do not sort, so nobody computes them.
     Order,
+    /// A part of a condition by which rows to be changed are found.
+    ChangeCondition,
+    /// Such a part that compares an indexed column with constants.
+    Sought,
     Other,
+}
+
+impl Purpose {
+    /// Whether a division by zero is noted where a row comes to it.
+    fn watches_divisors(self, texts: &Texts) -> bool {
+        match self {
+            Purpose::Shown => texts.truncated.watches_divisions(),
+            Purpose::ChangeCondition => texts.truncated.watches_conditions(),
+            Purpose::Order | Purpose::Sought | Purpose::Other => false,
+        }
+    }
 }
 
 /// Replaces every marker in `expr`. Subqueries inside must have been resolved already.
@@ -123,16 +140,16 @@ fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) 
         )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
             Some(function) => {
-                let args = match purpose {
-                    Purpose::Shown => reached::in_operands(function.name, args, schema, texts)?,
-                    Purpose::Order | Purpose::Other => args,
+                let args = match purpose.watches_divisors(texts) {
+                    true => reached::in_operands(function.name, args, schema, texts)?,
+                    false => args,
                 };
                 resolve_call((func, function.name), args, (schema, texts), purpose)
             }
             None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
-        Expr::BinaryExpr(connective) if purpose == Purpose::Shown => {
-            Ok(Expr::BinaryExpr(reached::in_connective(connective, texts)?))
+        Expr::BinaryExpr(connective) if purpose.watches_divisors(texts) => {
+            Ok(Expr::BinaryExpr(reached::in_connective(connective)?))
         }
         Expr::InSubquery(in_subquery) => {
             let InSubquery {
@@ -226,22 +243,42 @@ fn resolve_call(
             let args = times_of_today(name, args, schema, texts)?;
             let args = match purpose {
                 Purpose::Shown => moments_of(name, args, schema, texts)?,
-                Purpose::Order | Purpose::Other => args,
+                _ => args,
             };
             let args = match is_division(name) {
-                true if purpose == Purpose::Shown => watched_divisor(args, texts)?,
+                true if purpose.watches_divisors(texts) => watched_divisor(args, texts)?,
+                true if purpose == Purpose::Shown => args,
                 true if purpose == Purpose::Order && args.iter().all(is_constant) => args,
                 true => {
-                    note_constant_divisor(&args, texts)?;
+                    note_constant_divisor(&args, texts, purpose)?;
                     args
                 }
                 false => args,
             };
-            Ok(fold(
-                Expr::ScalarFunction(ScalarFunction { func, args }),
-                schema,
-            ))
+            let watched = match name {
+                "str_to_date" if matches!(purpose, Purpose::Shown | Purpose::ChangeCondition) => {
+                    Some((args[0].clone(), args[1].clone()))
+                }
+                _ => None,
+            };
+            let value = fold(Expr::ScalarFunction(ScalarFunction { func, args }), schema);
+            Ok(match watched {
+                Some((text, format)) if !is_read_whole(&text, &format) => {
+                    texts.truncated.parsed_date(value, text, format)
+                }
+                _ => value,
+            })
         }
+    }
+}
+
+/// Whether STR_TO_DATE has nothing to say of its operands.
+fn is_read_whole(text: &Expr, format: &Expr) -> bool {
+    let of = |operand| literal(operand).map(|value| value.try_as_str().flatten());
+    match (of(text), of(format)) {
+        (Some(None), _) | (_, Some(None)) => literal(text).is_some_and(ScalarValue::is_null),
+        (Some(Some(text)), Some(Some(format))) => reading(text, format) == Reading::Whole,
+        _ => false,
     }
 }
 
@@ -324,14 +361,16 @@ fn note_constants(
 }
 
 /// Notes a constant divisor that is zero, where the session wants to hear of it.
-fn note_constant_divisor(operands: &[Expr], texts: &Texts) -> Result<()> {
+fn note_constant_divisor(operands: &[Expr], texts: &Texts, purpose: Purpose) -> Result<()> {
     match operands {
         [dividend, divisor]
             if texts.truncated.watches_constant_divisors()
                 && literal(divisor).is_some_and(is_zero)
                 && !literal(dividend).is_some_and(ScalarValue::is_null) =>
         {
-            texts.truncated.note_constant_division()
+            texts
+                .truncated
+                .note_constant_division(purpose == Purpose::Sought)
         }
         _ => Ok(()),
     }
@@ -350,7 +389,6 @@ fn is_zero(value: &ScalarValue) -> bool {
 /// number other than zero.
 fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Result<Vec<Expr>> {
     if let [dividend, divisor] = operands.as_mut_slice()
-        && texts.truncated.watches_divisions()
         && literal(divisor).is_none_or(is_zero)
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
@@ -524,7 +562,7 @@ fn to_datetime(
     let [value, fsp, today] = operands(args)?;
     let value = match purpose {
         Purpose::Shown => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        Purpose::Order | Purpose::Other => value,
+        _ => value,
     };
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
@@ -545,7 +583,7 @@ fn to_date(
             to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?
         }
         (_, Purpose::Shown) => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        (_, Purpose::Order | Purpose::Other) => value,
+        _ => value,
     };
     Ok(fold(call("$cast_date", vec![value]), schema))
 }

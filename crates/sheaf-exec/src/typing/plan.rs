@@ -33,6 +33,7 @@ use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSo
 
 use sheaf_access::cancel;
 
+use super::change_condition;
 use super::choose::{as_column_of, as_shown, with_metadata};
 use super::compare::join_key;
 use super::single_row::with_single_rows;
@@ -54,6 +55,7 @@ use crate::table_source::WorkTableSource;
 
 /// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
 pub fn resolve_plan(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
+    let plan = change_condition::marked(plan, texts)?;
     rewrite_changed(plan, &|plan| resolve_node(plan, texts))
 }
 
@@ -243,7 +245,7 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
         _ => Purpose::Other,
     };
     let mut has_subqueries = false;
-    let mut resolved = |expr: Expr| {
+    let mut resolved_for = |expr: Expr, purpose: Purpose| {
         let expr = match has_subquery(&expr)? {
             true => {
                 has_subqueries = true;
@@ -256,6 +258,18 @@ fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
             false => purpose,
         };
         resolve(expr, &schema, texts, purpose)
+    };
+    let indexed = match &plan {
+        LogicalPlan::Filter(filter) if change_condition::watched(&filter.predicate).is_some() => {
+            change_condition::indexed_columns(&filter.input)
+        }
+        _ => Vec::new(),
+    };
+    let mut resolved = |expr: Expr| match change_condition::watched(&expr) {
+        Some(condition) => {
+            change_condition::by_parts(condition.clone(), &indexed, &mut resolved_for)
+        }
+        None => resolved_for(expr, purpose),
     };
     if let LogicalPlan::Aggregate(aggregate) = &plan {
         // Before expressions are folded: COALESCE(1, o.x) names a column of the query o is in.

@@ -9,6 +9,8 @@
 //!   b <> 0 AND a / b > 1      b <> 0 AND a / $divisor(b, a IS NOT NULL, (b <> 0) IS NOT FALSE) > 1
 //! ```
 //!
+//! STR_TO_DATE, which cannot read every text, is watched in the same way.
+//!
 //! A condition repeats other operands. In the copy nothing is noted, and no divisor has conditions: what is copied
 //! stays as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing.
 
@@ -18,7 +20,7 @@ use datafusion_expr::expr::{BinaryExpr, ScalarFunction};
 use datafusion_expr::{Expr, Operator, lit};
 
 use super::{Texts, compare, literal, type_of};
-use crate::functions::truncated::{DIVISOR, TruncatedTexts};
+use crate::functions::truncated::TruncatedTexts;
 use crate::functions::types::SqlType;
 
 /// The size of a condition.
@@ -100,8 +102,7 @@ pub(super) fn in_operands(
     schema: &DFSchema,
     texts: &Texts,
 ) -> Result<Vec<Expr>> {
-    let is_watched = texts.truncated.watches_divisions();
-    if !is_watched || !operands.iter().skip(1).any(has_divisor) {
+    if !operands.iter().skip(1).any(takes_conditions) {
         return Ok(operands);
     }
     let is_list = function == "$in";
@@ -111,7 +112,7 @@ pub(super) fn in_operands(
     }
     let mut conditions: Vec<Expr> = Vec::new();
     for at in 0..operands.len() {
-        if !conditions.is_empty() && has_divisor(&operands[at]) {
+        if !conditions.is_empty() && takes_conditions(&operands[at]) {
             let operand = std::mem::take(&mut operands[at]);
             operands[at] = with_conditions(operand, &conditions)?;
         }
@@ -128,14 +129,13 @@ pub(super) fn in_operands(
 }
 
 /// AND and OR, with conditions at the divisors of the operand that may not be computed.
-pub(super) fn in_connective(mut connective: BinaryExpr, texts: &Texts) -> Result<BinaryExpr> {
+pub(super) fn in_connective(mut connective: BinaryExpr) -> Result<BinaryExpr> {
     let is_and = match connective.op {
         Operator::And => true,
         Operator::Or => false,
         _ => return Ok(connective),
     };
-    if texts.truncated.watches_divisions()
-        && has_divisor(&connective.right)
+    if takes_conditions(&connective.right)
         && let Some(left) = copy(&connective.left)?
     {
         let goes_on = match is_and {
@@ -194,17 +194,19 @@ fn null_leaves(expression: &Expr, leaves: &mut Vec<Expr>) -> bool {
     }
 }
 
-fn has_divisor(expression: &Expr) -> bool {
-    let found = expression.exists(|expr| {
-        Ok(matches!(expr, Expr::ScalarFunction(call) if call.func.name() == DIVISOR))
-    });
+pub(super) fn takes_conditions(expression: &Expr) -> bool {
+    let is_one = |call: &ScalarFunction| TruncatedTexts::takes_conditions(call.func.name());
+    let found =
+        expression.exists(|expr| Ok(matches!(expr, Expr::ScalarFunction(call) if is_one(call))));
     found.unwrap_or(false)
 }
 
-fn with_conditions(expression: Expr, conditions: &[Expr]) -> Result<Expr> {
+pub(super) fn with_conditions(expression: Expr, conditions: &[Expr]) -> Result<Expr> {
     let with = expression.transform_up(|expr| {
         Ok(match expr {
-            Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == DIVISOR => {
+            Expr::ScalarFunction(ScalarFunction { func, mut args })
+                if TruncatedTexts::takes_conditions(func.name()) =>
+            {
                 for condition in conditions {
                     if !args.contains(condition) {
                         args.push(condition.clone());
@@ -219,7 +221,7 @@ fn with_conditions(expression: Expr, conditions: &[Expr]) -> Result<Expr> {
 }
 
 /// The same expression where nothing is noted; `None` if it is too large.
-fn copy(expression: &Expr) -> Result<Option<Expr>> {
+pub(super) fn copy(expression: &Expr) -> Result<Option<Expr>> {
     if size(expression)? > MAX_CONDITION_NODES {
         return Ok(None);
     }
@@ -248,7 +250,7 @@ fn size(expression: &Expr) -> Result<usize> {
         Ok(match expr {
             _ if nodes > MAX_CONDITION_NODES => TreeNodeRecursion::Stop,
             // Its conditions are not copied.
-            Expr::ScalarFunction(call) if call.func.name() == DIVISOR => {
+            Expr::ScalarFunction(call) if TruncatedTexts::takes_conditions(call.func.name()) => {
                 if let Some(operand) = call.args.first() {
                     nodes += size(operand)?;
                 }

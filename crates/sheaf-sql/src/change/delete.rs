@@ -82,8 +82,6 @@ impl Session {
         let (tables, query) = delete_query(delete, references, &targets)?;
         if !delete.ignore && self.variables.sql_mode().is_strict() {
             self.truncated_texts.refuse();
-            // A DELETE stores nothing.
-            self.truncated_texts.warn_of_constant_divisors();
             self.oversized_results.refuse();
         }
         self.check_safe_update((&query, text), references, targets)?;

@@ -77,7 +77,7 @@ impl Session {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
-        self.watch_divisions();
+        self.watch_divisions_of_source();
         let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
         if !insert.assignments.is_empty() {
             let mut row = Vec::with_capacity(insert.assignments.len());

@@ -146,7 +146,7 @@ impl Session {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
-        self.watch_divisions();
+        self.watch_divisions_of_source();
         let lowered = self.lower(query, text, None, false)?;
         let planned = self.plan_query(query, text, None)?;
         let schema = planned.schema();

@@ -33,6 +33,7 @@ use super::order::{OrderItem, descends};
 use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
 use crate::change::change_query::position_of;
+use crate::change::division::divides_by_zero;
 use crate::change::update::{assign, is_default};
 use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
@@ -111,7 +112,12 @@ impl Rows {
         limit: Option<&ast::Expr>,
     ) -> Option<(Rows, Arc<Table>)> {
         let names = Names::of(session, tables)?;
-        let (comparisons, filter) = condition(Some(selection?), &names)?;
+        let selection = selection?;
+        // A division by 0 in the condition may be an error, which the vectorised path watches for.
+        if divides_by_zero(selection).is_some() {
+            return None;
+        }
+        let (comparisons, filter) = condition(Some(selection), &names)?;
         let pushes = session.variables.pushes_index_conditions();
         // Rows that are changed are looked up.
         let access = Access::choose(&names.table, &comparisons, pushes, None)?;

@@ -584,11 +584,22 @@ impl Session {
         }
     }
 
-    /// As [`watch_divisions`](Self::watch_divisions), of constants in conditions alone.
+    /// As [`watch_divisions`](Self::watch_divisions), also of conditions, for what INSERT … SELECT and CREATE TABLE …
+    /// SELECT read.
+    pub(crate) fn watch_divisions_of_source(&self) {
+        let mode = self.variables.sql_mode();
+        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
+            self.truncated_texts.watch_divisions();
+            self.truncated_texts.watch_conditions(false);
+        }
+    }
+
+    /// As [`watch_divisions`](Self::watch_divisions), of the conditions of UPDATE and DELETE alone.
     pub(crate) fn watch_divisions_of_conditions(&self) {
         let mode = self.variables.sql_mode();
         if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
             self.truncated_texts.watch_constant_divisors();
+            self.truncated_texts.watch_conditions(true);
         }
     }
 

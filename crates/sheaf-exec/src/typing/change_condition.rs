@@ -1,0 +1,169 @@
+//! Divisions by zero in the conditions of statements that change rows.
+//!
+//! In a strict mode MySQL ends such a statement with error 1365 as soon as it divides by zero for a row. Which rows it
+//! comes to depends on its plan. It finds rows by an index first, and computes the other parts of the condition from
+//! left to right, until one is not true:
+//!
+//! ```text
+//!   WHERE c = 5 AND a / b > 1 AND d = 6 AND k = 20       (k is indexed)
+//!
+//!   c = 5 AND k = 20 AND
+//!   (a / $divisor(b, (c = 5) IS TRUE, (k = 20) IS TRUE) > 1 AND d = 6) IS TRUE
+//! ```
+//!
+//! Here conditions are computed for batches of rows, and each part as close to the table as it can be. So a divisor is
+//! given conditions ([`reached`]): the parts before its own, and those that an index may serve, wherever they stand. The
+//! other parts behind it wait for its part, or rows would not come to it for which they are false.
+//!
+//! What is not watched, because a plan here may come to rows that MySQL does not come to: conditions of joins and of
+//! subqueries, and statements with a LIMIT. Nor are conditions of queries: a function that notes something is not
+//! pushed down.
+
+use datafusion_common::Result;
+use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_expr::expr::ScalarFunction;
+use datafusion_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion_expr::{Expr, LogicalPlan, TableScan, lit};
+
+use super::subquery::has_subquery;
+use super::{Purpose, Texts, reached};
+use crate::functions::{as_function, call};
+use crate::table_source::SheafTableSource;
+
+/// The marker around a condition that is watched.
+const WATCHED: &str = "$watched";
+
+/// Conditions of so many parts are watched, because each part may get copies of the others.
+const MAX_PARTS: usize = 16;
+
+/// Marks the conditions over tables, where the statement wants to hear of their divisions.
+pub(super) fn marked(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
+    if !texts.truncated.watches_conditions() || has_limit(&plan)? {
+        return Ok(plan);
+    }
+    let marked = plan.transform_up(|plan| {
+        Ok(match plan {
+            LogicalPlan::Filter(mut filter) if scan(&filter.input).is_some() => {
+                filter.predicate = call(WATCHED, vec![filter.predicate]);
+                Transformed::yes(LogicalPlan::Filter(filter))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(marked.data)
+}
+
+fn has_limit(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Limit(_))))
+}
+
+/// The table that a condition is about, if it is about one alone.
+fn scan(plan: &LogicalPlan) -> Option<&TableScan> {
+    match plan {
+        LogicalPlan::TableScan(scan) => Some(scan),
+        LogicalPlan::SubqueryAlias(alias) => scan(&alias.input),
+        _ => None,
+    }
+}
+
+/// The condition inside of the marker; `None` without a marker.
+pub(super) fn watched(predicate: &Expr) -> Option<&Expr> {
+    match predicate {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => as_function(func)
+            .filter(|function| function.name == WATCHED)
+            .and(args.first()),
+        _ => None,
+    }
+}
+
+/// The columns that an index of the table begins with.
+pub(super) fn indexed_columns(input: &LogicalPlan) -> Vec<String> {
+    let source = scan(input).and_then(|scan| scan.source.downcast_ref::<SheafTableSource>());
+    let Some(definition) = source.map(|source| &source.table.definition) else {
+        return Vec::new();
+    };
+    let first = definition.indexes().filter_map(|index| index.parts.first());
+    let names = first.map(|part| definition.columns[part.column].name.clone());
+    names.collect()
+}
+
+/// A watched condition, each part of which `resolve` has typed.
+pub(super) fn by_parts(
+    condition: Expr,
+    indexed: &[String],
+    mut resolve: impl FnMut(Expr, Purpose) -> Result<Expr>,
+) -> Result<Expr> {
+    let parts = split_conjunction_owned(condition);
+    let is_watched = parts.len() <= MAX_PARTS;
+    let mut resolved = Vec::with_capacity(parts.len());
+    for part in parts {
+        let purpose = match is_watched && !has_subquery(&part)? && !part.contains_outer() {
+            true if seeks_a_constant(&part, indexed) => Purpose::Sought,
+            true => Purpose::ChangeCondition,
+            false => Purpose::Other,
+        };
+        resolved.push(resolve(part, purpose)?);
+    }
+    let mut conditions: Vec<Option<Expr>> = Vec::with_capacity(resolved.len());
+    let mut comes_first: Vec<bool> = Vec::with_capacity(resolved.len());
+    for part in &resolved {
+        let is_subquery = has_subquery(part)?;
+        let copy = match is_subquery {
+            true => None,
+            false => reached::copy(part)?,
+        };
+        conditions.push(copy.map(Expr::is_true));
+        comes_first.push(is_subquery || is_found_first(part, indexed));
+    }
+    let first = resolved.iter().position(reached::takes_conditions);
+    // The parts from the first division on, of which each waits for those before it.
+    let mut waiting: Option<Expr> = None;
+    let mut others = Vec::with_capacity(resolved.len());
+    for (at, part) in resolved.into_iter().enumerate().rev() {
+        if first.is_none_or(|first| at < first) || comes_first[at] {
+            others.push(part);
+            continue;
+        }
+        let part = match reached::takes_conditions(&part) {
+            true => {
+                let known =
+                    (0..conditions.len()).filter(|other| *other < at || comes_first[*other]);
+                let known = known.filter_map(|other| conditions[other].clone());
+                reached::with_conditions(part, &known.collect::<Vec<_>>())?
+            }
+            false => part,
+        };
+        waiting = Some(match waiting {
+            Some(rest) => part.and(rest).is_true(),
+            None => part,
+        });
+    }
+    others.reverse();
+    Ok(conjunction(others.into_iter().chain(waiting)).unwrap_or_else(|| lit(true)))
+}
+
+/// Whether a part that is not typed yet compares an indexed column with constants. MySQL computes these before it looks
+/// at rows.
+fn seeks_a_constant(part: &Expr, indexed: &[String]) -> bool {
+    const COMPARISONS: [&str; 8] = ["$eq", "$ne", "$lt", "$le", "$gt", "$ge", "$between", "$in"];
+    let Expr::ScalarFunction(ScalarFunction { func, args }) = part else {
+        return false;
+    };
+    let is_indexed = |expr: &Expr| match expr {
+        Expr::Column(column) => indexed.contains(&column.name),
+        _ => false,
+    };
+    let columns = args.iter().filter(|operand| operand.any_column_refs());
+    let columns: Vec<&Expr> = columns.collect();
+    as_function(func).is_some_and(|function| COMPARISONS.contains(&function.name))
+        && matches!(columns[..], [column] if is_indexed(column))
+}
+
+/// Whether MySQL knows of a typed part before it computes the condition of a row: it is constant, or about one indexed
+/// column, and divides nothing.
+fn is_found_first(part: &Expr, indexed: &[String]) -> bool {
+    let columns = part.column_refs();
+    columns.len() <= 1
+        && columns.iter().all(|column| indexed.contains(&column.name))
+        && !reached::takes_conditions(part)
+}
