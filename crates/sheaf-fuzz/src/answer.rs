@@ -15,6 +15,8 @@ use crate::{FuzzError, Party};
 
 /// Longest time that a server may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time that a statement under comparison may take.
+const LIMIT_SECONDS: u32 = 10;
 
 /// One server under comparison.
 pub struct Server {
@@ -80,11 +82,12 @@ impl Server {
             .map_err(gone)
     }
 
-    /// Runs statements that have to succeed.
+    /// Runs statements that have to succeed, however long they take.
     pub fn run_all<'a>(
         &mut self,
         statements: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), FuzzError> {
+        limit_statements(&mut self.connection, 0);
         for sql in statements {
             self.connection
                 .query_drop(sql)
@@ -94,6 +97,7 @@ impl Server {
                     error,
                 })?;
         }
+        limit_statements(&mut self.connection, LIMIT_SECONDS);
         Ok(())
     }
 
@@ -169,10 +173,15 @@ fn connection((host, port): &(String, u16)) -> Result<Conn, mysql::Error> {
     for setting in SETTINGS {
         connection.query_drop(setting)?;
     }
-    // One of both exists.
-    let _ = connection.query_drop("set max_statement_time = 10");
-    let _ = connection.query_drop("set max_execution_time = 10000");
+    limit_statements(&mut connection, LIMIT_SECONDS);
     Ok(connection)
+}
+
+/// Statements end after so many seconds; 0: they may take any time.
+fn limit_statements(connection: &mut Conn, seconds: u32) {
+    // One of both variables exists.
+    let _ = connection.query_drop(format!("set max_statement_time = {seconds}"));
+    let _ = connection.query_drop(format!("set max_execution_time = {}", seconds * 1000));
 }
 
 /// A value as text that is equal for equal values.
