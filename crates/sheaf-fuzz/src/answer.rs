@@ -345,6 +345,11 @@ fn of_rows(sql: &str, one: &[Vec<String>], other: &[Vec<String>]) -> Option<Diff
             .collect()
     };
     let (mut one, mut other) = (seen(one), seen(other));
+    // A part of a set operation picks one of equal strings, and the whole may order by a binary collation, in which
+    // these have places of their own.
+    let mixes = [" union ", "intersect", "except"]
+        .iter()
+        .any(|word| sql.contains(word));
     let positions = order_positions(sql);
     let in_order = |rows: &[Vec<String>]| -> Vec<Vec<String>> {
         rows.iter()
@@ -353,7 +358,10 @@ fn of_rows(sql: &str, one: &[Vec<String>], other: &[Vec<String>]) -> Option<Diff
                     .iter()
                     .filter_map(|position| row.get(*position - 1))
                     // Ties of a collation may come in any order.
-                    .map(|cell| as_compared(cell, true))
+                    .map(|cell| match mixes && cell.contains(char::is_alphabetic) {
+                        true => String::new(),
+                        false => as_compared(cell, true),
+                    })
                     .collect()
             })
             .collect()
@@ -416,6 +424,18 @@ mod tests {
             difference("select a, b from t", &one, &more),
             Some(Difference::Rows)
         );
+    }
+
+    #[test]
+    fn one_of_equal_strings_may_have_another_place() {
+        let sql = "select distinct t.s from t union all select t.r from t /*order*/ order by 1";
+        let (one, other) = (
+            rows(&[&["1"], &["A"], &["B"], &["a"]]),
+            rows(&[&["1"], &["A"], &["a"], &["b"]]),
+        );
+        assert_eq!(difference(sql, &one, &other), None);
+        let wrong = rows(&[&["A"], &["1"], &["B"], &["a"]]);
+        assert_eq!(difference(sql, &one, &wrong), Some(Difference::Order));
     }
 
     #[test]
