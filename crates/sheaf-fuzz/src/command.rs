@@ -159,9 +159,16 @@ fn compare(options: &Options, sheaf: &str, judge: Option<&str>) -> Result<Summar
     let first = options.seed.unwrap_or_else(new_seed);
     println!("fuzz: from seed {first} on");
     let connected = |party, address: Option<&str>| {
-        address
+        let judge = address
             .map(|address| Server::connect(party, address))
-            .transpose()
+            .transpose();
+        match (judge, options.fail_on) {
+            (Err(error), FailOn::Faults) => {
+                eprintln!("fuzz: comparison with {party}: SKIPPED ({error})");
+                Ok(None)
+            }
+            (judge, _) => judge,
+        }
     };
     let mut run = Run {
         options,

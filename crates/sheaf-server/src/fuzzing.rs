@@ -1,6 +1,7 @@
 //! Bodies of the fuzz targets of the protocol: each takes any bytes, and panics if it finds something.
 //!
-//! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed.
+//! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed. The ignored ones go
+//! on for as long as they are told, from a new seed.
 
 use std::io::{self, Cursor, Read, Write};
 use std::time::Duration;
@@ -116,11 +117,15 @@ pub fn parameters(bytes: &[u8]) {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/driver.rs"]
+mod driver;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     /// Bytes of which many are small, as lengths, flags and numbers of types are.
-    fn some_bytes(next: &mut impl FnMut() -> u64) -> Vec<u8> {
+    fn some_bytes(next: &mut dyn FnMut() -> u64) -> Vec<u8> {
         (0..next() % 120)
             .map(|_| match next() % 3 {
                 0 => (next() % 4) as u8,
@@ -140,5 +145,23 @@ mod tests {
             handshake(&bytes);
             parameters(&bytes);
         }
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_packets() {
+        driver::run("packets", packets, |next| some_bytes(next));
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_handshake() {
+        driver::run("handshake", handshake, |next| some_bytes(next));
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_parameters() {
+        driver::run("parameters", parameters, |next| some_bytes(next));
     }
 }

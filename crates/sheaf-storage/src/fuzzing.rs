@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets of the log: each takes any bytes, and panics if it finds something.
 //!
 //! libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed, and with real
-//! frames that are damaged a little.
+//! frames that are damaged a little. The ignored ones go on for as long as they are told, from a new seed.
 
 use std::sync::Arc;
 
@@ -104,6 +104,10 @@ fn read_log(file: &LogFile, control: &Control) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/driver.rs"]
+mod driver;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::log::frame::Note;
@@ -178,19 +182,38 @@ mod tests {
         let mut random = Random::new(1);
         damaged_log(&[]);
         for _ in 0..100 {
-            // Most damage in the first blocks, where the chunks are.
-            let damage: Vec<u8> = (0..1 + random.below(3))
-                .flat_map(|_| {
-                    let reach = if random.below(4) == 0 {
-                        1 << 20
-                    } else {
-                        40 * 4096
-                    };
-                    let at = (random.below(reach) as u32).to_le_bytes();
-                    [at[0], at[1], at[2], at[3], random.next() as u8]
-                })
-                .collect();
-            damaged_log(&damage);
+            damaged_log(&some_damage(&mut random));
         }
+    }
+
+    /// Some damage, most of it in the first blocks, where the chunks are.
+    fn some_damage(random: &mut Random) -> Vec<u8> {
+        let count = 1 + random.below(3);
+        let damage = |_| {
+            let reach = if random.below(4) == 0 {
+                1 << 20
+            } else {
+                40 * 4096
+            };
+            let at = (random.below(reach) as u32).to_le_bytes();
+            [at[0], at[1], at[2], at[3], random.next() as u8]
+        };
+        (0..count).flat_map(damage).collect()
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_log_frame() {
+        driver::run("log_frame", log_frame, |next| {
+            some_frame(&mut Random::new(next()))
+        });
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_damaged_log() {
+        driver::run("damaged_log", damaged_log, |next| {
+            some_damage(&mut Random::new(next()))
+        });
     }
 }

@@ -1,7 +1,8 @@
 //! Bodies of the fuzz targets of the row and key codecs: each takes any bytes, and panics if it finds something.
 //!
 //! The first byte chooses how many columns there are, the next ones their types, and the rest is what a page would
-//! have. libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed.
+//! have. libFuzzer calls them from `fuzz/`; the tests below call them with bytes that follow from a seed. The ignored
+//! ones go on for as long as they are told, from a new seed.
 
 use sheaf_storage::TreeId;
 use sheaf_types::{Collation, ColumnType, Value};
@@ -150,6 +151,10 @@ fn table_of(columns: Vec<Column>) -> TableDefinition {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/driver.rs"]
+mod driver;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use sheaf_storage::Random;
@@ -173,5 +178,17 @@ mod tests {
             row(&bytes);
             key(&bytes);
         }
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_row() {
+        driver::run("row", row, |next| some_bytes(&mut Random::new(next())));
+    }
+
+    #[test]
+    #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
+    fn fuzz_key() {
+        driver::run("key", key, |next| some_bytes(&mut Random::new(next())));
     }
 }
