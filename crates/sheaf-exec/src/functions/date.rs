@@ -12,8 +12,9 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    self, DAY, DAYS_TO_EPOCH, MAX_TIME, SECOND, ZERO_DATETIME, civil_from_days, datetime_in_range,
-    day_of_year, days_from_civil, days_in_month, read_datetime, read_time, split_datetime,
+    PartialDate, self, DAY, DAYS_TO_EPOCH, MAX_TIME, SECOND, ZERO_DATETIME, civil_from_days, datetime_in_range,
+    day_of_year, days_from_civil, days_in_month, read_datetime, read_partial_date,
+    read_time, split_datetime,
     split_time, weekday,
 };
 
@@ -72,16 +73,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         timestamp,
     ),
     Function::new("year", (1, 1), bigint, |call| {
-        of_any_date(call, |days| i64::from(civil_from_days(days).0))
+        of_any_date(call, 0, |date| i64::from(date.0))
     }),
     Function::new("quarter", (1, 1), bigint, |call| {
-        of_any_date(call, |days| i64::from(civil_from_days(days).1.div_ceil(3)))
+        of_any_date(call, 0, |date| i64::from(date.1.div_ceil(3)))
     }),
     Function::new("month", (1, 1), bigint, |call| {
-        of_any_date(call, |days| i64::from(civil_from_days(days).1))
+        of_any_date(call, 0, |date| i64::from(date.1))
     }),
     Function::new("day", (1, 1), bigint, |call| {
-        of_any_date(call, |days| i64::from(civil_from_days(days).2))
+        of_any_date(call, 0, |date| i64::from(date.2))
     }),
     Function::new("dayofweek", (1, 1), bigint, |call| {
         of_date(call, |days| i64::from((weekday(days) + 1) % 7 + 1))
@@ -308,10 +309,45 @@ fn of_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
     ints(call, |row| dates.existing(row).map(part))
 }
 
-/// A part that the zero date has, too.
-fn of_any_date(call: &Call<'_>, part: fn(i32) -> i64) -> Result<ArrayRef> {
-    let dates = call.date(0)?;
-    ints(call, |row| dates.get(row).map(part))
+/// A part, of the year, the month and the day, that the zero date has, too, and dates of which only a part is zero.
+fn of_any_date(
+    call: &Call<'_>,
+    argument: usize,
+    part: fn((i32, u32, u32)) -> i64,
+) -> Result<ArrayRef> {
+    let dates = call.date(argument)?;
+    let partial = PartialDates::of(call, argument)?;
+    ints(call, |row| {
+        let date = match dates.get(row) {
+            Some(days) => civil_from_days(days),
+            None => {
+                let PartialDate {
+                    year, month, day, ..
+                } = partial.get(row)?;
+                (year, month, day)
+            }
+        };
+        Some(part(date))
+    })
+}
+
+/// An argument as dates with a month or a day of zero, which are no dates otherwise.
+pub(super) struct PartialDates(Option<Argument<StringViewArray>>);
+
+impl PartialDates {
+    pub(super) fn of(call: &Call<'_>, argument: usize) -> Result<PartialDates> {
+        // A date of a column is a date.
+        let may_be = matches!(
+            call.sql_type(argument),
+            SqlType::Text { .. } | SqlType::Bytes | SqlType::Integer { .. }
+        );
+        let texts = may_be.then(|| call.text(argument)).transpose()?;
+        Ok(PartialDates(texts))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Option<PartialDate> {
+        read_partial_date(self.0.as_ref()?.get(row)?)
+    }
 }
 
 fn of_time(call: &Call<'_>, part: fn(i64) -> i64) -> Result<ArrayRef> {
@@ -562,8 +598,6 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
     let is_time = matches!(call.sql_type(1), SqlType::Time { .. });
     let points = call.datetime(1)?;
     let clocks = call.time(1)?;
-    let date_part =
-        |part: fn(i32) -> i64| ints(call, |row| Some(part(split_datetime(points.get(row)?).0)));
     // The parts of the clock as digits: hours, minutes, seconds, microseconds, from one to another.
     let clock_part = |first: usize, last: usize| {
         ints(call, |row| {
@@ -605,14 +639,14 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
         })
     };
     match unit.as_str() {
-        "year" => date_part(|days| i64::from(civil_from_days(days).0)),
-        "quarter" => date_part(|days| i64::from(civil_from_days(days).1.div_ceil(3))),
-        "month" => date_part(|days| i64::from(civil_from_days(days).1)),
+        "year" => of_any_date(call, 1, |date| i64::from(date.0)),
+        "quarter" => of_any_date(call, 1, |date| i64::from(date.1.div_ceil(3))),
+        "month" => of_any_date(call, 1, |date| i64::from(date.1)),
         "week" => ints(call, |row| {
             Some(week_of(split_datetime(points.existing(row)?).0, 0).1)
         }),
-        "day" => date_part(|days| i64::from(civil_from_days(days).2)),
-        "year_month" => date_part(|days| temporal::date_as_number(days) / 100),
+        "day" => of_any_date(call, 1, |date| i64::from(date.2)),
+        "year_month" => of_any_date(call, 1, |date| i64::from(date.0) * 100 + i64::from(date.1)),
         "hour" => clock_part(0, 0),
         "minute" => clock_part(1, 1),
         "second" => clock_part(2, 2),

@@ -7,11 +7,11 @@ use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMic
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    DAY, SECOND, ZERO_DATE, checked_days, civil_from_days, day_of_year, days_from_civil, full_year,
+    DAY, PartialDate, SECOND, ZERO_DATE, checked_days, civil_from_days, day_of_year, days_from_civil, full_year,
     split_datetime, split_time, weekday,
 };
 
-use super::date::{MONTHS, WEEKDAYS, week_of};
+use super::date::{MONTHS, PartialDates, WEEKDAYS, week_of};
 use super::string::texts;
 use super::types::field;
 use super::{Call, Function, Operands};
@@ -40,8 +40,39 @@ fn half_day_hour(hours: i64) -> i64 {
     }
 }
 
+/// A date that is written.
+#[derive(Clone, Copy)]
+struct FormattedDate {
+    days: i32,
+    numbers: (i32, u32, u32),
+}
+
+impl FormattedDate {
+    fn of(days: i32) -> FormattedDate {
+        FormattedDate {
+            days,
+            numbers: civil_from_days(days),
+        }
+    }
+
+    /// The day of zero comes before the first one.
+    fn of_partial(date: PartialDate) -> FormattedDate {
+        let month = days_from_civil(date.year, date.month.max(1), 1);
+        FormattedDate {
+            days: month + date.day as i32 - 1,
+            numbers: (date.year, date.month, date.day),
+        }
+    }
+}
+
 /// Writes one date and time after `format`. `None` where MySQL gives NULL (a date's part of a mere time).
-fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64) -> Option<()> {
+fn push_formatted(
+    out: &mut String,
+    format: &str,
+    date: Option<FormattedDate>,
+    micros: i64,
+) -> Option<()> {
+    let days = date.map(|date| date.days);
     let (hours, minutes, seconds, fraction) = split_time(micros);
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
@@ -53,32 +84,35 @@ fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64
             out.push('%');
             break;
         };
-        let date = |days: Option<i32>| days.map(civil_from_days);
-        // Of the zero date only the numbers are known.
+        let numbers = || date.map(|date| date.numbers);
+        // Of a date in the month of zero only the numbers are known.
         let needs_day = "abjMUuVvWwXx".contains(specifier);
-        if needs_day && days == Some(ZERO_DATE) {
+        if needs_day && matches!(numbers(), Some((_, 0, _))) {
             return None;
         }
         // Writing to a String cannot fail.
         let written = match specifier {
             'a' => write!(out, "{}", &WEEKDAYS[weekday(days?) as usize][..3]),
-            'b' => write!(out, "{}", &MONTHS[date(days)?.1 as usize - 1][..3]),
-            'c' => write!(out, "{}", date(days)?.1),
+            'b' => write!(out, "{}", &MONTHS[numbers()?.1 as usize - 1][..3]),
+            'c' => write!(out, "{}", numbers()?.1),
             'D' => {
-                let day = date(days)?.2;
+                let day = numbers()?.2;
                 write!(out, "{day}{}", ordinal_suffix(day))
             }
-            'd' => write!(out, "{:02}", date(days)?.2),
-            'e' => write!(out, "{}", date(days)?.2),
+            'd' => write!(out, "{:02}", numbers()?.2),
+            'e' => write!(out, "{}", numbers()?.2),
             'f' => write!(out, "{fraction:06}"),
             'H' => write!(out, "{hours:02}"),
             'h' | 'I' => write!(out, "{:02}", half_day_hour(hours)),
             'i' => write!(out, "{minutes:02}"),
-            'j' => write!(out, "{:03}", day_of_year(days?)),
+            'j' => {
+                let first = days_from_civil(numbers()?.0, 1, 1);
+                write!(out, "{:03}", days? - first + 1)
+            }
             'k' => write!(out, "{hours}"),
             'l' => write!(out, "{}", half_day_hour(hours)),
-            'M' => write!(out, "{}", MONTHS[date(days)?.1 as usize - 1]),
-            'm' => write!(out, "{:02}", date(days)?.1),
+            'M' => write!(out, "{}", MONTHS[numbers()?.1 as usize - 1]),
+            'm' => write!(out, "{:02}", numbers()?.1),
             'p' => write!(out, "{}", if hours % 24 < 12 { "AM" } else { "PM" }),
             'r' => {
                 let half = if hours % 24 < 12 { "AM" } else { "PM" };
@@ -98,8 +132,8 @@ fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64
             'w' => write!(out, "{}", (weekday(days?) + 1) % 7),
             'X' => write!(out, "{:04}", week_of(days?, 2).0),
             'x' => write!(out, "{:04}", week_of(days?, 3).0),
-            'Y' => write!(out, "{:04}", date(days)?.0),
-            'y' => write!(out, "{:02}", date(days)?.0 % 100),
+            'Y' => write!(out, "{:04}", numbers()?.0),
+            'y' => write!(out, "{:02}", numbers()?.0 % 100),
             other => write!(out, "{other}"),
         };
         debug_assert!(written.is_ok());
@@ -109,9 +143,19 @@ fn push_formatted(out: &mut String, format: &str, days: Option<i32>, micros: i64
 
 fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, formats) = (call.datetime(0)?, call.text(1)?);
+    let partial = PartialDates::of(call, 0)?;
     texts(call, |row, out| {
-        let (days, of_day) = split_datetime(points.get(row)?);
-        push_formatted(out, formats.get(row)?, Some(days), of_day)
+        let (date, of_day) = match points.get(row) {
+            Some(micros) => {
+                let (days, of_day) = split_datetime(micros);
+                (FormattedDate::of(days), of_day)
+            }
+            None => {
+                let date = partial.get(row)?;
+                (FormattedDate::of_partial(date), date.micros_of_day)
+            }
+        };
+        push_formatted(out, formats.get(row)?, Some(date), of_day)
     })
 }
 

@@ -23,7 +23,7 @@ use datafusion_expr::{
 use sheaf_types::number::{
     is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
 };
-use sheaf_types::temporal::{read_datetime, read_time};
+use sheaf_types::temporal::{read_datetime, read_partial_date, read_time};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
@@ -76,6 +76,8 @@ impl NumberKind {
 pub enum MomentKind {
     /// A date, with or without a time.
     DateTime,
+    /// As that, also with a month or a day of zero.
+    PartialDateTime,
     Time,
 }
 
@@ -83,7 +85,7 @@ impl MomentKind {
     /// As MySQL calls it.
     fn name(self) -> &'static str {
         match self {
-            MomentKind::DateTime => "datetime",
+            MomentKind::DateTime | MomentKind::PartialDateTime => "datetime",
             MomentKind::Time => "time",
         }
     }
@@ -92,6 +94,7 @@ impl MomentKind {
     fn function_name(self) -> &'static str {
         match self {
             MomentKind::DateTime => "$datetime_text",
+            MomentKind::PartialDateTime => "$partial_datetime_text",
             MomentKind::Time => "$time_text",
         }
     }
@@ -101,6 +104,9 @@ impl MomentKind {
         match self {
             MomentKind::DateTime => {
                 read_datetime(text).is_ok_and(|read| !read.trailing && read.micros(6).is_ok())
+            }
+            MomentKind::PartialDateTime => {
+                MomentKind::DateTime.is_one(text) || read_partial_date(text).is_some()
             }
             MomentKind::Time => read_time(text).is_ok_and(|read| !read.trailing && !read.is_cut),
         }
@@ -331,7 +337,11 @@ impl TruncatedTexts {
     /// Whether this is a function of this module. Its first operand is what it hands on.
     pub fn notes(function: &str) -> bool {
         let of_texts = [NumberKind::Double, NumberKind::Decimal, NumberKind::Integer];
-        let of_moments = [MomentKind::DateTime, MomentKind::Time];
+        let of_moments = [
+            MomentKind::DateTime,
+            MomentKind::PartialDateTime,
+            MomentKind::Time,
+        ];
         Self::takes_conditions(function)
             || of_texts.iter().any(|kind| kind.function_name() == function)
             || of_moments

@@ -483,6 +483,16 @@ fn dates_among(function: &str, args: &[Expr]) -> Option<Range<usize>> {
     }
 }
 
+/// Whether a function takes a date apart, of which the month and the day may be zero.
+fn takes_a_part(function: &str, args: &[Expr]) -> bool {
+    const UNITS: [&str; 5] = ["year", "quarter", "month", "day", "year_month"];
+    match function {
+        "year" | "quarter" | "month" | "day" | "date_format" => true,
+        "$extract" => is_unit(args, 0, &UNITS),
+        _ => false,
+    }
+}
+
 /// Arguments of a function, where texts are watched that are to be dates or times.
 fn moments_of(
     function: &str,
@@ -491,6 +501,7 @@ fn moments_of(
     texts: &Texts,
 ) -> Result<Vec<Expr>> {
     let (moments, kind) = match (function, dates_among(function, &args)) {
+        (_, Some(dates)) if takes_a_part(function, &args) => (dates, MomentKind::PartialDateTime),
         (_, Some(dates)) => (dates, MomentKind::DateTime),
         ("$date_add" | "$date_subtract", None) => (0..1, MomentKind::DateTime),
         ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::Time),

@@ -98,6 +98,58 @@ fn rounded(nanos: i64, digits: u8) -> i64 {
 /// # Errors
 /// `Text` and `ZeroInDate`.
 pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
+    let read = read_numbers(text)?;
+    let (year, month, day) = (read.year, read.month, read.day);
+    let days = match (month, day) {
+        _ if read.is_zero => ZERO_DATE,
+        (0, _) | (_, 0) => return Err(ZeroInDate),
+        (month, day) if day <= days_in_month(year, month) => days_from_civil(year, month, day),
+        _ => return Err(Text),
+    };
+    Ok(DateTimeText {
+        days,
+        nanos_of_day: read.nanos_of_day,
+        has_time: read.has_time,
+        fraction_digits: read.fraction_digits,
+        trailing: read.trailing,
+    })
+}
+
+/// A date of which the month or the day is zero, as 2024-00-10. No column holds one, but functions take some apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialDate {
+    pub year: i32,
+    pub month: u32,
+    pub day: u32,
+    pub micros_of_day: i64,
+}
+
+/// Reads such a date; `None` for any other text, and for 0000-00-00.
+pub fn read_partial_date(text: &str) -> Option<PartialDate> {
+    let read = read_numbers(text).ok()?;
+    let is_partial = !read.is_zero && (read.month == 0 || read.day == 0);
+    is_partial.then_some(PartialDate {
+        year: read.year,
+        month: read.month,
+        day: read.day,
+        micros_of_day: read.nanos_of_day / 1000,
+    })
+}
+
+/// The numbers of a date and a clock, each of which is in its range.
+struct Numbers {
+    year: i32,
+    month: u32,
+    day: u32,
+    /// All are zero.
+    is_zero: bool,
+    nanos_of_day: i64,
+    has_time: bool,
+    fraction_digits: u8,
+    trailing: bool,
+}
+
+fn read_numbers(text: &str) -> Result<Numbers, NotTemporal> {
     let mut input = Input::new(text);
     // A T among the digits, and behind them, counts as one.
     let run = input
@@ -137,16 +189,11 @@ pub fn read_datetime(text: &str) -> Result<DateTimeText, NotTemporal> {
         return Err(Text);
     }
     let seconds = i64::from(hour * 3600 + minute * 60 + second);
-    let days = match (month, day) {
-        _ if is_zero => ZERO_DATE,
-        (0, _) | (_, 0) => return Err(ZeroInDate),
-        (month, day) if day <= days_in_month(year as i32, month) => {
-            days_from_civil(year as i32, month, day)
-        }
-        _ => return Err(Text),
-    };
-    Ok(DateTimeText {
-        days,
+    Ok(Numbers {
+        year: year as i32,
+        month,
+        day,
+        is_zero,
         nanos_of_day: seconds * NANOS + nanos,
         has_time,
         fraction_digits,
