@@ -393,8 +393,16 @@ impl TableWriter {
                             self.written.duplicates += 1;
                             return Ok(());
                         }
-                        OnDuplicate::Replace => break self.replace(row)?,
-                        OnDuplicate::Update => {
+                        OnDuplicate::Replace | OnDuplicate::Update => {
+                            let replaces = self.options.on_duplicate == OnDuplicate::Replace;
+                            // A row that was given a value again conflicts by this value. As in MySQL, REPLACE
+                            // deletes no row for it.
+                            match self.table.with_last_auto_increment(row)? {
+                                Some(_) if replaces => return Err(error.into()),
+                                Some(row) => return self.write(&row, warnings),
+                                None if replaces => break self.replace(row)?,
+                                None => {}
+                            }
                             if self.update(row, warnings)? {
                                 return Ok(());
                             }

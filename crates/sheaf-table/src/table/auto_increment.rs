@@ -45,6 +45,11 @@ impl AutoIncrementSeries {
         AutoIncrementSeries { increment, offset }
     }
 
+    /// Whether it leaves no value out.
+    pub(crate) fn has_all(self) -> bool {
+        self.increment == 1
+    }
+
     /// The smallest value from `least` on; `u64::MAX`: there is none.
     fn at_or_after(self, least: u64) -> u64 {
         let steps = least.saturating_sub(self.offset).div_ceil(self.increment);

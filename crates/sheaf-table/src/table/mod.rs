@@ -311,7 +311,10 @@ impl Table {
         series: AutoIncrementSeries,
     ) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
-        let generated = self.take_auto_increment(row, series)?;
+        let generated = match self.take_auto_increment(row, series) {
+            Err(TableError::AutoIncrementExhausted) => self.last_auto_increment(series)?,
+            generated => generated?,
+        };
         let inserted = self.insert_entries(transaction, row, &generated);
         match &inserted {
             Ok(_) => self.state.note_change(),
@@ -1033,17 +1036,53 @@ impl Table {
         self.next_auto_increment()?;
         let taken = self.state.auto_increment.take(series, greatest);
         let taken = taken.ok_or(TableError::AutoIncrementExhausted)?;
-        let value = match ty {
-            ColumnType::Float { .. } => Value::Float(taken.value as f32),
-            ColumnType::Double { .. } => Value::Double(taken.value as f64),
-            ty if ty.is_unsigned() => Value::UInt(taken.value),
-            _ => Value::Int(taken.value as i64),
-        };
         Ok(Generated {
             column,
-            value,
+            value: generated_value(ty, taken.value),
+            number: Some(taken.value),
             taken: Some(taken),
         })
+    }
+
+    /// What a row gets when all values are given out: the last one again, as in MySQL. So it is a duplicate, which
+    /// IGNORE skips and ON DUPLICATE KEY UPDATE changes, unless that row has gone.
+    ///
+    /// # Errors
+    /// 1467 in a series with gaps, and for BIGINT UNSIGNED, whose last value is never given out.
+    fn last_auto_increment(&self, series: AutoIncrementSeries) -> Result<Generated> {
+        match self.greatest_auto_increment() {
+            Some((column, greatest)) if series.has_all() => Ok(Generated {
+                column,
+                value: generated_value(&self.definition.columns[column].ty, greatest),
+                number: Some(greatest),
+                taken: None,
+            }),
+            _ => Err(TableError::AutoIncrementExhausted),
+        }
+    }
+
+    /// The AUTO_INCREMENT column and its greatest value, which may be given out again; `None` for BIGINT UNSIGNED.
+    fn greatest_auto_increment(&self) -> Option<(usize, u64)> {
+        let column = self.definition.auto_increment_column()?;
+        let (_, greatest) = self.definition.columns[column].ty.integer_range()?;
+        let greatest = u64::try_from(greatest).ok()?;
+        (greatest < u64::MAX).then_some((column, greatest))
+    }
+
+    /// The row with the value that it gets from AUTO_INCREMENT, if that is one that was given out before.
+    pub fn with_last_auto_increment(&self, row: &[Value]) -> Result<Option<Vec<Value>>> {
+        let Some((column, greatest)) = self.greatest_auto_increment() else {
+            return Ok(None);
+        };
+        let is_exhausted = self
+            .next_auto_increment()?
+            .is_some_and(|next| next > greatest);
+        if !row[column].is_null() || !is_exhausted {
+            return Ok(None);
+        }
+        let mut row = row.to_vec();
+        row[column] = generated_value(&self.definition.columns[column].ty, greatest);
+        Ok(Some(row))
     }
 
     /// Sees to it that the AUTO_INCREMENT value of a row is not given out again.
@@ -1097,22 +1136,34 @@ impl Table {
 pub(crate) struct Generated {
     column: usize,
     value: Value,
+    number: Option<u64>,
+    /// What may be given back.
     taken: Option<Taken>,
 }
 
 impl Generated {
     /// The value that was given out.
     pub(crate) fn number(&self) -> Option<u64> {
-        self.taken.map(|taken| taken.value)
+        self.number
     }
 
     /// A column of the row with the generated value in its place.
     #[inline]
     pub(crate) fn value<'v>(&'v self, row: &'v [Value], column: usize) -> ValueRef<'v> {
-        match self.taken {
+        match self.number {
             Some(_) if column == self.column => (&self.value).into(),
             _ => (&row[column]).into(),
         }
+    }
+}
+
+/// A number that was given out, as a value of the column's type.
+fn generated_value(ty: &ColumnType, number: u64) -> Value {
+    match ty {
+        ColumnType::Float { .. } => Value::Float(number as f32),
+        ColumnType::Double { .. } => Value::Double(number as f64),
+        ty if ty.is_unsigned() => Value::UInt(number),
+        _ => Value::Int(number as i64),
     }
 }
 
