@@ -178,6 +178,13 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     }
 }
 
+/// A hexadecimal literal that is longer is no number: it is out of range even where its number would fit, and so is one
+/// beyond BIGINT in a column that is not unsigned.
+const MAX_NUMBER_BYTES: usize = 8;
+
+/// A number that is out of the range of each column of numbers.
+const BEYOND_ALL: &str = "1e400";
+
 /// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of
 /// a text in latin1. `None` for other columns and other expressions.
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
@@ -198,8 +205,22 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
             }),
         ast::Expr::Value(value) if is_number => match &value.value {
             ast::Value::HexStringLiteral(digits) => {
-                let number = u128::from_str_radix(digits, 16).ok()?.to_string();
-                Some(ast::Expr::value(ast::Value::Number(number, false)))
+                let bytes = digits.len().div_ceil(2);
+                let greatest = match ty.is_unsigned() {
+                    true => u64::MAX,
+                    false => i64::MAX.unsigned_abs(),
+                };
+                let number = match bytes {
+                    0 => Some(0),
+                    1..=MAX_NUMBER_BYTES => u64::from_str_radix(digits, 16).ok(),
+                    _ => None,
+                };
+                Some(ast::Expr::value(
+                    match number.filter(|number| *number <= greatest) {
+                        Some(number) => ast::Value::Number(number.to_string(), false),
+                        None => ast::Value::SingleQuotedString(BEYOND_ALL.to_owned()),
+                    },
+                ))
             }
             _ => None,
         },
