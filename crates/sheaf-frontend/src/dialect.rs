@@ -27,6 +27,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use crate::lower::build::{call, chain, pack_numbers};
+use crate::reserved::is_reserved;
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
@@ -93,14 +94,18 @@ impl Dialect for SheafDialect {
     }
 
     fn is_column_alias(&self, kw: &Keyword, _: &mut Parser) -> bool {
-        // What a clause behind a select list without FROM begins with is reserved.
-        let begins_clause = [Keyword::ON, Keyword::FOR, Keyword::LOCK, Keyword::WINDOW];
-        !RESERVED_FOR_COLUMN_ALIAS.contains(kw) && !begins_clause.contains(kw)
+        !RESERVED_FOR_COLUMN_ALIAS.contains(kw) && !is_reserved(*kw)
+    }
+
+    fn is_select_item_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        match explicit {
+            true => !is_reserved(*kw),
+            false => self.is_column_alias(kw, parser),
+        }
     }
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
-        // LOCK, with which a clause of its own begins, is reserved.
-        *kw != Keyword::LOCK && MYSQL.is_table_factor_alias(explicit, kw, parser)
+        !is_reserved(*kw) && MYSQL.is_table_factor_alias(explicit, kw, parser)
     }
 
     /// `FROM ((t))`.

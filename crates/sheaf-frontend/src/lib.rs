@@ -18,6 +18,7 @@ mod lower;
 mod multiset;
 pub mod parser;
 pub mod query;
+mod reserved;
 mod rollup_order;
 mod sleep;
 pub mod walk;
