@@ -175,6 +175,39 @@ fn rollup(groups: Vec<Expr>, items: &[SelectItem]) -> Expr {
     Expr::Rollup(known.into_iter().map(|group| vec![group]).collect())
 }
 
+/// DISTINCT rows are ordered by what they show. SqlToRel knows an expression among it by its position:
+///
+/// ```text
+///   SELECT DISTINCT a + 1 FROM t ORDER BY a + 1   -->   SELECT DISTINCT a + 1 FROM t ORDER BY 1
+/// ```
+fn order_by_shown_items(select: &Select, order_by: &mut OrderBy) {
+    let OrderByKind::Expressions(orders) = &mut order_by.kind else {
+        return;
+    };
+    if select.distinct != Some(Distinct::Distinct) {
+        return;
+    }
+    let shown: Vec<&Expr> = select
+        .projection
+        .iter()
+        .map_while(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+            // It stands for any number of columns.
+            _ => None,
+        })
+        .collect();
+    for order in orders {
+        // Parameters are counted in the order of the text.
+        let is_computed = is_plain_column(&order.expr).is_none()
+            && number_digits(&order.expr).is_none()
+            && !order.expr.to_string().contains('?');
+        let position = shown.iter().position(|expr| **expr == order.expr);
+        if let Some(position) = position.filter(|_| is_computed) {
+            order.expr = number(position + 1);
+        }
+    }
+}
+
 fn is_beyond_all_rows(expr: &Expr) -> bool {
     let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
     rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
@@ -284,9 +317,10 @@ impl Lowering<'_> {
             }
         }
         if let SetExpr::Select(select) = query.body.as_mut()
-            && let Some(order_by) = &query.order_by
+            && let Some(order_by) = &mut query.order_by
         {
             self.group_distinct(select, order_by);
+            order_by_shown_items(select, order_by);
         }
         let scopes = self.scopes.len();
         let (body, headers) = match *query.body {
