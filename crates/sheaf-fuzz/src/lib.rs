@@ -10,8 +10,8 @@
 //! A difference is made small before anybody sees it: [`tree::Tree`] knows what a statement can do without. Differences
 //! that are meant stand in `known_differences.txt`, each with its reason.
 //!
-//! What is found is a fault or a difference. A fault needs no judge: a broken connection, error 1105, or Sheaf disagrees
-//! with itself. A difference may be the judge's own fault.
+//! What is found is a fault or a difference. A fault needs no judge: a broken connection, error 1105, or Sheaf
+//! disagrees with itself. A difference may be the judge's own fault.
 
 use std::fmt;
 

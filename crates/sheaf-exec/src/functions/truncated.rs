@@ -319,8 +319,8 @@ impl TruncatedTexts {
         function.call(std::iter::once(operand).chain(conditions).collect())
     }
 
-    /// What STR_TO_DATE has made of a text by a format. Where that is NULL or less than the text, and all conditions are
-    /// true, that is noted.
+    /// What STR_TO_DATE has made of a text by a format. It is noted where that is NULL or less than the text, and all
+    /// conditions are true.
     pub fn parsed_date(&self, date: Expr, text: Expr, format: Expr) -> Expr {
         let function = ScalarUDF::from(ParsedDate {
             texts: self.clone(),

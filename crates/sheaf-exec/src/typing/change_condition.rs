@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Here conditions are computed for batches of rows, and each part as close to the table as it can be. So a divisor is
-//! given conditions ([`reached`]): the parts before its own, and those that an index may serve, wherever they stand. The
-//! other parts behind it wait for its part, or rows would not come to it for which they are false.
+//! given conditions ([`reached`]): the parts before its own, and those that an index may serve, wherever they stand.
+//! The other parts behind it wait for its part, or rows would not come to it for which they are false.
 //!
 //! What is not watched, because a plan here may come to rows that MySQL does not come to: conditions of joins and of
 //! subqueries, and statements with a LIMIT. Nor are conditions of queries: a function that notes something is not
