@@ -12,12 +12,12 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    PartialDate, self, DAY, DAYS_TO_EPOCH, MAX_TIME, SECOND, ZERO_DATETIME, civil_from_days, datetime_in_range,
-    day_of_year, days_from_civil, days_in_month, read_datetime, read_partial_date,
-    read_time, split_datetime,
-    split_time, weekday,
+    self, DAY, DAYS_TO_EPOCH, MAX_TIME, PartialDate, SECOND, ZERO_DATETIME, civil_from_days,
+    datetime_in_range, day_of_year, days_from_civil, days_in_month, read_datetime,
+    read_partial_date, read_time, split_datetime, split_time, weekday,
 };
 
+use super::argument::Argument;
 use super::string::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMic
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    DAY, PartialDate, SECOND, ZERO_DATE, checked_days, civil_from_days, day_of_year, days_from_civil, full_year,
+    DAY, PartialDate, SECOND, checked_days, civil_from_days, days_from_civil, full_year,
     split_datetime, split_time, weekday,
 };
 

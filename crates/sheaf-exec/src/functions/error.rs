@@ -69,8 +69,7 @@ impl EvaluationError {
     pub fn not_as_formatted(text: &str, function: &str) -> EvaluationError {
         let shown = shown(text);
         Self::new(
-            1411,
-            "HY000",
+            codes::WRONG_VALUE_FOR_TYPE,
             format!("Incorrect datetime value: '{shown}' for function {function}"),
         )
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_table::{Column, CreateTable, Table};
+use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
