@@ -615,7 +615,7 @@ mod tests {
         let first = spilling(&pool, "spilling");
         // A sixteenth would be its share.
         first.try_grow(175 * UNIT).expect("there is room");
-        assert!(first.try_grow(1 * UNIT).is_err());
+        assert!(first.try_grow(UNIT).is_err());
         let held = held(&pool);
         held.try_grow(1150 * UNIT).expect("there is room");
         assert!(idle[0].try_grow(101 * UNIT).is_err());
@@ -630,7 +630,7 @@ mod tests {
         let pool = statement(&all);
         let sort = spilling(&pool, "ExternalSorter[0]");
         sort.try_grow(933 * UNIT).expect("two thirds");
-        assert!(sort.try_grow(1 * UNIT).is_err());
+        assert!(sort.try_grow(UNIT).is_err());
         let merge = MemoryConsumer::new("ExternalSorterMerge[0]").register(&pool);
         merge.try_grow(467 * UNIT).expect("what is left");
         // It takes over what the sort had.
@@ -650,11 +650,11 @@ mod tests {
         let small = held(&statement(&all));
         small.try_grow(100 * UNIT).expect("the reserve");
         // It would be big.
-        assert!(small.try_grow(1 * UNIT).is_err());
+        assert!(small.try_grow(UNIT).is_err());
         let second = held(&statement(&all));
         second.try_grow(100 * UNIT).expect("the reserve");
         let third = held(&statement(&all));
-        assert!(third.try_grow(1 * UNIT).is_err());
+        assert!(third.try_grow(UNIT).is_err());
         drop((big, small, second));
         assert_eq!(all.reserved_bytes(), 0);
         third.try_grow(1400 * UNIT).expect("all is free");
@@ -678,13 +678,13 @@ mod tests {
             thread::yield_now();
         }
         // It spills, and begins again.
-        while group.try_grow(1 * UNIT).is_ok() {
-            group.shrink(1 * UNIT);
+        while group.try_grow(UNIT).is_ok() {
+            group.shrink(UNIT);
         }
         group.shrink(1400 * UNIT);
         let second = waits.join().expect("no panic").expect("half is free");
         group.try_grow(700 * UNIT).expect("its part");
-        assert!(group.try_grow(1 * UNIT).is_err());
+        assert!(group.try_grow(UNIT).is_err());
         drop(second);
         group.try_grow(700 * UNIT).expect("it is alone again");
     }
@@ -702,8 +702,8 @@ mod tests {
         let next = held(&statement(&all));
         assert!(next.try_grow(1001 * UNIT).is_err());
         next.try_grow(1000 * UNIT).expect("it is small");
-        big[0].shrink(1 * UNIT);
-        next.try_grow(1 * UNIT).expect("one is small again");
+        big[0].shrink(UNIT);
+        next.try_grow(UNIT).expect("one is small again");
     }
 
     #[test]
