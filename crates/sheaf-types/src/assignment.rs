@@ -14,7 +14,9 @@ use crate::error::ColumnProblem;
 use crate::number::{
     NumberText, checked_power_of_ten, decimal_to_double, rescale, rescale_noting_loss,
 };
-use crate::temporal::{self, DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME};
+use crate::temporal::{
+    self, DAY, MAX_DATE, MAX_TIME, SECOND, ZERO_DATE, ZERO_DATETIME, year_of_number,
+};
 use crate::temporal::{
     NotTemporal, datetime_from_number, read_datetime, read_time, round_datetime, round_time,
     time_from_number,
@@ -530,11 +532,10 @@ fn integer(ty: &ColumnType, value: i128) -> Converted {
 }
 
 fn year(value: i128) -> Converted {
-    match value {
-        0 | 1901..=2155 => Converted::fine(Value::Year(value as u16)),
-        1..=69 => Converted::fine(Value::Year(2000 + value as u16)),
-        70..=99 => Converted::fine(Value::Year(1900 + value as u16)),
-        _ => Converted::bad(Value::Year(0), ColumnProblem::OutOfRange),
+    let number = i64::try_from(value).ok();
+    match number.and_then(year_of_number) {
+        Some(year) => Converted::fine(Value::Year(year)),
+        None => Converted::bad(Value::Year(0), ColumnProblem::OutOfRange),
     }
 }
 

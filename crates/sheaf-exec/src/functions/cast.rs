@@ -11,14 +11,16 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BinaryBuilder, Decimal128Array, DurationMicrosecondArray, Float32Array, Int64Array,
-    StringViewArray, TimestampMicrosecondArray, UInt64Array,
+    StringViewArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 use sheaf_types::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
-use sheaf_types::temporal::{self, DAY, round_datetime, round_time};
+use sheaf_types::temporal::{
+    self, DAY, civil_from_days, round_datetime, round_time, year_of_number,
+};
 
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
@@ -66,6 +68,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |_| Ok(field::date()),
         |call| Ok(Arc::new(call.date(0)?.array)),
     ),
+    // What is no year is NULL.
+    Function::new("$cast_year", (1, 1), |_| Ok(field::year()), cast_year),
     // Value, fraction digits.
     Function::new(
         "$cast_datetime",
@@ -240,6 +244,39 @@ fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {
         return Ok(Arc::new(values));
     }
     Ok(Arc::new(call.int(0)?.array))
+}
+
+/// Of a date its year. A text is a year by the digits that it begins with; as a text zero is 2000, as a number 0.
+fn cast_year(call: &Call<'_>) -> Result<ArrayRef> {
+    let ty = call.sql_type(0);
+    if matches!(ty, SqlType::Date | SqlType::DateTime { .. }) {
+        let days = call.date(0)?;
+        let year = |row: usize| year_of_number(civil_from_days(days.get(row)?).0.into());
+        return Ok(Arc::new(
+            (0..call.rows()).map(year).collect::<UInt16Array>(),
+        ));
+    }
+    let numbers = call.int(0)?;
+    let texts = match ty.is_string() {
+        true => Some(call.text(0)?),
+        false => None,
+    };
+    let year = |row: usize| {
+        let number = numbers.get(row)?;
+        match &texts {
+            None => year_of_number(number),
+            Some(texts) => {
+                let text = texts.get(row)?.trim_start_matches([' ', '\t']);
+                let digits = text.strip_prefix('+').unwrap_or(text);
+                let is_number = digits.starts_with(|c: char| c.is_ascii_digit());
+                let year = year_of_number(number).filter(|_| is_number)?;
+                Some(if year == 0 { 2000 } else { year })
+            }
+        }
+    };
+    Ok(Arc::new(
+        (0..call.rows()).map(year).collect::<UInt16Array>(),
+    ))
 }
 
 fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {

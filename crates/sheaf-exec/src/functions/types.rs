@@ -278,6 +278,10 @@ pub mod field {
         plain(DataType::Date32)
     }
 
+    pub fn year() -> Field {
+        declared(DataType::UInt16, &ColumnType::Year)
+    }
+
     pub fn datetime(fsp: u8) -> Field {
         declared(
             DataType::Timestamp(TimeUnit::Microsecond, None),

@@ -711,7 +711,7 @@ impl Lowering<'_> {
             }
             DataType::Time(digits, _) => call("$cast_time", vec![value, fsp(digits)]),
             DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {
-                call("$cast_signed", vec![value])
+                call("$cast_year", vec![value])
             }
             other => return Err(unsupported(format!("CAST AS {other}"))),
         })

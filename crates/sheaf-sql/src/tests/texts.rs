@@ -238,3 +238,33 @@ fn agrees(bench: &mut Bench, family: &Family, texts: &[String]) {
         }
     }
 }
+
+/// MySQL's answers; MariaDB has no such cast.
+#[test]
+fn years_are_cast_from_texts_numbers_and_dates() {
+    let mut bench = Bench::new();
+    for (value, year) in [
+        ("'24'", "2024"),
+        ("'70'", "1970"),
+        ("'0'", "2000"),
+        ("'0000'", "2000"),
+        ("'12abc'", "2012"),
+        ("'x'", "NULL"),
+        ("'-0'", "NULL"),
+        ("0", "0000"),
+        ("1", "2001"),
+        ("99.5", "NULL"),
+        ("69.5e0", "1970"),
+        ("1900", "NULL"),
+        ("2155.4", "2155"),
+        ("2155.5", "NULL"),
+        ("-1", "NULL"),
+        ("DATE'2024-02-29'", "2024"),
+        ("DATE'1850-01-01'", "NULL"),
+        ("TIMESTAMP'1905-02-28 10:00:00'", "1905"),
+        ("NULL", "NULL"),
+    ] {
+        let found = bench.rows(&format!("SELECT CONCAT(CAST({value} AS YEAR))"));
+        assert_eq!(found, [year], "CAST({value} AS YEAR)");
+    }
+}

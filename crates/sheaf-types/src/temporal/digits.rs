@@ -2,7 +2,7 @@
 
 use super::calendar::{
     DAY, MAX_TIME, SECOND, ZERO_DATETIME, civil_from_days, days_from_civil, days_in_month,
-    split_datetime, split_time,
+    full_year, split_datetime, split_time,
 };
 use super::read::NotTemporal::{self, Text, TooLong, ZeroInDate};
 use super::read::in_range;
@@ -78,6 +78,15 @@ pub fn time_of_number(number: i64) -> Option<i64> {
 /// The point in time that the digits of a number spell, in microseconds since 1970. `None`: they spell none.
 pub fn datetime_of_number(number: i64) -> Option<i64> {
     Some(datetime_from_number(number.into()).ok()?.0)
+}
+
+/// A year of four digits, or of two: 70 to 99 are in the 20th century, 1 to 69 in the 21st. `None`: it is none of YEAR.
+pub fn year_of_number(number: i64) -> Option<u16> {
+    match number {
+        0 | 1901..=2155 => Some(number as u16),
+        1..=99 => Some(full_year(number as i32) as u16),
+        _ => None,
+    }
 }
 
 /// `YYYYMMDD`.
