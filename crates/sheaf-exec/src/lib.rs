@@ -11,9 +11,11 @@
 //! | [`collation`] | sort keys of strings, which is what strings are compared by |
 //! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
+//! | [`blocking`] | work that blocks, on a worker thread |
 //! | [`table_source`], [`hints`], [`plan_size`], [`group_keys`] | what the planners see of tables and plans |
 
 pub mod aggregates;
+pub mod blocking;
 pub mod collation;
 pub mod error;
 pub mod functions;

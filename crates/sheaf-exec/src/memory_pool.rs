@@ -52,8 +52,8 @@ use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::WindowAggExec;
 use sheaf_memory::{StatementMemory, process, safe_point};
 
+use crate::blocking::blocking;
 use crate::memory_consumers::OTHERS_HAVE_IT;
-use crate::runtime::blocking;
 
 /// A statement is small while it has less than this part of all query memory.
 const SMALL_SHARE: usize = 16;

@@ -15,8 +15,8 @@ use datafusion_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use sheaf_access::CancelFlag;
+use sheaf_exec::blocking::blocking;
 use sheaf_exec::functions::EvaluationError;
-use sheaf_exec::runtime::blocking;
 
 /// The function's name in lowered queries; its argument is a DOUBLE.
 pub const SLEEP: &str = "$sleep";

@@ -103,8 +103,9 @@ const ORDER: &[(&str, &[&str])] = &[
             "error",
             "group_keys",
             "hints",
-            "memory_pool",
+            "blocking",
             "memory_consumers",
+            "memory_pool",
             "table_source",
             "plan_size",
             "operator",
@@ -125,6 +126,7 @@ const ORDER: &[(&str, &[&str])] = &[
         "sheaf-frontend",
         &[
             "error",
+            "reserved",
             "dialect",
             "last_insert_id",
             "sleep",
@@ -188,6 +190,7 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-cli",
         &[
+            "allocator",
             "backup",
             "result_printer",
             "size",

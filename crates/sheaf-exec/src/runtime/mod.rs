@@ -325,18 +325,6 @@ pub fn planning_options() -> &'static Arc<ConfigOptions> {
     &OPTIONS
 }
 
-/// Does something that blocks, such as a long wait, inside of a plan. A worker thread that does is replaced meanwhile,
-/// so that other statements go on.
-pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let is_worker = Handle::try_current()
-        .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    match is_worker {
-        true => tokio::task::block_in_place(work),
-        false => work(),
-    }
-}
-
 /// Polls the plan's root and sends its batches until the end, an error, a kill, or a reader that went away.
 async fn drive(
     plan: Arc<dyn ExecutionPlan>,
