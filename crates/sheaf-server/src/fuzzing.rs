@@ -150,18 +150,18 @@ mod tests {
     #[test]
     #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
     fn fuzz_packets() {
-        driver::run("packets", packets, |next| some_bytes(next));
+        driver::run("packets", packets, some_bytes);
     }
 
     #[test]
     #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
     fn fuzz_handshake() {
-        driver::run("handshake", handshake, |next| some_bytes(next));
+        driver::run("handshake", handshake, some_bytes);
     }
 
     #[test]
     #[ignore = "goes on for SHEAF_FUZZ_SECONDS"]
     fn fuzz_parameters() {
-        driver::run("parameters", parameters, |next| some_bytes(next));
+        driver::run("parameters", parameters, some_bytes);
     }
 }
