@@ -143,11 +143,9 @@ mod tests {
 
     #[test]
     fn the_system_tells_what_the_process_takes() {
-        let before = resident_bytes().expect("Linux tells");
         let block = vec![1u8; 64 << 20];
-        let with_block = resident_bytes().expect("Linux tells");
-        assert!(with_block >= before + (48 << 20), "{before} {with_block}");
-        drop(block);
+        let resident = resident_bytes().expect("Linux tells");
+        assert!(resident >= block.len(), "{resident}");
     }
 
     #[test]
