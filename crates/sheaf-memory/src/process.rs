@@ -23,7 +23,7 @@ const PAGE_BYTES: usize = 4096;
 
 /// What the process may take, in bytes. Not set: it has no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The last look: what the process took, and when, in microseconds since [`start`].
+/// The last look: what the process took, and when, in microseconds since the first look.
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_system_tells_what_the_process_takes() {
-        let block = vec![1u8; 64 << 20];
+        let block = std::hint::black_box(vec![1u8; 64 << 20]);
         let resident = resident_bytes().expect("Linux tells");
         assert!(resident >= block.len(), "{resident}");
     }
