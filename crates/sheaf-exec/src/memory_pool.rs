@@ -75,6 +75,8 @@ const JOINS_OF_ALL_PAIRS: &str = "NestedLoopJoin";
 /// Part of the memory that sorts leave. Keys encoded for comparison take up to half as much again as their
 /// columns.
 const MERGE_SHARE: usize = 3;
+/// Statements that may wait at the same time. Each keeps some threads.
+const MAX_QUEUE: usize = 200;
 /// A statement that waits looks this often whether it shall stop.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
@@ -87,10 +89,14 @@ thread_local! {
 
 /// Asks for memory that the operator can do without: if others have it, the answer is no, and comes at once.
 pub fn without_waiting<T>(ask: impl FnOnce() -> T) -> T {
-    let before = DOES_NOT_WAIT.replace(true);
-    let answer = ask();
-    DOES_NOT_WAIT.set(before);
-    answer
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            DOES_NOT_WAIT.set(self.0);
+        }
+    }
+    let _restore = Restore(DOES_NOT_WAIT.replace(true));
+    ask()
 }
 
 /// The query memory of an engine. See the module's comment.
@@ -179,7 +185,8 @@ pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     .unwrap_or(true)
 }
 
-/// What one statement has of the query memory. A session's statements follow one another, so it has one of these.
+/// What one statement has of the query memory. A session's statements follow one another, so it has one of these. With
+/// two, a statement that is big in one of them would wait for itself.
 #[derive(Debug)]
 pub struct StatementPool {
     all: Arc<QueryMemory>,
@@ -203,8 +210,19 @@ struct Own {
     /// Its place in the queue, and how many of its threads wait there.
     ticket: Option<u64>,
     waiting: usize,
+    /// It has waited as long as it may, and has not become small since.
+    has_waited_in_vain: bool,
     /// What the operator had that had most.
     largest: usize,
+}
+
+/// A place in the queue of those that wait.
+struct Place<'a>(&'a StatementPool);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.leave_queue();
+    }
 }
 
 /// A statement's leave to be big, until this is dropped.
@@ -278,6 +296,7 @@ impl StatementPool {
         }
         if own.reserved == 0 {
             own.largest = 0;
+            own.has_waited_in_vain = false;
         }
         if !all.queue.is_empty() {
             self.all.given_back.notify_all();
@@ -345,7 +364,7 @@ impl StatementPool {
         own: &Own,
         all: &Shared,
         reservation: &MemoryReservation,
-        additional: usize,
+        (additional, is_pressed): (usize, bool),
     ) -> Decision {
         if additional == 0 {
             return Decision::Given;
@@ -365,7 +384,7 @@ impl StatementPool {
         }
         let (left, share) = self.limits(own, all);
         let can_spill = reservation.consumer().can_spill();
-        if can_spill && !Self::is_fair(own, reservation, additional, left.min(share)) {
+        if can_spill && !is_fair(own, reservation, additional, left.min(share), is_pressed) {
             return self.last_resort(all, reservation, additional, share);
         }
         match wanted {
@@ -395,35 +414,6 @@ impl StatementPool {
         }
     }
 
-    /// Whether an operator that can spill stays within its part of what the statement may have.
-    fn is_fair(
-        own: &Own,
-        reservation: &MemoryReservation,
-        additional: usize,
-        limit: usize,
-    ) -> bool {
-        let size = reservation.size().saturating_add(additional);
-        let left = limit.saturating_sub(own.reserved);
-        if additional > left {
-            return false;
-        }
-        let for_spillers = limit.saturating_sub(own.unspillable);
-        let fair = for_spillers / own.spillers.max(1);
-        if is_sort(reservation) {
-            let others = own.reserved.saturating_sub(own.sorts);
-            let rest = limit.saturating_sub(others);
-            let for_sorts = rest - rest / MERGE_SHARE;
-            if own.sorts.saturating_add(additional) > for_sorts {
-                return size <= limit / LEAST_SHARE;
-            }
-        }
-        let fair = match process::is_pressed() {
-            true => fair / 2,
-            false => fair,
-        };
-        size <= fair.max(limit / LEAST_SHARE)
-    }
-
     fn exhausted(&self, reservation: &MemoryReservation, additional: usize) -> DataFusionError {
         resources_datafusion_err!(
             "{} has {} bytes of query memory, and {additional} more are not left",
@@ -434,26 +424,35 @@ impl StatementPool {
 
     /// Waits until others have given memory back, or a moment. False: the statement shall stop.
     fn wait_a_moment(&self) -> bool {
-        blocking(|| {
+        let wait = || {
             let all = lock(&self.all.state);
             // What comes of it is looked at by the caller.
             drop(self.all.given_back.wait_timeout(all, WAIT_SLICE));
-        });
+        };
+        blocking(|| sheaf_storage::sync::waiting(wait));
         !self.memory.shall_stop()
     }
 
-    /// Takes a place at the end of the queue, unless another thread of the statement has one.
-    fn enter_queue(&self) {
+    /// Takes a place at the end of the queue, unless another thread of the statement has one. `None`: the queue is
+    /// full, or the statement has waited in vain before.
+    fn enter_queue(&self) -> Option<Place<'_>> {
         let mut own = lock(&self.own);
-        own.waiting += 1;
+        if own.has_waited_in_vain {
+            return None;
+        }
         if own.ticket.is_none() {
             let mut all = lock(&self.all.state);
+            if all.queue.len() >= MAX_QUEUE {
+                return None;
+            }
             let ticket = all.next_ticket;
             all.next_ticket += 1;
             all.queue.push_back(ticket);
             own.ticket = Some(ticket);
         }
+        own.waiting += 1;
         self.memory.set_waiting(true);
+        Some(Place(self))
     }
 
     fn leave_queue(&self) {
@@ -475,21 +474,26 @@ impl StatementPool {
         match attempt() {
             Decision::Given => return true,
             Decision::Refused => return false,
+            Decision::Wait if DOES_NOT_WAIT.get() => return false,
             Decision::Wait => {}
         }
         let (began, timeout) = (Instant::now(), self.all.wait_timeout());
-        self.enter_queue();
-        let is_given = loop {
+        let Some(_place) = self.enter_queue() else {
+            return false;
+        };
+        loop {
             match attempt() {
-                Decision::Given => break true,
-                Decision::Refused => break false,
-                Decision::Wait if began.elapsed() >= timeout => break false,
-                Decision::Wait if !self.wait_a_moment() => break false,
+                Decision::Given => return true,
+                Decision::Refused => return false,
+                Decision::Wait if began.elapsed() >= timeout => {
+                    // What can spill asks again with each batch, and would wait each time.
+                    lock(&self.own).has_waited_in_vain = true;
+                    return false;
+                }
+                Decision::Wait if !self.wait_a_moment() => return false,
                 Decision::Wait => {}
             }
-        };
-        self.leave_queue();
-        is_given
+        }
     }
 }
 
@@ -527,8 +531,12 @@ impl MemoryPool for OfStatement {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         safe_point();
+        // Asked before anything is locked: the answer may take a while.
+        let is_pressed = reservation.consumer().can_spill() && process::is_pressed();
         let is_given = self.0.wait_for(|own, all| {
-            let decision = self.0.decide(own, all, reservation, additional);
+            let decision = self
+                .0
+                .decide(own, all, reservation, (additional, is_pressed));
             if matches!(decision, Decision::Given) {
                 self.0.add(own, all, reservation, additional);
             }
@@ -555,6 +563,32 @@ impl Drop for StatementPool {
         let own = lock(&self.own);
         debug_assert_eq!(own.reserved, 0, "reservations keep their pool");
     }
+}
+
+/// Whether an operator that can spill stays within its part of what the statement may have. `is_pressed`: the process has
+/// more than its limit.
+fn is_fair(
+    own: &Own,
+    reservation: &MemoryReservation,
+    additional: usize,
+    limit: usize,
+    is_pressed: bool,
+) -> bool {
+    let size = reservation.size().saturating_add(additional);
+    if additional > limit.saturating_sub(own.reserved) {
+        return false;
+    }
+    let least = limit / LEAST_SHARE;
+    if is_sort(reservation) {
+        let others = own.reserved.saturating_sub(own.sorts);
+        let rest = limit.saturating_sub(others);
+        let for_sorts = rest - rest / MERGE_SHARE;
+        if own.sorts.saturating_add(additional) > for_sorts {
+            return size <= least;
+        }
+    }
+    let fair = limit.saturating_sub(own.unspillable) / own.spillers.max(1);
+    size <= least.max(fair / if is_pressed { 2 } else { 1 })
 }
 
 fn is_sort(reservation: &MemoryReservation) -> bool {

@@ -18,8 +18,8 @@
 //!
 //! 1. The allocator gives back what it keeps.
 //! 2. Operators that can spill get no more than they have ([`process::is_pressed`]).
-//! 3. If the process comes near to the end of the tolerance, a statement that holds more than its part is stopped at
-//!    its next safe point.
+//! 3. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
+//!    safe point.
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.

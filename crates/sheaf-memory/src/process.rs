@@ -19,7 +19,6 @@ const GIVE_BACK_MICROS: u64 = 50_000;
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
 const TOLERANCE_SHARE: usize = 4;
-const PAGE_BYTES: usize = 4096;
 
 /// What the process may take, in bytes. Not set: it has no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -87,7 +86,8 @@ fn look(micros: u64) -> usize {
     if is_recent || is_elsewhere() {
         return RESIDENT.load(Ordering::Relaxed);
     }
-    let resident = read_resident().unwrap_or(0);
+    // Where the system does not tell, such as for want of a file handle, the last answer stays.
+    let resident = read_resident().unwrap_or(RESIDENT.load(Ordering::Relaxed));
     RESIDENT.store(resident, Ordering::Relaxed);
     PEAK.fetch_max(resident, Ordering::Relaxed);
     resident
@@ -126,7 +126,14 @@ fn read_resident() -> Option<usize> {
     let mut fields = text.split_ascii_whitespace().skip(1);
     let mut pages = || fields.next()?.parse::<usize>().ok();
     let (resident, of_files) = (pages()?, pages()?);
-    Some(resident.saturating_sub(of_files) * PAGE_BYTES)
+    Some(resident.saturating_sub(of_files) * page_bytes())
+}
+
+/// Bytes of a page of memory.
+fn page_bytes() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    // SAFETY: the call has no arguments that could be wrong.
+    *BYTES.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize)
 }
 
 /// Microseconds since the first call. Never 0 afterwards, which stands for "not yet".

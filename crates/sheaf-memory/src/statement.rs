@@ -2,7 +2,7 @@
 //!
 //! A thread's count is added to the account of the statement that it works for. What one statement has allocated and
 //! another frees is missing in the one account and left over in the other; both begin at 0 with each statement. What
-//! outlives its statement, such as versions of rows, is allocated [for nobody](of_no_statement) where it is much.
+//! outlives its statement, such as versions of rows, can be allocated [for nobody](of_no_statement).
 //!
 //! When the process has nearly used up its tolerance, whoever passes a safe point stops the statement that holds most.
 //! To stop means the same as KILL QUERY, but for the error. Then that statement has a while to let go, before another
@@ -10,7 +10,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,9 @@ use crate::{held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
 const STEP_BYTES: i64 = 256 << 10;
-/// A statement that holds less is not stopped: it would not help.
-const MIN_STOPPED_BYTES: i64 = 4 << 20;
+/// A statement that holds less, or less than this part of the limit, is not stopped: it would not help.
+const MIN_STOPPED_BYTES: usize = 4 << 20;
+const MIN_STOPPED_SHARE: usize = 32;
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
 
@@ -28,12 +29,16 @@ pub struct StatementMemory {
     held_bytes: AtomicI64,
     /// The same flag that KILL QUERY raises.
     stop: Arc<AtomicBool>,
-    /// It was stopped because the process had too much.
-    is_stopped: AtomicBool,
+    /// Counts the session's statements.
+    statement: AtomicU64,
+    is_running: AtomicBool,
+    /// The statement that was stopped last because the process had too much.
+    stopped: AtomicU64,
     /// It waits for others to give memory back.
     is_waiting: AtomicBool,
     /// What of the statement takes most, as far as operators have said.
     largest_consumer: Mutex<Option<String>>,
+    has_consumer: AtomicBool,
 }
 
 thread_local! {
@@ -75,9 +80,12 @@ impl StatementMemory {
         let memory = Arc::new(StatementMemory {
             held_bytes: AtomicI64::new(0),
             stop,
-            is_stopped: AtomicBool::new(false),
+            statement: AtomicU64::new(1),
+            is_running: AtomicBool::new(false),
+            stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
             largest_consumer: Mutex::new(None),
+            has_consumer: AtomicBool::new(false),
         });
         let mut accounts = lock(&ACCOUNTS);
         if accounts.all.len() == accounts.all.capacity() {
@@ -90,9 +98,16 @@ impl StatementMemory {
     /// The session's next statement starts.
     pub fn begin(&self) {
         self.held_bytes.store(0, Ordering::Relaxed);
-        if self.is_stopped.swap(false, Ordering::Relaxed) {
+        self.statement.fetch_add(1, Ordering::Relaxed);
+        self.is_running.store(true, Ordering::Relaxed);
+        if self.has_consumer.swap(false, Ordering::Relaxed) {
             lock(&self.largest_consumer).take();
         }
+    }
+
+    /// The session's statement has ended. What it has left behind is not given back by stopping it.
+    pub fn end(&self) {
+        self.is_running.store(false, Ordering::Relaxed);
     }
 
     /// Bytes that the statement was last seen to hold.
@@ -102,7 +117,7 @@ impl StatementMemory {
 
     /// Whether the statement was stopped because the process had too much memory.
     pub fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed) == self.statement.load(Ordering::Relaxed)
     }
 
     /// Whether the statement shall stop, for whatever reason.
@@ -122,6 +137,7 @@ impl StatementMemory {
 
     /// Says which of the statement's operators holds most.
     pub fn set_largest_consumer(&self, name: &str) {
+        self.has_consumer.store(true, Ordering::Relaxed);
         let mut largest = lock(&self.largest_consumer);
         if largest.as_deref() != Some(name) {
             *largest = Some(name.to_string());
@@ -203,15 +219,16 @@ fn stop_the_largest() {
     }
     let running = accounts.all.iter().filter_map(Weak::upgrade);
     let largest = running
-        .filter(|account| !account.is_stopped())
+        .filter(|account| account.is_running.load(Ordering::Relaxed) && !account.is_stopped())
         .max_by_key(|account| account.held_bytes.load(Ordering::Relaxed));
-    let Some(largest) =
-        largest.filter(|account| account.held_bytes.load(Ordering::Relaxed) >= MIN_STOPPED_BYTES)
-    else {
+    let least = process::limit().map_or(0, |limit| limit / MIN_STOPPED_SHARE);
+    let least = least.max(MIN_STOPPED_BYTES);
+    let Some(largest) = largest.filter(|account| account.held_bytes() >= least) else {
         return;
     };
     accounts.stopped = Some(Instant::now());
-    largest.is_stopped.store(true, Ordering::Relaxed);
+    let statement = largest.statement.load(Ordering::Relaxed);
+    largest.stopped.store(statement, Ordering::Relaxed);
     largest.stop.store(true, Ordering::Relaxed);
 }
 
@@ -306,16 +323,22 @@ mod tests {
 
     #[test]
     fn the_statement_that_holds_most_is_stopped_and_has_time_to_let_go() {
-        let (much, more) = (account(), account());
-        let blocks = (
-            much.during(|| vec![1u8; 40 << 20]),
-            more.during(|| vec![1u8; 60 << 20]),
+        let (much, more, idle) = (account(), account(), account());
+        much.begin();
+        more.begin();
+        idle.begin();
+        idle.end();
+        let held = (
+            much.during(|| vec![1u8; 20 << 20]),
+            more.during(|| vec![1u8; 30 << 20]),
+            idle.during(|| vec![1u8; 40 << 20]),
         );
         stop_the_largest();
         stop_the_largest();
         assert!(more.is_stopped() && more.shall_stop());
         assert!(!much.is_stopped() && !much.shall_stop());
-        drop(blocks);
+        assert!(!idle.is_stopped() && !idle.shall_stop());
+        drop(held);
         more.begin();
         assert!(!more.is_stopped());
     }

@@ -133,14 +133,19 @@ fn big_statements_wait_for_one_another() {
     let (child, port) = serve_with(directory.path(), &[]);
     let mut first = connect(port);
     fill(&mut first);
-    // Its rows are not all read, so it keeps what it sorts.
-    let mut rows = first
-        .query_iter("SELECT s, id FROM d.a ORDER BY s")
-        .expect("it begins");
-    rows.next();
+    // Until its only row comes, which takes for ever, it has the only place.
+    let id = first.connection_id();
+    let slow = "SELECT COUNT(*), SLEEP(100000) FROM (SELECT s, COUNT(*) FROM d.a GROUP BY s) t";
+    let holds = thread::spawn(move || first.query_drop(slow));
+    let running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(1%' AND COMMAND = 'Query'";
+    let mut other = connect(port);
+    wait_until("the first statement runs", || {
+        query_text(&mut other, running)
+            .first()
+            .is_some_and(|count| count != "0")
+    });
     let sql = "SELECT COUNT(*) FROM (SELECT s, COUNT(*) FROM d.a GROUP BY s) t";
     let waits = thread::spawn(move || query_text(&mut connect(port), sql));
-    let mut other = connect(port);
     let waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for query memory'";
     wait_until("the second statement waits", || {
         query_text(&mut other, waiting) == ["1"]
@@ -149,8 +154,18 @@ fn big_statements_wait_for_one_another() {
         .query_drop("SET GLOBAL query_memory_wait_timeout = 0")
         .expect("it is a global variable");
     assert_eq!(error_of(other.query_drop(sql)).0, 1041);
-    drop(rows);
+    other
+        .query_drop(format!("KILL QUERY {id}"))
+        .expect("it runs");
+    assert_eq!(error_of(holds.join().expect("no panic")).0, 1317);
     let answer = waits.join().expect("no panic");
     assert_eq!(answer, [ROWS.to_string()]);
+    // The place is free again. A statement that is big twice, as a query and as a load, does not wait for itself.
+    let sql = "CREATE TABLE d.g SELECT s, COUNT(*) AS n FROM d.a GROUP BY s";
+    other.query_drop(sql).expect(sql);
+    assert_eq!(
+        query_text(&mut other, "SELECT COUNT(*) FROM d.g"),
+        [ROWS.to_string()]
+    );
     terminate(&child);
 }

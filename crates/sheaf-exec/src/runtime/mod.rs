@@ -69,6 +69,10 @@ const MAX_MERGED_RUNS: usize = 8;
 /// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
+/// Threads that may do something blocking. Of those that wait for memory there are
+/// [fewer](crate::memory_pool), so that those with memory can read what they have spilled.
+const MAX_BLOCKING_THREADS: usize = 4096;
+
 /// How long a thread that has done something blocking waits for more of it. Its stack is memory of the process.
 const IDLE_THREAD: Duration = Duration::from_secs(1);
 
@@ -144,6 +148,7 @@ impl QueryRuntime {
             .worker_threads(options.threads.max(1))
             .thread_stack_size(WORKER_STACK_BYTES)
             .thread_keep_alive(IDLE_THREAD)
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
             .build()
             .map_err(ExecError::Start)?;
         Ok(Arc::new(QueryRuntime {
@@ -182,15 +187,18 @@ impl QueryRuntime {
         config
     }
 
-    /// What operators see of their session, whose statements count for this account. One per session is enough; one
-    /// per statement is cheap too.
+    /// What the statements of a session have of the query memory, one after the other; they count for this account.
+    pub fn statement_pool(&self, account: Arc<StatementMemory>) -> Arc<StatementPool> {
+        Arc::new(StatementPool::new(Arc::clone(&self.memory), account))
+    }
+
+    /// What operators see of their session. One per session is enough; one per statement is cheap too.
     pub fn task_context(
         &self,
         session_id: String,
         config: SessionConfig,
-        account: Arc<StatementMemory>,
+        pool: Arc<StatementPool>,
     ) -> Arc<TaskContext> {
-        let pool = Arc::new(StatementPool::new(Arc::clone(&self.memory), account));
         let config = config.with_extension(Arc::clone(&pool));
         let pool = TrackConsumersPool::new(OfStatement(pool), REPORTED_CONSUMERS);
         let environment = RuntimeEnv {

@@ -209,7 +209,8 @@ impl Runner {
             task: self.runtime.task_context(
                 "test".to_string(),
                 self.runtime.session_config(64, 1),
-                CancelFlag::new().statement_memory(),
+                self.runtime
+                    .statement_pool(CancelFlag::new().statement_memory()),
             ),
             trace: sheaf_optimizer::Trace::default(),
             expectation: sheaf_optimizer::Expectation::default(),

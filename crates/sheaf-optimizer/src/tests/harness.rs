@@ -190,7 +190,8 @@ impl Lab {
             task: self.runtime.task_context(
                 "test".to_string(),
                 config,
-                CancelFlag::new().statement_memory(),
+                self.runtime
+                    .statement_pool(CancelFlag::new().statement_memory()),
             ),
             trace: self.trace.clone(),
             expectation: Expectation::default(),

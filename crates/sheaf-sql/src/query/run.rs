@@ -20,7 +20,7 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
-use sheaf_exec::memory_pool::keeps_rows;
+use sheaf_exec::memory_pool::{Admission, keeps_rows};
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
     Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
@@ -268,8 +268,8 @@ impl Session {
             let _running = self.handle.show_plan(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
             let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
-            let _admission = match is_big {
-                true => Some(self.runtime()?.admit(&planned.task)?),
+            let mut admission = match is_big {
+                true => Some(self.admit(&planned.task)?),
                 false => None,
             };
             let mut stream = self.runtime()?.run(
@@ -282,6 +282,8 @@ impl Session {
                     None => return Ok(()),
                     Some(Ok(batch)) => {
                         planned.thrifty = None;
+                        // From here on it is big as long as it has much: its client may take its time.
+                        drop(admission.take());
                         if take(&batch)?.is_break() {
                             return Ok(());
                         }
@@ -299,6 +301,15 @@ impl Session {
                 _ => return Err(failed.into()),
             }
         }
+    }
+
+    /// Waits until the session may run a plan that takes much memory.
+    fn admit(&mut self, task: &TaskContext) -> Result<Admission> {
+        let admission = self.runtime()?.admit(task);
+        if admission.is_err() {
+            self.handle.cancel_flag().check()?;
+        }
+        Ok(admission?)
     }
 
     fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
@@ -568,7 +579,7 @@ impl Session {
         let runtime = self.engine.runtime();
         let mut config = runtime.session_config(batch_rows, threads);
         config.options_mut().extensions.insert(self.result_limits());
-        runtime.task_context(id.to_string(), config, Arc::clone(self.handle.memory()))
+        runtime.task_context(id.to_string(), config, Arc::clone(&self.memory))
     }
 
     /// What the expressions of the session's statements may make.

@@ -303,6 +303,7 @@ impl SessionHandle {
 
     /// Returns how long the statement took.
     pub(crate) fn end_statement(&self) -> Duration {
+        self.memory.end();
         let mut activity = lock(&self.activity);
         activity.command = IDLE;
         activity.state.clear();

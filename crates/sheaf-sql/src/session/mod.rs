@@ -36,6 +36,7 @@ use datafusion_execution::TaskContext;
 use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::memory_consumers::out_of_memory_in;
+use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked};
 use sheaf_types::Value;
@@ -191,6 +192,8 @@ pub struct Session {
     pub(crate) group: SessionGroup,
     /// What operators see of the session; made again when a variable changes.
     pub(crate) task: Option<Arc<TaskContext>>,
+    /// What its statements have of the query memory.
+    pub(crate) memory: Arc<StatementPool>,
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     pub(crate) transaction: Option<Box<SessionTransaction>>,
     pub(crate) next_transaction: NextTransaction,
@@ -225,6 +228,7 @@ impl Session {
     ) -> Result<Session> {
         let mut session = Session {
             variables: engine.globals(),
+            memory: engine.runtime().statement_pool(Arc::clone(handle.memory())),
             engine,
             handle,
             info,

@@ -168,7 +168,7 @@ fn run(
     let task = runtime.task_context(
         "1".to_string(),
         runtime.session_config(1024, 2),
-        CancelFlag::new().statement_memory(),
+        runtime.statement_pool(CancelFlag::new().statement_memory()),
     );
     run_in(plan, runtime, task)
 }
@@ -182,7 +182,7 @@ fn run_partition(
     let task = runtime.task_context(
         "1".to_string(),
         runtime.session_config(1024, 2),
-        CancelFlag::new().statement_memory(),
+        runtime.statement_pool(CancelFlag::new().statement_memory()),
     );
     let rows = plan.execute(partition, Arc::clone(&task))?;
     run_in(
@@ -373,7 +373,7 @@ fn a_reader_that_leaves_frees_files_and_memory() {
         let task = runtime.task_context(
             "1".to_string(),
             runtime.session_config(64, 2),
-            CancelFlag::new().statement_memory(),
+            runtime.statement_pool(CancelFlag::new().statement_memory()),
         );
         let mut stream = runtime.run(plan, task, CancelFlag::new());
         for _ in 0..batches {
