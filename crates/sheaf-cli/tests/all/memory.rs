@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use mysql::Conn;
 use mysql::prelude::Queryable;
+use mysql::{Conn, Row};
 
 use crate::command_line::{connect, serve_with, terminate};
-use crate::harness::{error_of, query_text, wait_until};
+use crate::harness::{error_of, query_text, text_rows, wait_until};
 
 /// The servers' `--memory`.
 const MEMORY_MIB: usize = 64;
 /// What the process may take besides, as docs/operations.md says:
 const TOLERANCE_MIB: usize = 16;
 /// What may come on top between two looks at it, on a machine that is busy with other tests.
-const LATE_MIB: usize = 16;
+const LATE_MIB: usize = 32;
 const ROWS: usize = 256_000;
 
 /// Anonymous resident memory of a process, in MiB.
@@ -52,6 +52,17 @@ fn fill(connection: &mut Conn) {
     connection
         .query_drop("ANALYZE TABLE d.a")
         .expect("statistics");
+}
+
+/// The statement's rows. On a busy machine it may be stopped because the process has too much, and is asked again.
+fn answer_of(connection: &mut Conn, sql: &str) -> Vec<String> {
+    for _ in 0..20 {
+        match connection.query::<Row, _>(sql) {
+            Ok(rows) => return text_rows(rows),
+            Err(error) => assert_eq!(error_of::<()>(Err(error)).0, 1041, "{sql}"),
+        }
+    }
+    panic!("{sql}: no answer in twenty attempts")
 }
 
 /// Ends what runs beside a test, also when the test fails.
@@ -105,7 +116,7 @@ fn a_server_stays_within_its_memory() {
                     let mut answers = vec![Vec::new(); hungry.len()];
                     for turn in 0..hungry.len() {
                         let which = (turn + client * 2) % hungry.len();
-                        answers[which] = query_text(&mut connection, hungry[which]);
+                        answers[which] = answer_of(&mut connection, hungry[which]);
                     }
                     answers
                 })
@@ -167,5 +178,20 @@ fn big_statements_wait_for_one_another() {
         query_text(&mut other, "SELECT COUNT(*) FROM d.g"),
         [ROWS.to_string()]
     );
+    terminate(&child);
+}
+
+/// Both workers spill what they exchange. Such a statement waited for ever now and then, and KILL did not end it.
+#[test]
+fn exchanges_that_spill_come_to_an_end() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut connection = connect(port);
+    fill(&mut connection);
+    let sql = "SELECT s FROM d.a WHERE id BETWEEN 100000 AND 190000 \
+        UNION SELECT REVERSE(s) FROM d.a WHERE id < 100000 ORDER BY 1 LIMIT 30000";
+    for _ in 0..20 {
+        assert_eq!(answer_of(&mut connection, sql).len(), 30_000);
+    }
     terminate(&child);
 }

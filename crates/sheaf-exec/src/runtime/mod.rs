@@ -36,7 +36,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::DataFusionError;
-use datafusion_common::config::ConfigOptions;
+use datafusion_common::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion_execution::TaskContext;
 use datafusion_execution::config::SessionConfig;
 use datafusion_execution::disk_manager::DiskManagerBuilder;
@@ -183,6 +183,11 @@ impl QueryRuntime {
         // A sort sets this much aside for merging its spilled runs; it must leave room for the runs themselves.
         let merge_reserve = (self.options.query_memory_bytes / 32).min(10 << 20);
         config = config.with_sort_spill_reservation_bytes(merge_reserve);
+        // An exchange whose spilled batches lie in two unfinished files may wait for ever for a batch of the first, while
+        // the one that it needs is in the second (DataFusion's issue 24883). So each file is finished with one batch.
+        if let Ok(one_batch) = ConfigNonZeroUsize::try_new(1) {
+            config.options_mut().execution.max_spill_file_size_bytes = one_batch;
+        }
         set_planning_options(config.options_mut());
         config
     }
