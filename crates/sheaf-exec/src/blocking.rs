@@ -1,7 +1,7 @@
 //! Work that blocks, on a thread that has other work to do.
 //!
-//! The tasks of all statements share a few worker threads. A wait for a lock, for memory or for the disk must not keep one
-//! of them from the others.
+//! The tasks of all statements share a few worker threads. A wait for a lock, for memory or for the disk must not keep
+//! one of them from the others.
 
 /// Does something that blocks, such as a long wait, inside of a plan. A worker thread that does is replaced meanwhile,
 /// so that other statements go on.

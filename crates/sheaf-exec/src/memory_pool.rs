@@ -13,8 +13,9 @@
 //! when they ask for more. Only [so many](MAX_BIG) statements are big at the same time, fewer if each would have
 //! [too little](MIN_BIG_BYTES). The others wait in a queue, those whose plan says that they will be big before they
 //! begin: what flows between operators is memory as well. A wait ends with error 1041 after
-//! `query_memory_wait_timeout`. A statement waits on the thread that asks: it holds no latch there, and other statements'
-//! tasks go to other threads. Operators that know another way [do not wait](without_waiting) for what they can do without.
+//! `query_memory_wait_timeout`. A statement waits on the thread that asks: it holds no latch there, and other
+//! statements' tasks go to other threads. Operators that know another way [do not wait](without_waiting) for what they
+//! can do without.
 //!
 //! Inside a statement, operators that can spill divide fairly what its other operators leave, whether all of them want
 //! their share or not. That may be less than one batch of wide rows takes, and an operator that has nothing to spill
