@@ -103,7 +103,7 @@ fn a_server_stays_within_its_memory() {
             while !is_over.load(Ordering::Relaxed) {
                 let sql =
                     "SELECT COUNT(*), MAX(s) FROM d.a WHERE id BETWEEN 100 AND 199 AND k >= 0";
-                let row = query_text(&mut connection, sql);
+                let row = answer_of(&mut connection, sql);
                 assert!(row[0].starts_with("100"), "small statements go on: {row:?}");
                 thread::sleep(Duration::from_millis(10));
             }
