@@ -242,7 +242,7 @@ impl Drop for Admission {
 /// What comes of asking for memory.
 enum Decision {
     Given,
-    /// Others have it, who may give it back.
+    /// Others have it and may give it back.
     Wait,
     Refused,
 }

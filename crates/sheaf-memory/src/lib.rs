@@ -27,7 +27,7 @@
 pub mod process;
 mod statement;
 
-pub use statement::{StatementMemory, current, of_no_statement, safe_point};
+pub use statement::{StatementMemory, current, safe_point};
 
 use std::sync::OnceLock;
 

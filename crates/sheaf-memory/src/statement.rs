@@ -1,12 +1,11 @@
 //! What each statement holds, by its threads' allocators, and which one is stopped when the process has too much.
 //!
 //! A thread's count is added to the account of the statement that it works for. What one statement has allocated and
-//! another frees is missing in the one account and left over in the other; both begin at 0 with each statement. What
-//! outlives its statement, such as versions of rows, can be allocated [for nobody](of_no_statement).
+//! another frees is missing in the one account and left over in the other; both begin at 0 with each statement.
 //!
-//! When the process has nearly used up its tolerance, whoever passes a safe point stops the statement that holds most.
-//! To stop means the same as KILL QUERY, but for the error. Then that statement has a while to let go, before another
-//! one is stopped.
+//! When the process has nearly used up its tolerance, the next thread that passes a safe point stops the
+//! statement that holds most. To stop means the same as KILL QUERY, but for the error. Then that statement has a while
+//! to let go, before another one is stopped.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -152,7 +151,7 @@ impl StatementMemory {
     /// Does `work` for this statement: what the thread allocates and frees meanwhile is the statement's.
     pub fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         // A panic inside of `work` must not leave the account to what the thread does next.
-        let _restore = enter(Some(Arc::clone(self)));
+        let _restore = enter(Arc::clone(self));
         work()
     }
 }
@@ -163,20 +162,14 @@ impl fmt::Debug for StatementMemory {
     }
 }
 
-/// Does `work` whose memory outlives the statement: it is nobody's.
-pub fn of_no_statement<T>(work: impl FnOnce() -> T) -> T {
-    let _restore = enter(None);
-    work()
-}
-
 /// The account of the statement that this thread works for.
 pub fn current() -> Option<Arc<StatementMemory>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-fn enter(account: Option<Arc<StatementMemory>>) -> Restore {
+fn enter(account: Arc<StatementMemory>) -> Restore {
     settle();
-    Restore(CURRENT.replace(account))
+    Restore(CURRENT.replace(Some(account)))
 }
 
 /// Adds what the thread's count has changed by to its statement's account.
@@ -282,11 +275,10 @@ mod tests {
     #[test]
     fn what_a_thread_allocates_is_of_the_statement_that_it_works_for() {
         let (outer, inner) = (account(), account());
-        let (mut kept, mut of_inner, mut of_nobody) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut kept, mut of_inner) = (Vec::new(), Vec::new());
         outer.during(|| {
             kept = vec![1u8; 1 << 20];
             inner.during(|| of_inner = vec![1u8; 2 << 20]);
-            of_no_statement(|| of_nobody = vec![1u8; 4 << 20]);
             drop(vec![1u8; 8 << 20]);
         });
         assert!(near(outer.held_bytes(), 1 << 20), "{outer:?}");
@@ -296,7 +288,7 @@ mod tests {
         assert!(near(inner.held_bytes(), 0), "{inner:?}");
         outer.begin();
         assert_eq!(outer.held_bytes(), 0);
-        drop((kept, of_nobody));
+        drop(kept);
     }
 
     #[test]
