@@ -247,15 +247,27 @@ fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
     key.reserve(text.len());
     let mut rest = text;
     while count < limit {
-        // Runs of ASCII need no decoding of UTF-8.
-        let run = rest
-            .bytes()
-            .take(limit - count)
-            .take_while(|byte| *byte < 128);
+        // Runs of ASCII need no decoding of UTF-8. Eight bytes at a time, while each of them has a code.
         let mut length = 0;
+        while let Some(bytes) = rest.as_bytes()[length..].first_chunk::<8>()
+            && limit - count >= 8
+            && bytes.is_ascii()
+        {
+            let codes = bytes.map(|byte| weights.ascii[usize::from(byte & 0x7f)]);
+            if codes.contains(&0) {
+                break;
+            }
+            key.extend_from_slice(&codes);
+            length += 8;
+            count += 8;
+        }
+        let run = rest.as_bytes()[length..]
+            .iter()
+            .take(limit - count)
+            .take_while(|byte| byte.is_ascii());
         for byte in run {
             length += 1;
-            let code = weights.ascii[usize::from(byte)];
+            let code = weights.ascii[usize::from(*byte)];
             if code != 0 {
                 key.push(code);
                 count += 1;
@@ -575,6 +587,30 @@ mod tests {
             ],
         );
         assert_ascending(Utf8mb4_0900_ai_ci, &["~", "😀", "$"]);
+    }
+
+    #[test]
+    fn the_key_of_a_text_is_the_keys_of_its_characters() {
+        let text =
+            "Brand#45 deliver in person\u{1}: 12345678\u{7}é, straight to the door of Straße 17 ß";
+        let characters: Vec<char> = text.chars().collect();
+        for start in 0..characters.len() {
+            for end in start..characters.len() {
+                let part: String = characters[start..end].iter().collect();
+                let each: Vec<u8> = characters[start..end]
+                    .iter()
+                    .flat_map(|character| key(Utf8mb4_0900_ai_ci, &character.to_string()))
+                    .collect();
+                assert_eq!(key(Utf8mb4_0900_ai_ci, &part), each, "{part:?}");
+                // All codes of this text have one byte.
+                for limit in [0, 1, 7, 8, 9, 16, 20] {
+                    let mut limited = Vec::new();
+                    let count = Utf8mb4_0900_ai_ci.limited_key_into(&part, limit, &mut limited);
+                    assert_eq!(count, each.len().min(limit), "{part:?}");
+                    assert_eq!(limited, each[..count], "{part:?}");
+                }
+            }
+        }
     }
 
     #[test]
