@@ -21,6 +21,7 @@
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`flat_unions`] | a union of unions becomes one |
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
+//! | [`late_values`] | what is only shown is computed of the rows that a LIMIT leaves |
 //! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
@@ -34,6 +35,7 @@ pub(crate) mod flat_unions;
 pub(crate) mod forgotten_keys;
 pub(crate) mod join_graph;
 pub(crate) mod join_keys;
+pub(crate) mod late_values;
 pub(crate) mod literal;
 pub(crate) mod long_arguments;
 pub(crate) mod rule_passes;
@@ -82,6 +84,7 @@ use crate::logical::empty_subqueries::EmptySubqueries;
 use crate::logical::flat_unions::FlatUnions;
 use crate::logical::forgotten_keys::{keys_mislead, without_keys};
 use crate::logical::join_keys::ExtractJoinKeys;
+use crate::logical::late_values::compute_values_late;
 use crate::logical::long_arguments::compute_long_arguments_below;
 use crate::logical::rule_passes::{Rule, apply_rules, contains_subqueries};
 use crate::logical::scalar_subqueries::ScalarSubqueriesToJoins;
@@ -110,7 +113,8 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
 
     let config = OptimizerContext::new_with_config_options(Arc::clone(options));
     let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
-    let mut last = apply_rules(&LAST_RULES, main.plan, &config, 1)?;
+    let plan = compute_values_late(main.plan)?;
+    let mut last = apply_rules(&LAST_RULES, plan, &config, 1)?;
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }

@@ -14,13 +14,11 @@
 //! | [`table_writer`] | rows on their way into a table |
 //! | [`values`] | values of expressions outside of queries |
 //! | [`values_before`] | values that name columns of the row that they are for |
-//! | [`division`] | where values divide by zero |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 
 pub(crate) mod change_query;
 pub(crate) mod delete;
-pub(crate) mod division;
 pub(crate) mod field_reader;
 pub(crate) mod insert;
 pub(crate) mod load_data;

@@ -26,7 +26,6 @@ use sheaf_types::{
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
-use crate::change::division::divides_by_zero;
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
@@ -59,8 +58,8 @@ enum NewValue {
 /// Where a column's new value comes from when rows are written.
 enum Source {
     Default,
-    /// A column of the query. With a second one: true there means that NULL comes from a division by 0.
-    Query(usize, Option<usize>),
+    /// A column of the query.
+    Query(usize),
 }
 
 /// One table that is changed.
@@ -80,8 +79,6 @@ struct Target {
 struct Rules {
     mode: Mode,
     ignore: bool,
-    /// The query tells where a value divides by zero, and rows that are changed are looked at: see `division.rs`.
-    flags_division: bool,
     now_micros: i64,
 }
 
@@ -145,9 +142,7 @@ impl Session {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
-        if !rules.flags_division {
-            self.watch_divisions();
-        }
+        self.watch_divisions();
         self.check_safe_update((&query, text), references, changed)?;
         let mut statement = self.begin_changes()?;
         let outcome = self.update_until_stable(
@@ -171,15 +166,12 @@ impl Session {
             true => left_to_right(references, assignments)?,
             false => assignments,
         };
-        let sql_mode = self.variables.sql_mode();
         let rules = Rules {
             mode: self.insert_mode(update.ignore),
             ignore: update.ignore,
-            flags_division: update.limit.is_some()
-                && sql_mode.contains("ERROR_FOR_DIVISION_BY_ZERO"),
             now_micros: self.local_now_micros(),
         };
-        let (mut targets, projection) = plan_targets(references, assignments, rules)?;
+        let (mut targets, projection) = plan_targets(references, assignments)?;
         for target in &mut targets {
             target.checks = self.table_checks(&target.table.definition)?;
         }
@@ -347,15 +339,8 @@ impl Target {
             let value = match source {
                 Source::Default => default_in_row(definition, rules.now_micros)
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
-                Source::Query(value, by_zero) => {
+                Source::Query(value) => {
                     let (value, decimals) = (&found[*value], decimals[*value]);
-                    if by_zero.is_some_and(|flag| !is_zero_or_null(&found[flag])) {
-                        let error = SqlError::division_by_zero();
-                        if rules.mode.strict {
-                            return Err(error);
-                        }
-                        warnings.warn(error.code, error.message);
-                    }
                     let value = shown_in(value, decimals, &definition.ty);
                     assign(definition, &value, rules.mode, number, warnings)?
                 }
@@ -370,10 +355,6 @@ impl Target {
         }
         Ok(row)
     }
-}
-
-fn is_zero_or_null(value: &Value) -> bool {
-    value.is_null() || value.is_zero()
 }
 
 /// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.
@@ -552,7 +533,6 @@ pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::
 fn plan_targets(
     references: &References,
     assignments: Vec<Assignment>,
-    rules: Rules,
 ) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
     let mut projection = Vec::new();
     let mut targets: BTreeMap<usize, Target> = BTreeMap::new();
@@ -591,17 +571,8 @@ fn plan_targets(
         let source = match assignment.value {
             NewValue::Default => Source::Default,
             NewValue::Expression(expression) => {
-                let by_zero = match rules.flags_division {
-                    true => divides_by_zero(&expression),
-                    false => None,
-                };
                 projection.push(*expression);
-                let value = projection.len() - 1;
-                let flag = by_zero.map(|by_zero| {
-                    projection.push(by_zero);
-                    projection.len() - 1
-                });
-                Source::Query(value, flag)
+                Source::Query(projection.len() - 1)
             }
         };
         if let Some(target) = targets.get_mut(&assignment.reference) {

@@ -27,13 +27,13 @@ use sqlparser::ast;
 use super::access::{Access, BoundAccess};
 use super::expression::{Collector, Evaluator, Expressions};
 use super::given::Given;
+use super::may_divide;
 use super::names::{ColumnNames, Names};
 use super::operand::Operand;
 use super::order::{OrderItem, descends};
 use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
 use crate::change::change_query::position_of;
-use crate::change::division::divides_by_zero;
 use crate::change::update::{assign, is_default};
 use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
@@ -114,7 +114,7 @@ impl Rows {
         let names = Names::of(session, tables)?;
         let selection = selection?;
         // A division by 0 in the condition may be an error, which the vectorised path watches for.
-        if divides_by_zero(selection).is_some() {
+        if may_divide(selection) {
             return None;
         }
         let (comparisons, filter) = condition(Some(selection), &names)?;

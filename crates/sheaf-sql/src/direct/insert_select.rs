@@ -10,6 +10,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::Action;
+use super::may_divide;
 use super::select_list::Spelled;
 use super::subquery::Values;
 use crate::accounts::{TableNeed, insert_needs};
@@ -50,11 +51,7 @@ impl InsertSelect {
             return None;
         };
         // Divisions by 0 are errors here.
-        let written = select.to_string().to_ascii_lowercase();
-        if ["/", "%", " div ", "mod"]
-            .iter()
-            .any(|division| written.contains(division))
-        {
+        if may_divide(select) {
             return None;
         }
         let query = session.query_action(source, text, parameters)?;

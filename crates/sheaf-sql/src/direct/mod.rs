@@ -78,6 +78,7 @@ mod value_lists;
 mod waiting_rows;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use sheaf_table::{PrivilegeLevel, Privileges, Table};
@@ -215,6 +216,13 @@ impl DirectPlan {
             Action::InsertSelect(_) => Command::InsertSelect,
         }
     }
+}
+
+/// Whether a clause may divide. Where that is an error, operators watch which divisions rows come to.
+fn may_divide(clause: &impl Display) -> bool {
+    let written = clause.to_string().to_ascii_lowercase();
+    let divisions = ["/", "%", " div ", "mod"];
+    divisions.iter().any(|division| written.contains(division))
 }
 
 /// What a plan's statement needs of its tables.
