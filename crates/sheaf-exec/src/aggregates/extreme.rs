@@ -2,6 +2,7 @@
 //! DataFusion does.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, FieldRef};
@@ -131,7 +132,15 @@ impl AggregateUDFImpl for Extreme {
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
         match text_collation(&args) {
-            Some(_) => self.accumulator(args),
+            Some(collation) => Ok(Box::new(SlidingTextExtreme {
+                collation,
+                wanted: self.wanted(),
+                field: args.expr_fields[0].clone(),
+                candidates: VecDeque::new(),
+                first_row: 0,
+                end_row: 0,
+                text_bytes: 0,
+            })),
             None => self.stock().create_sliding_accumulator(args),
         }
     }
@@ -176,6 +185,80 @@ impl Accumulator for TextExtreme {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.best.as_ref().map_or(0, String::capacity)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}
+
+/// The first or last string of a frame that moves on over the rows of a window.
+///
+/// Of the frame's rows only those count that no later row beats: the others leave the frame before that row does. So
+/// the best string is always the first candidate, and each row comes and goes once.
+#[derive(Debug)]
+struct SlidingTextExtreme {
+    collation: Collation,
+    wanted: Ordering,
+    field: FieldRef,
+    /// Rows by their number, with their strings, from the best to the worst. Of equal strings the first is shown.
+    candidates: VecDeque<(u64, String)>,
+    /// The rows of the frame.
+    first_row: u64,
+    end_row: u64,
+    text_bytes: usize,
+}
+
+impl Accumulator for SlidingTextExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let texts = to_text(&values[0], &self.field)?;
+        for row in 0..texts.len() {
+            let number = self.end_row;
+            self.end_row += 1;
+            if texts.is_null(row) {
+                continue;
+            }
+            let text = texts.value(row);
+            while let Some((_, worst)) = self.candidates.back()
+                && self.collation.compare(text, worst) == self.wanted
+            {
+                self.text_bytes -= worst.len();
+                self.candidates.pop_back();
+            }
+            self.text_bytes += text.len();
+            self.candidates.push_back((number, text.to_string()));
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.first_row += values[0].len() as u64;
+        while let Some((number, text)) = self.candidates.front()
+            && *number < self.first_row
+        {
+            self.text_bytes -= text.len();
+            self.candidates.pop_front();
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let best = self.candidates.front().map(|(_, text)| text.clone());
+        Ok(ScalarValue::Utf8View(best))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+            + self.candidates.capacity() * size_of::<(u64, String)>()
+            + self.text_bytes
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

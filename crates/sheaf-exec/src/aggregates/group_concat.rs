@@ -16,7 +16,7 @@ use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, ReversedUDAF, Signature, Volatility};
 
 use super::result_field;
-use crate::functions::types::text_field;
+use crate::functions::types::{field, text_field};
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct GroupConcat {
@@ -46,9 +46,9 @@ impl AggregateUDFImpl for GroupConcat {
         &self.signature
     }
 
-    fn coerce_types(&self, _arg_types: &[DataType]) -> Result<Vec<DataType>> {
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         Ok(vec![
-            DataType::Utf8View,
+            joined_type(arg_types),
             DataType::Utf8View,
             DataType::Int64,
             DataType::Binary,
@@ -56,19 +56,24 @@ impl AggregateUDFImpl for GroupConcat {
         ])
     }
 
-    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(joined_type(arg_types))
     }
 
     fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
-        Ok(result_field(
-            self.name(),
-            &text_field(&arg_fields[..1], "group_concat")?,
-        ))
+        let text = &arg_fields[..1];
+        let field = match text[0].data_type() {
+            DataType::Binary => field::bytes(),
+            _ => text_field(text, "group_concat")?,
+        };
+        Ok(result_field(self.name(), &field))
     }
 
-    fn accumulator(&self, _args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Collected::default()))
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Collected {
+            is_binary: *args.return_field.data_type() == DataType::Binary,
+            ..Collected::default()
+        }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -88,17 +93,27 @@ impl AggregateUDFImpl for GroupConcat {
     }
 }
 
+/// Texts make a text, byte strings a byte string.
+fn joined_type(arg_types: &[DataType]) -> DataType {
+    match arg_types.first() {
+        Some(DataType::Binary) => DataType::Binary,
+        _ => DataType::Utf8View,
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     order_key: Vec<u8>,
     /// With DISTINCT.
     distinct_key: Option<Vec<u8>>,
-    text: String,
+    text: Vec<u8>,
 }
 
 /// The texts of a group so far.
 #[derive(Debug, Default)]
 struct Collected {
+    /// They are byte strings.
+    is_binary: bool,
     texts: Vec<Entry>,
     distinct: HashSet<Vec<u8>>,
     separator: String,
@@ -128,7 +143,7 @@ fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl Collected {
-    fn add(&mut self, distinct_key: Option<&[u8]>, order_key: &[u8], text: &str) {
+    fn add(&mut self, distinct_key: Option<&[u8]>, order_key: &[u8], text: &[u8]) {
         if self.is_full || distinct_key.is_some_and(|key| !self.distinct.insert(key.to_vec())) {
             return;
         }
@@ -136,7 +151,7 @@ impl Collected {
         let entry = Entry {
             order_key: order_key.to_vec(),
             distinct_key: distinct_key.map(<[u8]>::to_vec),
-            text: text.to_string(),
+            text: text.to_vec(),
         };
         self.bytes += entry.bytes();
         self.joined_bytes += text.len() + self.separator.len();
@@ -169,6 +184,27 @@ impl Collected {
         self.is_full = !is_ordered;
     }
 
+    /// What fits into the maximum length.
+    fn joined(&mut self) -> Vec<u8> {
+        self.sort();
+        let mut joined = Vec::new();
+        for (at, Entry { text, .. }) in self.texts.iter().enumerate() {
+            if at > 0 {
+                joined.extend_from_slice(self.separator.as_bytes());
+            }
+            joined.extend_from_slice(text);
+            if joined.len() > self.max_bytes {
+                // No byte of UTF-8 but a character's first stands behind the cut.
+                let is_inside = |end: &usize| !self.is_binary && joined[*end] & 0xc0 == 0x80;
+                let mut ends = (0..=self.max_bytes).rev();
+                let end = ends.find(|end| !is_inside(end)).unwrap_or(0);
+                joined.truncate(end);
+                break;
+            }
+        }
+        joined
+    }
+
     /// Stable: equal keys keep the order of arrival.
     fn sort(&mut self) {
         self.texts.sort_by(|a, b| a.order_key.cmp(&b.order_key));
@@ -187,7 +223,7 @@ impl Accumulator for Collected {
         let [texts, separators, limits, distinct_keys, order_keys] = values else {
             return exec_err!("$group_concat takes five arguments");
         };
-        let (texts, separators) = (texts.as_string_view(), separators.as_string_view());
+        let separators = separators.as_string_view();
         if !separators.is_empty() {
             self.separator = separators.value(0).to_string();
             self.max_bytes =
@@ -195,6 +231,7 @@ impl Accumulator for Collected {
         }
         let (distinct_keys, order_keys): (&BinaryArray, &BinaryArray) =
             (distinct_keys.as_binary(), order_keys.as_binary());
+        let byte_strings: Option<&BinaryArray> = self.is_binary.then(|| texts.as_binary());
         for row in (0..texts.len()).filter(|row| texts.is_valid(*row)) {
             let distinct_key = distinct_keys
                 .is_valid(row)
@@ -204,32 +241,27 @@ impl Accumulator for Collected {
             } else {
                 &[]
             };
-            self.add(distinct_key, order_key, texts.value(row));
+            let text = match byte_strings {
+                Some(byte_strings) => byte_strings.value(row),
+                None => texts.as_string_view().value(row).as_bytes(),
+            };
+            self.add(distinct_key, order_key, text);
         }
         Ok(())
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if self.texts.is_empty() {
-            return Ok(ScalarValue::Utf8View(None));
-        }
-        self.sort();
-        let mut joined = String::new();
-        for (at, Entry { text, .. }) in self.texts.iter().enumerate() {
-            if at > 0 {
-                joined.push_str(&self.separator);
+        let joined = (!self.texts.is_empty()).then(|| self.joined());
+        Ok(match self.is_binary {
+            true => ScalarValue::Binary(joined),
+            false => {
+                // Whole texts between whole separators, cut between two characters.
+                ScalarValue::Utf8View(joined.map(|text| match String::from_utf8(text) {
+                    Ok(text) => text,
+                    Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+                }))
             }
-            joined.push_str(text);
-            if joined.len() > self.max_bytes {
-                let end = (0..=self.max_bytes)
-                    .rev()
-                    .find(|end| joined.is_char_boundary(*end))
-                    .unwrap_or(0);
-                joined.truncate(end);
-                break;
-            }
-        }
-        Ok(ScalarValue::Utf8View(Some(joined)))
+        })
     }
 
     fn size(&self) -> usize {
@@ -249,7 +281,7 @@ impl Accumulator for Collected {
                 }
                 None => state.push(0),
             }
-            push_counted(&mut state, entry.text.as_bytes());
+            push_counted(&mut state, &entry.text);
         }
         Ok(vec![ScalarValue::Binary(Some(state))])
     }
@@ -274,8 +306,8 @@ impl Accumulator for Collected {
                 } else {
                     None
                 };
-                let text = String::from_utf8_lossy(take_counted(&mut rest).ok_or_else(corrupt)?);
-                self.add(distinct_key, order_key, &text);
+                let text = take_counted(&mut rest).ok_or_else(corrupt)?;
+                self.add(distinct_key, order_key, text);
             }
         }
         Ok(())
@@ -319,8 +351,8 @@ mod tests {
                     false => &[],
                 };
                 let distinct_key = is_distinct.then_some(text.as_bytes());
-                short.add(distinct_key, order_key, &text);
-                long.add(distinct_key, order_key, &text);
+                short.add(distinct_key, order_key, text.as_bytes());
+                long.add(distinct_key, order_key, text.as_bytes());
             }
             assert!(short.texts.capacity() < 200);
             assert_eq!(short.bytes < 2_000, !(is_ordered && is_distinct));
@@ -338,7 +370,7 @@ mod tests {
                 &mut second
             };
             let text = format!("{number:03}");
-            part.add(None, text.as_bytes(), &text);
+            part.add(None, text.as_bytes(), text.as_bytes());
         }
         let states = [&mut second, &mut first].map(|part| part.state().expect("a state"));
         let states = states.map(|state| match &state[0] {

@@ -5,8 +5,8 @@
 //! collation, GROUP_CONCAT and ANY_VALUE are our own.
 //!
 //! AVG is not here: the pass over the syntax tree writes it as SUM / COUNT, which has exactly its type and rounding.
-//! Deviations and the bit aggregates are DataFusion's, over arguments converted first; over frames that move,
-//! deviations and sums of doubles are our own too.
+//! Deviations and the bit aggregates are DataFusion's, over arguments that the pass has made numbers; over frames that
+//! move, they and sums of doubles are our own too.
 
 mod any_value;
 mod extreme;
@@ -24,7 +24,7 @@ use datafusion_expr::AggregateUDF;
 pub use any_value::AnyValue;
 pub use extreme::Extreme;
 pub use group_concat::GroupConcat;
-use moving::{Spread, Statistic};
+use moving::{Moving, Statistic};
 pub use sum::Sum;
 
 static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(|| {
@@ -36,25 +36,25 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
         Arc::new(AggregateUDF::from(GroupConcat::new())),
         Arc::new(AggregateUDF::from(AnyValue::new())),
         stock::count::count_udaf(),
-        spread(
+        moving(
             stock::stddev::stddev_udaf(),
             Statistic::Deviation { sample: true },
         ),
-        spread(
+        moving(
             stock::stddev::stddev_pop_udaf(),
             Statistic::Deviation { sample: false },
         ),
-        spread(
+        moving(
             stock::variance::var_samp_udaf(),
             Statistic::Variance { sample: true },
         ),
-        spread(
+        moving(
             stock::variance::var_pop_udaf(),
             Statistic::Variance { sample: false },
         ),
-        stock::bit_and_or_xor::bit_and_udaf(),
-        stock::bit_and_or_xor::bit_or_udaf(),
-        stock::bit_and_or_xor::bit_xor_udaf(),
+        moving(stock::bit_and_or_xor::bit_and_udaf(), Statistic::BitAnd),
+        moving(stock::bit_and_or_xor::bit_or_udaf(), Statistic::BitOr),
+        moving(stock::bit_and_or_xor::bit_xor_udaf(), Statistic::BitXor),
         stock::grouping::grouping_udaf(),
         stock::first_last::first_value_udaf(),
         stock::first_last::last_value_udaf(),
@@ -65,8 +65,8 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
         .collect()
 });
 
-fn spread(stock: Arc<AggregateUDF>, statistic: Statistic) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(Spread::new(stock, statistic)))
+fn moving(stock: Arc<AggregateUDF>, statistic: Statistic) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Moving::new(stock, statistic)))
 }
 
 /// The aggregate function of this name. `$sum` and `$group_concat` are ours under names that DataFusion's

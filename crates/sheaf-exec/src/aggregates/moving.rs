@@ -1,18 +1,21 @@
-//! Sums, variances and deviations of doubles over a frame that moves (`ROWS 1 PRECEDING`).
+//! Sums, variances, deviations and bits over a frame that moves (`ROWS 1 PRECEDING`).
 //!
-//! A value that leaves such a frame cannot be subtracted again. After 1e20 has come and gone, what was added beside it
-//! is lost, and a variance may even become negative. So the frame is two stacks. New values go on one, with the moments
-//! of all of them. The oldest leave from the other, where each lies with the moments of itself and all that follow it.
-//! When that one is empty, the first is turned over onto it. A value is merged twice, and nothing is ever subtracted.
+//! A double that leaves such a frame cannot be subtracted again. After 1e20 has come and gone, what was added beside it
+//! is lost, and a variance may even become negative. Nor can a bit be taken from BIT_OR. So the frame is [two stacks].
+//! New values go on one, with a summary of all of them. The oldest leave from the other, where each lies with the
+//! summary of itself and all that follow it. When that one is empty, the first is turned over onto it. A value is merged
+//! twice, and nothing is ever subtracted.
 //!
 //! DataFusion's accumulators compute the same of groups and of frames that only grow.
+//!
+//! [two stacks]: TwoStacks
 
 use std::mem::{size_of, size_of_val};
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion_common::cast::as_float64_array;
+use datafusion_common::cast::{as_float64_array, as_uint64_array};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature};
@@ -28,6 +31,47 @@ pub(super) enum Statistic {
     Deviation {
         sample: bool,
     },
+    BitAnd,
+    BitOr,
+    BitXor,
+}
+
+/// What accumulators with a `frame` of [`TwoStacks`] have in common.
+macro_rules! moves {
+    () => {
+        /// Rows leave in the order in which they came.
+        fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+            let leaving = &values[0];
+            for _ in 0..leaving.len() - leaving.null_count() {
+                self.frame.pop_oldest();
+            }
+            Ok(())
+        }
+
+        fn supports_retract_batch(&self) -> bool {
+            true
+        }
+
+        fn size(&self) -> usize {
+            size_of_val(self) + self.frame.heap_bytes()
+        }
+
+        fn state(&mut self) -> Result<Vec<ScalarValue>> {
+            internal_err!("a frame has no state to hand on")
+        }
+
+        fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+            internal_err!("a frame has no state to hand on")
+        }
+    };
+}
+
+/// What is to be known of values, in any number.
+trait Summary: Copy + Default + std::fmt::Debug {
+    type Value: Copy + std::fmt::Debug;
+    fn of(value: Self::Value) -> Self;
+    /// Of these values and others that follow them.
+    fn merge(self, following: Self) -> Self;
 }
 
 /// Values, as far as statistics need to know them; `squares` adds up their squared distances from the mean.
@@ -39,7 +83,9 @@ struct Moments {
     squares: f64,
 }
 
-impl Moments {
+impl Summary for Moments {
+    type Value = f64;
+
     fn of(value: f64) -> Moments {
         Moments {
             count: 1,
@@ -67,7 +113,9 @@ impl Moments {
             squares: self.squares + other.squares + distance * distance * self.count as f64 * share,
         }
     }
+}
 
+impl Moments {
     fn statistic(self, statistic: Statistic) -> Option<f64> {
         let variance = |sample: bool| {
             let divisor = self.count.checked_sub(u64::from(sample))?;
@@ -77,105 +125,167 @@ impl Moments {
             Statistic::Sum => (self.count > 0).then_some(self.sum),
             Statistic::Variance { sample } => variance(sample),
             Statistic::Deviation { sample } => variance(sample).map(f64::sqrt),
+            Statistic::BitAnd | Statistic::BitOr | Statistic::BitXor => None,
         }
     }
 }
 
-/// A statistic of the values in a frame; NULLs are none.
+/// What the operations on bits make of values.
+#[derive(Clone, Copy, Debug)]
+struct Bits {
+    and: u64,
+    or: u64,
+    xor: u64,
+}
+
+impl Default for Bits {
+    fn default() -> Bits {
+        Bits {
+            and: u64::MAX,
+            or: 0,
+            xor: 0,
+        }
+    }
+}
+
+impl Summary for Bits {
+    type Value = u64;
+
+    fn of(value: u64) -> Bits {
+        Bits {
+            and: value,
+            or: value,
+            xor: value,
+        }
+    }
+
+    fn merge(self, other: Bits) -> Bits {
+        Bits {
+            and: self.and & other.and,
+            or: self.or | other.or,
+            xor: self.xor ^ other.xor,
+        }
+    }
+}
+
+/// The values in a frame that moves.
+#[derive(Debug, Default)]
+struct TwoStacks<S: Summary> {
+    /// What came last.
+    new: Vec<S::Value>,
+    of_new: S,
+    /// What leaves first, the oldest on top.
+    old: Vec<S>,
+}
+
+impl<S: Summary> TwoStacks<S> {
+    fn push(&mut self, value: S::Value) {
+        self.new.push(value);
+        self.of_new = self.of_new.merge(S::of(value));
+    }
+
+    fn pop_oldest(&mut self) {
+        if self.old.is_empty() {
+            let mut following = S::default();
+            for value in self.new.drain(..).rev() {
+                following = S::of(value).merge(following);
+                self.old.push(following);
+            }
+            self.of_new = S::default();
+        }
+        self.old.pop();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.old.is_empty()
+    }
+
+    fn summary(&self) -> S {
+        let old = self.old.last().copied().unwrap_or_default();
+        old.merge(self.of_new)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.new.capacity() * size_of::<S::Value>() + self.old.capacity() * size_of::<S>()
+    }
+}
+
+/// A statistic of the doubles in a frame; NULLs are none.
 #[derive(Debug)]
 pub(super) struct MovingStatistic {
     statistic: Statistic,
-    /// What came last.
-    new: Vec<f64>,
-    moments_of_new: Moments,
-    /// What leaves first, the oldest on top.
-    old: Vec<Moments>,
+    frame: TwoStacks<Moments>,
 }
 
 impl MovingStatistic {
     pub(super) fn new(statistic: Statistic) -> MovingStatistic {
         MovingStatistic {
             statistic,
-            new: Vec::new(),
-            moments_of_new: Moments::default(),
-            old: Vec::new(),
+            frame: TwoStacks::default(),
         }
-    }
-
-    fn push(&mut self, value: f64) {
-        self.new.push(value);
-        self.moments_of_new = self.moments_of_new.merge(Moments::of(value));
-    }
-
-    fn pop_oldest(&mut self) {
-        if self.old.is_empty() {
-            let mut following = Moments::default();
-            for value in self.new.drain(..).rev() {
-                following = Moments::of(value).merge(following);
-                self.old.push(following);
-            }
-            self.moments_of_new = Moments::default();
-        }
-        self.old.pop();
     }
 }
 
 impl Accumulator for MovingStatistic {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for value in as_float64_array(&values[0])?.iter().flatten() {
-            self.push(value);
+            self.frame.push(value);
         }
         Ok(())
-    }
-
-    /// Rows leave in the order in which they came.
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let leaving = &values[0];
-        for _ in 0..leaving.len() - leaving.null_count() {
-            self.pop_oldest();
-        }
-        Ok(())
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let old = self.old.last().copied().unwrap_or_default();
-        let moments = old.merge(self.moments_of_new);
-        Ok(ScalarValue::Float64(moments.statistic(self.statistic)))
+        let statistic = self.frame.summary().statistic(self.statistic);
+        Ok(ScalarValue::Float64(statistic))
     }
 
-    fn size(&self) -> usize {
-        size_of_val(self)
-            + self.new.capacity() * size_of::<f64>()
-            + self.old.capacity() * size_of::<Moments>()
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        internal_err!("a frame has no state to hand on")
-    }
-
-    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
-        internal_err!("a frame has no state to hand on")
-    }
+    moves!();
 }
 
-/// DataFusion's variance or deviation, except over frames that move.
+/// An operation on the bits of the numbers in a frame; NULLs are none.
+#[derive(Debug)]
+struct MovingBits {
+    statistic: Statistic,
+    frame: TwoStacks<Bits>,
+}
+
+impl Accumulator for MovingBits {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in as_uint64_array(&values[0])?.iter().flatten() {
+            self.frame.push(value);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let bits = self.frame.summary();
+        let bits = match self.statistic {
+            Statistic::BitAnd => bits.and,
+            Statistic::BitOr => bits.or,
+            _ => bits.xor,
+        };
+        Ok(ScalarValue::UInt64(
+            (!self.frame.is_empty()).then_some(bits),
+        ))
+    }
+
+    moves!();
+}
+
+/// DataFusion's aggregate, except over frames that move.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Spread {
+pub(super) struct Moving {
     stock: Arc<AggregateUDF>,
     statistic: Statistic,
 }
 
-impl Spread {
-    pub(super) fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Spread {
-        Spread { stock, statistic }
+impl Moving {
+    pub(super) fn new(stock: Arc<AggregateUDF>, statistic: Statistic) -> Moving {
+        Moving { stock, statistic }
     }
 }
 
-impl AggregateUDFImpl for Spread {
+impl AggregateUDFImpl for Moving {
     fn name(&self) -> &str {
         self.stock.name()
     }
@@ -211,10 +321,14 @@ impl AggregateUDFImpl for Spread {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        match args.is_distinct {
-            true => self.stock.create_sliding_accumulator(args),
-            false => Ok(Box::new(MovingStatistic::new(self.statistic))),
-        }
+        Ok(match self.statistic {
+            _ if args.is_distinct => self.stock.create_sliding_accumulator(args)?,
+            Statistic::BitAnd | Statistic::BitOr | Statistic::BitXor => Box::new(MovingBits {
+                statistic: self.statistic,
+                frame: TwoStacks::default(),
+            }),
+            statistic => Box::new(MovingStatistic::new(statistic)),
+        })
     }
 }
 

@@ -15,6 +15,7 @@
 //! | [`detached_exec`] | batches with buffers of their own |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
 //! | [`interruptible_exec`] | where a plan can be stopped between its leaves and its root |
+//! | [`interruptible_expr`] | where a join can be stopped between two batches |
 //! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
 //! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
 //! | [`input_handed_on`] | what operators say that hand on the batches of their input |
@@ -29,6 +30,7 @@ pub mod detached_exec;
 pub mod grace_join;
 pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
+pub mod interruptible_expr;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod recursion_limit_exec;

@@ -648,29 +648,31 @@ fn aggregate_arguments(
     args: Vec<Expr>,
     schema: &DFSchema,
 ) -> Result<Vec<Expr>> {
-    let as_double = |expr: Expr, always: bool| -> Result<Expr> {
+    // Points in time add up as the numbers that their digits are.
+    let summand = |expr: Expr| -> Result<Expr> {
         let expr = number_of_hybrid(expr);
-        let ty = type_of(&expr, schema)?;
-        let number = ty.is_exact_number() || ty == SqlType::Double;
-        Ok(if always && ty != SqlType::Double || !always && !number {
-            fold(call("$cast_double", vec![expr]), schema)
-        } else {
-            expr
+        Ok(match type_of(&expr, schema)? {
+            ty if ty.is_exact_number() || ty == SqlType::Double => expr,
+            SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. } => {
+                fold(call("$add", vec![expr, lit(0i64)]), schema)
+            }
+            _ => fold(call("$cast_double", vec![expr]), schema),
         })
     };
     match name {
         "count" if distinct => keys_of(args, schema),
-        "$sum" => args
-            .into_iter()
-            .map(|expr| as_double(expr, false))
-            .collect(),
-        "stddev" | "stddev_pop" | "var" | "var_pop" => {
-            args.into_iter().map(|expr| as_double(expr, true)).collect()
+        "$sum" => args.into_iter().map(summand).collect(),
+        // Byte strings stay what they are.
+        "$group_concat" => {
+            let mut args = args;
+            let joined = args.remove(0);
+            let joined = match type_of(&joined, schema)? {
+                SqlType::Bytes | SqlType::Text { .. } => joined,
+                _ => fold(call("$cast_char", vec![joined]), schema),
+            };
+            args.insert(0, joined);
+            Ok(args)
         }
-        "bit_and" | "bit_or" | "bit_xor" => Ok(args
-            .into_iter()
-            .map(|expr| fold(call("$cast_unsigned", vec![number_of_hybrid(expr)]), schema))
-            .collect()),
         _ => Ok(args),
     }
 }

@@ -471,9 +471,20 @@ impl Lowering<'_> {
         if args.len() != 1 {
             return Err(SqlError::parse_error(",", 1));
         }
-        if name.starts_with("bit_") {
-            args = vec![call("$cast_unsigned", args)];
-        }
+        // What the aggregates compute with, as operators would.
+        args = match name {
+            "bit_and" | "bit_or" | "bit_xor" => {
+                args.push(number(0));
+                vec![call("$bit_or", args)]
+            }
+            "stddev_pop" | "stddev" | "var_pop" | "var" => vec![call("$cast_double", args)],
+            // Of the numbers, not of the texts that say them.
+            "avg" if distinct => {
+                args.push(number(0));
+                vec![call("$add", args)]
+            }
+            _ => args,
+        };
         let argument_of = |name: &str| build(name, args.iter().cloned().map(argument).collect());
         Ok(match name {
             // The type and the rounding of a quotient are those of AVG.
@@ -526,7 +537,7 @@ impl Lowering<'_> {
             null()
         };
         let args = vec![
-            call("$cast_char", vec![joined]),
+            joined,
             text(separator.unwrap_or_else(|| ",".to_string())),
             self.group_concat_limit(),
             distinct_key,

@@ -36,6 +36,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join::exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::operator::interruptible_expr::InterruptibleExpr;
 use sheaf_exec::operator::less_order_exec::{in_streamed_order, without_constants, without_order};
 use sheaf_exec::operator::restartable_exec::{RestartableExec, SecondRun};
 
@@ -909,8 +910,9 @@ impl<'p> Builder<'_, '_, 'p> {
         let fields = Fields::from(fields);
         let schema = graph_schema(&layout, &fields)?;
         let expr = self.planner.expr(&condition, &schema, self.block)?;
+        let cancel = self.planner.context.cancel.clone();
         Ok(Some(JoinFilter::new(
-            expr,
+            Arc::new(InterruptibleExpr::new(expr, cancel)),
             columns,
             Arc::new(Schema::new(fields)),
         )))
