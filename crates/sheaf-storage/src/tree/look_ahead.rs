@@ -10,8 +10,9 @@
 //!   in a group   | words of all | headers of all | slots of all | records of all |  lookups, which wait for nothing
 //! ```
 //!
-//! Nothing is validated, and nothing is waited for but memory. A page that is not there, or that changes, costs the
-//! time of asking for bytes that are not needed. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash
+//! Nothing is waited for but memory. A page that is not there, or that changes, costs the time of asking for bytes that
+//! are not needed. What is asked for is not validated, but the leaves are, each together with its parent: lookups begin
+//! with them, and a leaf that was freed meanwhile looks as it did before. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash
 //! Join Performance through Prefetching", 2004.)
 
 use crate::page::PageId;
@@ -84,8 +85,10 @@ impl Tree {
                 }
             }
             for place in &mut *group {
-                if place.node.is_some() {
-                    place.node = pool.glance_at(place.page);
+                if let Some(parent) = place.node {
+                    // As in a descent: the child's version is known, and the parent still points to it.
+                    let child = pool.glance_at(place.page);
+                    place.node = child.filter(|_| parent.validate().is_ok());
                 }
                 if let Some(node) = &place.node {
                     NodeView(node).ask_for_header();
