@@ -84,6 +84,10 @@ pub trait SessionValues {
     fn only_full_group_by(&self) -> bool {
         true
     }
+    /// Whether constants of the statement come from parameters. A text that is no date is no error then.
+    fn has_parameters(&self) -> bool {
+        false
+    }
     /// What texts compare by that come from no column (`collation_connection`).
     fn collation(&self) -> Collation {
         Collation::default()
@@ -169,7 +173,9 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
         context.session.collation(),
         context.session.truncated_texts(),
     );
-    let texts = texts.on_day(split_datetime(lower::local_now(context.session)).0);
+    let texts = texts
+        .on_day(split_datetime(lower::local_now(context.session)).0)
+        .of_parameters(context.session.has_parameters());
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))

@@ -19,7 +19,7 @@ use sheaf_types::Collation;
 use sheaf_types::error::codes;
 use sheaf_types::number::{power_of_ten, text_place, text_to_decimal, text_to_unsigned};
 use sheaf_types::temporal::{
-    self, DAY, civil_from_days, round_datetime, round_time, year_of_number,
+    self, DAY, ZERO_DATETIME, civil_from_days, round_datetime, round_time, year_of_number,
 };
 
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
@@ -86,6 +86,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
                     round_datetime(micros, fsp)
                 }),
             ))
+        },
+    ),
+    // A text beside a point in time. What is no date is less than all of them.
+    Function::strict(
+        "$moment",
+        (1, 1),
+        |_| Ok(field::datetime(6)),
+        |call| {
+            let (texts, moments) = (call.text(0)?, call.datetime(0)?);
+            let moment = |row: usize| {
+                texts.get(row)?;
+                Some(moments.get(row).unwrap_or(ZERO_DATETIME))
+            };
+            let values: TimestampMicrosecondArray = (0..call.rows()).map(moment).collect();
+            Ok(Arc::new(values))
         },
     ),
     // CAST AS DATE: value, today. And AS DATETIME: value, fraction digits, today.

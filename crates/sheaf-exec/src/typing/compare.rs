@@ -74,7 +74,12 @@ fn domain(
         (left, right) if left.is_string() && right.is_string() => Domain::Bytes,
         (Date, Date) => Domain::Date,
         (Time { .. }, Time { .. }) => Domain::Time,
-        (Time { .. }, other) | (other, Time { .. }) if other.is_string() => Domain::Time,
+        // Only constants are times there.
+        (Time { .. }, SqlType::Text { collation, .. } | SqlType::Enum { collation })
+        | (SqlType::Text { collation, .. } | SqlType::Enum { collation }, Time { .. }) => {
+            Domain::Keys(*collation)
+        }
+        (Time { .. }, Bytes) | (Bytes, Time { .. }) => Domain::Bytes,
         (Date | DateTime { .. }, other) | (other, Date | DateTime { .. })
             if other.is_temporal() || other.is_string() =>
         {
@@ -137,7 +142,13 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
     let from = field_of(&expr, schema)?;
     let fsp = || lit(6i64);
     let converted = match to {
-        Domain::Keys(collation) => return Ok(collation_key(expr, *collation)),
+        Domain::Keys(collation) if SqlType::of(&from).is_text() => {
+            return Ok(collation_key(expr, *collation));
+        }
+        Domain::Keys(collation) => {
+            let text = fold(call("$cast_char", vec![expr]), schema);
+            return Ok(collation_key(text, *collation));
+        }
         Domain::Bytes if from.data_type() == &DataType::Binary => expr,
         Domain::Bytes => call("$cast_binary", vec![expr]),
         Domain::Values(data_type) if from.data_type() == data_type => expr,
@@ -157,6 +168,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
             DataType::Timestamp(..) => expr,
             DataType::Date32 => cast(expr, microseconds()),
             DataType::Duration(_) => texts.of_today(expr, 6),
+            _ if SqlType::of(&from).is_string() => call("$moment", vec![expr]),
             _ => call("$cast_datetime", vec![expr, fsp()]),
         },
         Domain::Time if matches!(from.data_type(), DataType::Duration(_)) => expr,
@@ -232,10 +244,10 @@ fn compare(
         let number = number_of_hybrid(right.expr);
         return compare(op, left.expr, number, surroundings, no_date);
     }
-    if let Some(text) = text_beside(&left.ty, &right.expr) {
+    if let Some(text) = text_beside(&left.ty, &right.expr, texts) {
         return compare(op, left.expr, text, surroundings, no_date);
     }
-    if let Some(text) = text_beside(&right.ty, &left.expr) {
+    if let Some(text) = text_beside(&right.ty, &left.expr, texts) {
         return compare(op, text, right.expr, surroundings, no_date);
     }
     if left.ty == SqlType::Null || right.ty == SqlType::Null {
@@ -268,8 +280,9 @@ fn compare(
 }
 
 /// The text that a hexadecimal literal is beside a text that is no literal: a column's collation is stronger than the
-/// literal's, which is that of bytes. `None` if it is no such literal, or no UTF-8.
-fn text_beside(compared_with: &SqlType, other: &Expr) -> Option<Expr> {
+/// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal, or
+/// no UTF-8.
+fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<Expr> {
     let SqlType::Text {
         collation,
         coercibility: Coercibility::Explicit | Coercibility::Implicit,
@@ -278,7 +291,7 @@ fn text_beside(compared_with: &SqlType, other: &Expr) -> Option<Expr> {
         return None;
     };
     match literal(other) {
-        Some(ScalarValue::Binary(Some(bytes))) if is_hybrid(other) => {
+        Some(ScalarValue::Binary(Some(bytes))) if is_hybrid(other) || texts.are_parameters => {
             let text = std::str::from_utf8(bytes).ok()?;
             let field = field::collated_text(*collation, Coercibility::Coercible);
             let value = ScalarValue::Utf8View(Some(text.to_owned()));
@@ -289,13 +302,17 @@ fn text_beside(compared_with: &SqlType, other: &Expr) -> Option<Expr> {
 }
 
 /// The operands of a function that compares the first one, a text or not, with the others.
-pub(super) fn texts_beside(mut operands: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+pub(super) fn texts_beside(
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Vec<Expr>> {
     if let Some((first, others)) = operands.split_first_mut()
-        && others.iter().any(is_hybrid)
+        && (texts.are_parameters || others.iter().any(is_hybrid))
     {
         let ty = type_of(first, schema)?;
         for other in others {
-            if let Some(text) = text_beside(&ty, other) {
+            if let Some(text) = text_beside(&ty, other, texts) {
                 *other = text;
             }
         }
@@ -376,7 +393,7 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) ->
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
 /// between a string and a date a point in time.
 pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let [mut x, low, high] = operands(texts_beside(args, schema)?)?;
+    let [mut x, low, high] = operands(texts_beside(args, schema, texts)?)?;
     let types = [
         type_of(&x, schema)?,
         type_of(&low, schema)?,
@@ -488,10 +505,12 @@ fn with_literal(
                 Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
                     let is_refused = no_date == NoDate::Refused && begins.is_none();
-                    if is_refused && !texts.truncated.is_refused() {
-                        return Err(EvaluationError::wrong_value(name, text).into());
+                    match is_refused && !texts.truncated.is_refused() {
+                        // MySQL reads a parameter when it compares, and says nothing of it.
+                        true if texts.are_parameters => {}
+                        true => return Err(EvaluationError::wrong_value(name, text).into()),
+                        false => note_temporal_text(name, text, &left.expr, texts)?,
                     }
-                    note_temporal_text(name, text, &left.expr, texts)?;
                     Some(match begins {
                         Some(micros) => place_of_moment(micros, is_date),
                         None => Place::BelowAll,

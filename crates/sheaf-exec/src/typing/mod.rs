@@ -70,6 +70,8 @@ pub struct Texts {
     truncated: TruncatedTexts,
     /// The day on which a TIME is a point in time, counted from 1970-01-01.
     today: i32,
+    /// Some are values of parameters.
+    are_parameters: bool,
 }
 
 impl Texts {
@@ -81,6 +83,15 @@ impl Texts {
             literal_metadata: is_told.then(|| FieldMetadata::from(field.metadata())),
             truncated,
             today: 0,
+            are_parameters: false,
+        }
+    }
+
+    /// Constants of the statement may come from parameters.
+    pub fn of_parameters(self, are_parameters: bool) -> Texts {
+        Texts {
+            are_parameters,
+            ..self
         }
     }
 
@@ -220,7 +231,7 @@ fn resolve_call(
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
         "$like" => {
-            let args = compare::texts_beside(args, schema)?;
+            let args = compare::texts_beside(args, schema, texts)?;
             let like = Expr::ScalarFunction(ScalarFunction { func, args });
             Ok(fold(like, schema))
         }

@@ -117,6 +117,14 @@ fn null() -> Token {
     })
 }
 
+/// `DATE '2024-02-29'`
+fn of_type(name: &str, value: &Value) -> Vec<Token> {
+    vec![
+        Token::make_keyword(name),
+        Token::SingleQuotedString(value.to_string()),
+    ]
+}
+
 /// A value as the tokens of its literal. Signs are in parentheses, so that they bind to their number.
 fn literal(value: &Value) -> Vec<Token> {
     let number = |text: String| match text.strip_prefix('-') {
@@ -147,8 +155,9 @@ fn literal(value: &Value) -> Vec<Token> {
                 Token::HexStringLiteral(digits),
             ]
         }
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
-            vec![Token::SingleQuotedString(value.to_string())]
-        }
+        // A text alone would not be a date to arithmetic and to numbers that it is compared with.
+        Value::Date(_) => of_type("DATE", value),
+        Value::Time(_) => of_type("TIME", value),
+        Value::DateTime(_) | Value::Timestamp(_) => of_type("TIMESTAMP", value),
     }
 }

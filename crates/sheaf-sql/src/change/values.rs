@@ -47,6 +47,9 @@ impl SessionValues for Session {
         format!("{}@{}", name.user, name.host)
     }
 
+    fn has_parameters(&self) -> bool {
+        self.prepared.runs
+    }
     fn collation(&self) -> Collation {
         variables::nearest_collation(self.variables.collation_connection())
     }

@@ -36,13 +36,14 @@ use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_table::Column;
+use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
 pub(super) use self::collector::Collector;
 use super::Circumstances;
-use super::given::{Clock, ClockPart, Given, local_day};
+use super::given::{Clock, ClockPart, Given, MAX_DIGITS, local_day};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
@@ -137,7 +138,19 @@ enum Free {
 enum Class {
     Int,
     Text,
+    Date,
+    /// With the digits of its second's fraction.
+    Time(u8),
+    DateTime(u8),
     Clock(Clock),
+}
+
+/// The digits that the fraction of a value's second is shown with.
+fn digits_of(micros: i64) -> u8 {
+    match micros % SECOND {
+        0 => 0,
+        _ => MAX_DIGITS,
+    }
 }
 
 impl Input {
@@ -154,6 +167,13 @@ impl Input {
                 Some(Class::Int)
             }
             (_, Value::Text(_)) if self.free != Free::Numbers => Some(Class::Text),
+            (_, Value::Date(_)) if self.free == Free::All => Some(Class::Date),
+            (_, Value::Time(micros)) if self.free == Free::All => {
+                Some(Class::Time(digits_of(*micros)))
+            }
+            (_, Value::DateTime(micros)) if self.free == Free::All => {
+                Some(Class::DateTime(digits_of(*micros)))
+            }
             _ => None,
         }
     }
@@ -164,6 +184,9 @@ impl Class {
         let field = match self {
             Class::Int => field::bigint(),
             Class::Text => field::collated_text(session.collation(), Coercibility::Coercible),
+            Class::Date => field::date(),
+            Class::Time(digits) => field::time(digits),
+            Class::DateTime(digits) => field::datetime(digits),
             Class::Clock(clock) => match clock.part {
                 ClockPart::Moment => field::datetime(clock.digits),
                 ClockPart::Day => field::date(),
@@ -197,7 +220,18 @@ fn literal_of(value: &Value) -> Option<ast::Expr> {
             expr: Box::new(ast::Expr::value(ast::Value::Number(digits.into(), false))),
         },
     };
+    let of_type = |data_type: ast::DataType| {
+        let text = ast::Value::SingleQuotedString(value.to_string());
+        ast::Expr::TypedString(ast::TypedString {
+            data_type,
+            value: text.into(),
+            uses_odbc_syntax: false,
+        })
+    };
     Some(match value {
+        Value::Date(_) => of_type(ast::DataType::Date),
+        Value::Time(_) => of_type(ast::DataType::Time(None, ast::TimezoneInfo::None)),
+        Value::DateTime(_) => of_type(ast::DataType::Timestamp(None, ast::TimezoneInfo::None)),
         Value::Null => ast::Expr::value(ast::Value::Null),
         Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => number(value.to_string()),
         // With an exponent, so that it is read as the same DOUBLE again.

@@ -16,7 +16,7 @@ use crate::session::Session;
 use sheaf_frontend::query::SessionValues;
 
 /// Fraction digits of a second, at most.
-const MAX_DIGITS: u8 = 6;
+pub(super) const MAX_DIGITS: u8 = 6;
 
 /// See the module's comment.
 #[derive(Clone, Debug, PartialEq, Eq)]

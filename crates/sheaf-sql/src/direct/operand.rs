@@ -19,6 +19,7 @@ use std::cmp::Ordering;
 use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
 use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
+use sheaf_types::temporal::split_datetime;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
@@ -72,7 +73,14 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
     let is_literal = |value: &Value| {
         matches!(
             value,
-            Value::Null | Value::Int(_) | Value::UInt(_) | Value::Text(_) | Value::Bytes(_)
+            Value::Null
+                | Value::Int(_)
+                | Value::UInt(_)
+                | Value::Text(_)
+                | Value::Bytes(_)
+                | Value::Date(_)
+                | Value::Time(_)
+                | Value::DateTime(_)
         ) || matches!(value, Value::Decimal { scale, .. } if *scale > 0)
             || matches!(value, Value::Double(double) if double.is_finite())
     };
@@ -96,9 +104,7 @@ fn as_literal(value: &Value) -> Value {
             }
         }
         Value::Float(float) => Value::Double(f64::from(*float)),
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
-            Value::Text(value.to_string())
-        }
+        Value::Timestamp(_) => Value::Text(value.to_string()),
         value => value.clone(),
     }
 }
@@ -150,6 +156,10 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             _,
         ) => decimal_place(*precision, *scale, value),
         (ColumnType::Date, Value::Date(_)) => Some(Place::At(value.clone())),
+        (ColumnType::Date, Value::DateTime(micros)) => match split_datetime(*micros) {
+            (days, 0) => Some(Place::At(Value::Date(days))),
+            _ => None,
+        },
         (ColumnType::Date, Value::Text(text)) => {
             let mut date = Value::Null;
             let is_plain = text.len() == "YYYY-MM-DD".len()
@@ -164,6 +174,10 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
         }
         (ty, Value::Text(_)) if ty.is_character() && is_comparable(ty) => {
             Some(Place::At(value.clone()))
+        }
+        (ty, Value::Bytes(bytes)) if ty.is_character() && is_comparable(ty) => {
+            let text = std::str::from_utf8(bytes).ok()?;
+            Some(Place::At(Value::Text(text.to_owned())))
         }
         (ty, Value::Text(text)) if ty.is_binary() => {
             Some(Place::At(Value::Bytes(text.clone().into_bytes())))
@@ -322,7 +336,7 @@ mod tests {
                 Value::Int(-12),
                 decimal(-12, 1),
                 Value::Double(0.5),
-                Value::Text("1970-01-02".into()),
+                Value::Date(1),
                 Value::Int(1999),
             ]
         );

@@ -39,6 +39,8 @@ pub(crate) struct PreparedStatements {
     /// Those of SQL's PREPARE.
     names: BTreeMap<String, u32>,
     last_id: u32,
+    /// One of them is running.
+    pub(crate) runs: bool,
 }
 
 struct Prepared {
@@ -190,6 +192,18 @@ impl Session {
     }
 
     fn run_prepared(
+        &mut self,
+        prepared: (u32, &str),
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.prepared.runs = !parameters.is_empty();
+        let outcome = self.run_with_parameters(prepared, parameters, sink);
+        self.prepared.runs = false;
+        outcome
+    }
+
+    fn run_with_parameters(
         &mut self,
         (id, text): (u32, &str),
         parameters: &[Value],
