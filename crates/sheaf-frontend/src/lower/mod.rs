@@ -88,6 +88,16 @@ pub struct Lowered {
     pub hint_warnings: Vec<HintWarning>,
 }
 
+/// Whether the text may have a query within another.
+fn has_two_selects(sql: &str) -> bool {
+    const SELECT: &[u8] = b"select";
+    let words = sql.as_bytes().windows(SELECT.len());
+    words
+        .filter(|word| word.eq_ignore_ascii_case(SELECT))
+        .nth(1)
+        .is_some()
+}
+
 /// Lowers a query. `any_rows`: queries with groups may name what they do not group by.
 pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Result<Lowered> {
     let text = StatementText::new(context.sql);
@@ -100,6 +110,7 @@ pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Resul
         ctes: Vec::new(),
         scopes: Vec::new(),
         sets_apart: false,
+        may_have_subqueries: has_two_selects(context.sql),
         blocks: hints::QueryBlocks::new(context.session.merges_derived_tables()),
         parameters_seen: 0,
         locking: false,
@@ -147,6 +158,8 @@ struct Lowering<'a> {
     scopes: Vec<scope::Scope>,
     /// A query has set names of its items apart from those that its ORDER BY uses.
     sets_apart: bool,
+    /// Subqueries may name items of the select lists around them.
+    may_have_subqueries: bool,
     blocks: hints::QueryBlocks,
     parameters_seen: usize,
     locking: bool,

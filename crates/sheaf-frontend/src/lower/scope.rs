@@ -108,6 +108,8 @@ pub struct Scope {
     joined: Option<Vec<ScopeColumn>>,
     /// The items that may be named. Filled where their names mean anything else than SqlToRel believes.
     pub items: Vec<ScopeItem>,
+    /// What items mean to subqueries, if these may name them.
+    pub items_outside: Vec<(String, Expr)>,
     /// ORDER BY or HAVING is lowered, outside of aggregates.
     pub names_items: bool,
     windows: Vec<(String, WindowSpec)>,
@@ -145,6 +147,11 @@ impl Scope {
         }
         let tables = self.tables.iter();
         tables.flat_map(ScopeTable::scope_columns).collect()
+    }
+
+    /// The column of this name, if only one table has one.
+    pub fn only_column(&self, name: &str) -> Option<ScopeColumn> {
+        one_of(&self.columns(), name).ok().cloned()
     }
 
     /// Whether `*` is another list than SqlToRel's.
@@ -218,14 +225,15 @@ impl Scope {
 
     fn meaning(&self, name: &str) -> Meaning {
         let item = self.items.iter().find(|item| is_same(&item.name, name));
+        let of_item = |item: &ScopeItem| match &item.means {
+            Some(means) => Meaning::Expr(Box::new(means.clone())),
+            None => Meaning::Plain,
+        };
         match item {
-            Some(item) if self.names_items => item
-                .means
-                .clone()
-                .map_or(Meaning::Plain, |means| Meaning::Expr(Box::new(means))),
-            item => match self.column(name) {
-                Meaning::Unknown if item.is_some() => Meaning::Plain,
-                meaning => meaning,
+            Some(item) if self.names_items => of_item(item),
+            item => match (self.column(name), item) {
+                (Meaning::Unknown, Some(item)) => of_item(item),
+                (meaning, _) => meaning,
             },
         }
     }
@@ -286,12 +294,20 @@ fn one_of<'c>(columns: &'c [ScopeColumn], name: &str) -> Result<&'c ScopeColumn>
 
 /// What a name without a table means in the innermost of these scopes that knows it; `None`: what SqlToRel finds.
 pub fn meaning(scopes: &[Scope], name: &str) -> Option<Expr> {
-    if scopes.iter().all(Scope::is_plain) {
+    let (innermost, outside) = scopes.split_last()?;
+    let has_items = outside.iter().any(|scope| !scope.items_outside.is_empty());
+    if !has_items && scopes.iter().all(Scope::is_plain) {
         return None;
     }
     for scope in scopes.iter().rev() {
         match scope.meaning(name) {
-            Meaning::Unknown => {}
+            Meaning::Unknown if std::ptr::eq(scope, innermost) => {}
+            Meaning::Unknown => {
+                let mut items = scope.items_outside.iter();
+                if let Some((_, item)) = items.find(|(known, _)| is_same(known, name)) {
+                    return Some(item.clone());
+                }
+            }
             Meaning::Plain => return None,
             Meaning::Expr(expr) => return Some(*expr),
         }

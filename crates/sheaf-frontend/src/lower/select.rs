@@ -90,28 +90,41 @@ struct NamedItem {
     position: usize,
 }
 
-/// Columns that ORDER BY names together with their tables.
-fn qualified_columns(order_by: Option<&OrderBy>) -> HashSet<String> {
-    let mut columns = QualifiedColumns(HashSet::new());
-    if let Some(OrderByKind::Expressions(items)) = order_by.map(|order_by| &order_by.kind) {
-        for item in items {
-            match &item.expr {
-                Expr::Identifier(_) | Expr::Value(_) => {}
-                expr => walk_expression(&mut expr.clone(), &mut columns),
-            }
-        }
-    }
-    columns.0
+/// What ORDER BY names that is not the name of an item.
+#[derive(Default)]
+struct OrderedNames {
+    /// Columns together with their tables.
+    qualified: HashSet<String>,
+    /// Names inside of expressions: of columns, and of items where no table has such a column.
+    inside: HashSet<String>,
 }
 
-struct QualifiedColumns(HashSet<String>);
+impl OrderedNames {
+    fn of(order_by: Option<&OrderBy>) -> OrderedNames {
+        let mut names = OrderedNames::default();
+        if let Some(OrderByKind::Expressions(items)) = order_by.map(|order_by| &order_by.kind) {
+            for item in items {
+                match &item.expr {
+                    Expr::Identifier(_) | Expr::Value(_) => {}
+                    expr => walk_expression(&mut expr.clone(), &mut names),
+                }
+            }
+        }
+        names
+    }
+}
 
-impl ExpressionVisitor for QualifiedColumns {
+impl ExpressionVisitor for OrderedNames {
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::CompoundIdentifier(parts) = expression
-            && let Some(column) = parts.last()
-        {
-            self.0.insert(column.value.to_lowercase());
+        match expression {
+            Expr::CompoundIdentifier(parts) => {
+                let column = parts.last().map(|part| part.value.to_lowercase());
+                self.qualified.extend(column);
+            }
+            Expr::Identifier(name) => {
+                self.inside.insert(name.value.to_lowercase());
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -325,7 +338,7 @@ impl Lowering<'_> {
         let scopes = self.scopes.len();
         let (body, headers) = match *query.body {
             SetExpr::Select(select) => {
-                let ordered_by = qualified_columns(query.order_by.as_ref());
+                let ordered_by = OrderedNames::of(query.order_by.as_ref());
                 let (select, headers) = self.select(*select, purpose, &ordered_by)?;
                 (SetExpr::Select(Box::new(select)), headers)
             }
@@ -334,10 +347,7 @@ impl Lowering<'_> {
         query.body = Box::new(body);
         if let Some(order_by) = query.order_by {
             let aggregates_before = self.aggregates_seen;
-            if let Some(scope) = self.scopes.get_mut(scopes) {
-                scope.names_items = true;
-            }
-            query.order_by = Some(self.order_by(order_by)?);
+            query.order_by = Some(self.order_by(order_by, scopes)?);
             if self.aggregates_seen > aggregates_before
                 && let SetExpr::Select(select) = query.body.as_mut()
             {
@@ -458,7 +468,7 @@ impl Lowering<'_> {
         Ok(match body {
             SetExpr::Select(select) => {
                 let scopes = self.scopes.len();
-                let (select, headers) = self.select(*select, purpose, &HashSet::new())?;
+                let (select, headers) = self.select(*select, purpose, &OrderedNames::default())?;
                 self.scopes.truncate(scopes);
                 (SetExpr::Select(Box::new(select)), headers)
             }
@@ -515,12 +525,12 @@ impl Lowering<'_> {
         })
     }
 
-    /// `ordered_by`: the columns that ORDER BY names together with their tables. Leaves the query block's names behind.
+    /// `ordered_by`: what ORDER BY names. Leaves the query block's names behind.
     fn select(
         &mut self,
         select: Select,
         purpose: Use,
-        ordered_by: &HashSet<String>,
+        ordered_by: &OrderedNames,
     ) -> Result<(Select, Headers)> {
         self.count_block(Work::default())?;
         let enclosing = self.blocks.open(&select, self.context.sql);
@@ -533,7 +543,7 @@ impl Lowering<'_> {
         &mut self,
         mut select: Select,
         purpose: Use,
-        ordered_by: &HashSet<String>,
+        ordered_by: &OrderedNames,
     ) -> Result<(Select, Headers)> {
         select.optimizer_hints.clear();
         select.select_modifiers = None;
@@ -593,11 +603,11 @@ impl Lowering<'_> {
         Ok((select, headers))
     }
 
-    /// `written`: the texts of the items; `ordered_by`: the columns that ORDER BY names together with their tables.
+    /// `written`: the texts of the items; `ordered_by`: what ORDER BY names.
     fn projection(
         &mut self,
         items: Vec<SelectItem>,
-        (written, ordered_by): (&[&str], &HashSet<String>),
+        (written, ordered_by): (&[&str], &OrderedNames),
         purpose: Use,
     ) -> Result<(Vec<SelectItem>, Headers)> {
         let has_text = written.len() == items.len();
@@ -640,10 +650,18 @@ impl Lowering<'_> {
             let lowercase = name.to_lowercase();
             let is_ordered = is_alias
                 && !hidden
-                && (ordered_by.contains(&lowercase)
-                    || (beside_wildcard && self.is_column_name(&lowercase)));
+                && (ordered_by.qualified.contains(&lowercase)
+                    || ((beside_wildcard || ordered_by.inside.contains(&lowercase))
+                        && self.is_column_name(&lowercase)));
             self.sets_apart |= is_ordered;
             let value = self.value(expr)?;
+            if is_alias
+                && self.may_have_subqueries
+                && let Some(scope) = self.scopes.last_mut()
+                && let Some(meaning) = item_outside(&value, scope)
+            {
+                scope.items_outside.push((name.clone(), meaning));
+            }
             let is_spelled_so = is_plain_column(&value).is_none_or(|column| column.value == name);
             let item = if plain && !is_alias && !hidden && is_spelled_so {
                 SelectItem::UnnamedExpr(value)
@@ -837,10 +855,19 @@ impl Lowering<'_> {
         }
     }
 
-    fn order_by(&mut self, order_by: OrderBy) -> Result<OrderBy> {
+    /// A name is that of an item first, and inside of an expression that of a column. `block`: the scope of the query.
+    fn order_by(&mut self, order_by: OrderBy, block: usize) -> Result<OrderBy> {
         let kind = match order_by.kind {
             OrderByKind::Expressions(items) => {
-                OrderByKind::Expressions(self.order_by_items(items, true)?)
+                let mut lowered = Vec::with_capacity(items.len());
+                for item in items {
+                    let is_name = matches!(item.expr, Expr::Identifier(_));
+                    if let Some(scope) = self.scopes.get_mut(block) {
+                        scope.names_items = is_name;
+                    }
+                    lowered.extend(self.order_by_items(vec![item], true)?);
+                }
+                OrderByKind::Expressions(lowered)
             }
             all => all,
         };
@@ -1271,7 +1298,7 @@ fn with_limit_around_union(mut cte: Cte) -> Result<Cte> {
 }
 
 /// A HAVING with the items of the select list that it names. In a query without groups it is a WHERE then; in one with
-/// groups, names in aggregates and subqueries are those of tables, and so is what the query groups by.
+/// groups, names in aggregates are those of tables, and so is what the query groups by.
 fn without_aliases(mut having: Expr, select: &Select, is_grouped: bool) -> Expr {
     let groups = match &select.group_by {
         GroupByExpr::Expressions(groups, _) => groups.as_slice(),
@@ -1292,7 +1319,7 @@ struct Aliases<'a> {
     projection: &'a [SelectItem],
     groups: &'a [Expr],
     is_grouped: bool,
-    /// How many aggregates and subqueries are open whose names are not those of items.
+    /// How many subqueries and aggregates are open whose names are not those of items.
     inside: usize,
 }
 
@@ -1309,6 +1336,44 @@ impl Aliases<'_> {
     }
 }
 
+/// What an item means to subqueries that name it; `None` for one that they cannot compute.
+fn item_outside(item: &Expr, scope: &Scope) -> Option<Expr> {
+    let mut item = item.clone();
+    let mut columns = Qualified {
+        scope,
+        is_of_row: true,
+    };
+    walk_expression(&mut item, &mut columns);
+    columns.is_of_row.then(|| Expr::Nested(Box::new(item)))
+}
+
+/// Names tables with their columns.
+struct Qualified<'a> {
+    scope: &'a Scope,
+    /// Nothing was found that takes more than one row.
+    is_of_row: bool,
+}
+
+impl ExpressionVisitor for Qualified<'_> {
+    fn enter_query(&mut self, _query: &Query) {
+        self.is_of_row = false;
+    }
+
+    fn enter_expression(&mut self, expression: &Expr) {
+        let has_window = matches!(expression, Expr::Function(function) if function.over.is_some());
+        self.is_of_row &= !has_window && !is_aggregate(expression);
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expression
+            && let Some(column) = self.scope.only_column(&name.value)
+        {
+            *expression = column.expr();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 fn is_aggregate(expression: &Expr) -> bool {
     matches!(expression, Expr::Function(function)
         if aggregate_function(&object_text(&function.name)).is_some())
@@ -1316,19 +1381,19 @@ fn is_aggregate(expression: &Expr) -> bool {
 
 impl ExpressionVisitor for Aliases<'_> {
     fn enter_query(&mut self, _query: &Query) {
-        self.inside += usize::from(self.is_grouped);
+        self.inside += 1;
     }
 
     fn leave_query(&mut self) {
-        self.inside -= usize::from(self.is_grouped);
+        self.inside -= 1;
     }
 
     fn enter_expression(&mut self, expression: &Expr) {
-        self.inside += usize::from(is_aggregate(expression));
+        self.inside += usize::from(self.is_grouped && is_aggregate(expression));
     }
 
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        self.inside -= usize::from(is_aggregate(expression));
+        self.inside -= usize::from(self.is_grouped && is_aggregate(expression));
         if self.inside == 0
             && let Expr::Identifier(name) = expression
             && let Some(item) = self.item(name)
