@@ -140,6 +140,7 @@ pub(crate) mod tests {
             length: 80,
             decimals,
             flags: 0,
+            labels: None,
         }
     }
 

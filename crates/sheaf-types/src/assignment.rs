@@ -625,17 +625,41 @@ fn convert_number(ty: &ColumnType, value: &Value) -> Converted {
             }
         }
         ColumnType::Float { .. } | ColumnType::Double { .. } => float(ty, to_f64(value)),
-        ColumnType::Year => year(to_integer(value)),
-        ColumnType::Enum { labels, .. } => enum_number(labels.len(), to_integer(value)),
+        ColumnType::Year => match value {
+            value if to_f64(value) < 0.0 => below_zero(ty),
+            Value::Float(_) | Value::Double(_) => year(to_f64(value) as i128),
+            value => year(to_integer(value)),
+        },
+        ColumnType::Enum { labels, .. } => enum_number(labels.len(), whole_and_micros(value).0),
         ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            match datetime_from_number(to_integer(value)) {
-                Ok((micros, _)) => point_in_time(ty, micros, micros.rem_euclid(DAY) != 0),
+            let (number, fraction) = whole_and_micros(value);
+            match datetime_from_number(number) {
+                Ok((micros, _)) => {
+                    let micros = match ty {
+                        ColumnType::Date => micros,
+                        _ => micros + fraction,
+                    };
+                    let point = point_in_time(ty, micros, micros.rem_euclid(DAY) != 0);
+                    match fraction != 0 && *ty == ColumnType::Date {
+                        true => Converted {
+                            value: point.value,
+                            ..bad_temporal(ty, &value.to_string(), NotTemporal::Text)
+                        },
+                        false => point,
+                    }
+                }
                 Err(why) => bad_temporal(ty, &value.to_string(), why),
             }
         }
-        ColumnType::Time { .. } => match time_from_number(to_integer(value)) {
-            Ok(micros) => Converted::fine(Value::Time(micros)),
-            Err(NotTemporal::TooLong) => {
+        ColumnType::Time { fsp } => match time_from_number(whole_and_micros(value).0) {
+            Ok(micros) => {
+                let micros = micros + whole_and_micros(value).1;
+                let longest = micros.clamp(-MAX_TIME, MAX_TIME);
+                Converted::fine(Value::Time(round_time(longest, *fsp)))
+            }
+            Err(why)
+                if why == NotTemporal::TooLong || to_integer(value).abs() > MAX_TIME_NUMBER =>
+            {
                 let longest = if to_integer(value) < 0 {
                     -MAX_TIME
                 } else {
@@ -670,6 +694,9 @@ fn to_f64(value: &Value) -> f64 {
     }
 }
 
+/// 838:59:59 as a number.
+const MAX_TIME_NUMBER: i128 = 8_385_959;
+
 /// DECIMALs round halves away from zero, floating point numbers to even.
 fn to_integer(value: &Value) -> i128 {
     match value {
@@ -677,6 +704,25 @@ fn to_integer(value: &Value) -> i128 {
         Value::Double(v) => v.round_ties_even() as i128,
         Value::Decimal { unscaled, scale } => rescale(*unscaled, *scale, 0).unwrap_or(0),
         other => other.as_i128().unwrap_or(0),
+    }
+}
+
+/// A number's part before the point, and millionths behind it, both with its sign.
+fn whole_and_micros(value: &Value) -> (i128, i64) {
+    const MILLION: i128 = 1_000_000;
+    let millionths = match value {
+        Value::Decimal { unscaled, scale } => rescale(*unscaled, *scale, 6),
+        Value::Float(_) | Value::Double(_) => {
+            let number = NumberText::parse(&value.to_string()).map(|number| number.scaled(6));
+            number
+                .and_then(|scaled| scaled.ok())
+                .map(|(number, _)| number)
+        }
+        _ => None,
+    };
+    match millionths {
+        Some(number) => (number / MILLION, (number % MILLION) as i64),
+        None => (to_integer(value), 0),
     }
 }
 

@@ -244,6 +244,11 @@ fn on_day(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(moments))
 }
 
+/// An ENUM is a number already.
+fn spells_number(ty: &SqlType) -> bool {
+    matches!(ty, SqlType::Text { .. } | SqlType::Bytes)
+}
+
 fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {
     if call.args.arg_fields[0].data_type() == &DataType::UInt64 {
         let values = call.unsigned(0)?.array;
@@ -251,7 +256,7 @@ fn cast_signed(call: &Call<'_>) -> Result<ArrayRef> {
             values.unary::<_, arrow::datatypes::Int64Type>(|value| value as i64),
         ));
     }
-    if call.sql_type(0).is_string() {
+    if spells_number(&call.sql_type(0)) {
         // Above the signed range it wraps.
         let texts = call.text(0)?;
         let number = |row: usize| Some(text_to_unsigned(texts.get(row)?) as i64);
@@ -296,22 +301,11 @@ fn cast_year(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
     let values = call.unsigned(0)?;
-    if call.sql_type(0).is_string() {
+    if spells_number(&call.sql_type(0)) {
         // A text may spell a number above the signed range.
         let texts = call.text(0)?;
         let values: UInt64Array = (0..call.rows())
             .map(|row| Some(text_to_unsigned(texts.get(row)?)))
-            .collect();
-        return Ok(Arc::new(values));
-    }
-    if let DataType::Decimal128(..) = call.args.arg_fields[0].data_type() {
-        // Below zero there is no number without a sign, of exact fractions; integers wrap.
-        let decimals = call.decimal(0, 0)?;
-        let values: UInt64Array = (0..call.rows())
-            .map(|row| match decimals.get(row)? < 0 {
-                true => Some(0),
-                false => values.get(row),
-            })
             .collect();
         return Ok(Arc::new(values));
     }

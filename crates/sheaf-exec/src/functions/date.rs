@@ -50,6 +50,9 @@ fn bigint(_: &Operands<'_>) -> Result<Field> {
     Ok(field::bigint())
 }
 
+/// The year 0 has a 29th of February in the calendar, and none in MySQL's count of days.
+const DAYS_BEFORE_MARCH_OF_0: i64 = 60;
+
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "date",
@@ -158,7 +161,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         timediff,
     ),
     Function::new("to_days", (1, 1), bigint, |call| {
-        of_date(call, |days| i64::from(days) + DAYS_TO_EPOCH)
+        of_date(call, |days| {
+            let number = i64::from(days) + DAYS_TO_EPOCH;
+            number + i64::from(number < DAYS_BEFORE_MARCH_OF_0)
+        })
     }),
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
@@ -173,7 +179,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |call| {
             let numbers = call.int(0)?;
             dates(call, |row| {
-                checked_date(numbers.get(row)?.checked_sub(DAYS_TO_EPOCH)?)
+                let number = numbers.get(row)?;
+                let is_early = (1..DAYS_BEFORE_MARCH_OF_0).contains(&number);
+                checked_date((number - i64::from(is_early)).checked_sub(DAYS_TO_EPOCH)?)
             })
         },
     ),
@@ -674,7 +682,11 @@ fn unix_type(operands: &Operands<'_>) -> Result<Field> {
 
 fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, offsets) = (call.datetime(0)?, call.int(1)?);
-    let utc = |row: usize| Some((points.get(row)? - offsets.get(row)? * SECOND).max(0));
+    let utc = |row: usize| {
+        let micros = points.get(row)? - offsets.get(row)? * SECOND;
+        let is_one = (0..(LAST_UNIX_SECOND + 1) * SECOND).contains(&micros);
+        Some(if is_one { micros } else { 0 })
+    };
     match call.result_type() {
         DataType::Decimal128(_, scale) => {
             let unit = 10i64.pow(6 - (*scale as u32).min(6));
@@ -687,13 +699,16 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
+/// The last second that MySQL takes for one, of the year 3001.
+const LAST_UNIX_SECOND: i64 = 32_536_771_199;
+
 fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
     let (seconds, offsets) = (call.decimal(0, 6)?, call.int(1)?);
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
             let micros = i64::try_from(seconds.get(row)?)
                 .ok()
-                .filter(|micros| *micros >= 0)?;
+                .filter(|micros| (0..(LAST_UNIX_SECOND + 1) * SECOND).contains(micros))?;
             micros
                 .checked_add(offsets.get(row)? * SECOND)
                 .filter(|sum| datetime_in_range(*sum))

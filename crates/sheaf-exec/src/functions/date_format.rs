@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMic
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
-    DAY, PartialDate, SECOND, checked_days, civil_from_days, days_from_civil, full_year,
-    split_datetime, split_time, weekday,
+    DAY, MAX_DATE, MIN_DATE, PartialDate, SECOND, checked_days, civil_from_days, days_from_civil,
+    full_year, split_datetime, split_time, weekday,
 };
 
 use super::date::{MONTHS, PartialDates, WEEKDAYS, week_of};
@@ -205,11 +205,51 @@ struct Fields {
     month: Option<u32>,
     day: Option<u32>,
     day_of_year: Option<u32>,
+    /// From Monday, 1, to Sunday, 7.
+    weekday: Option<i32>,
+    week: Option<Week>,
+    /// The year of %X (weeks begin with Sunday) or %x.
+    year_of_week: Option<(i32, bool)>,
     hours: i64,
     minutes: i64,
     seconds: i64,
     micros: i64,
     afternoon: Option<bool>,
+}
+
+/// A week's number, by %U, %u, %V or %v.
+#[derive(Clone, Copy)]
+struct Week {
+    number: i32,
+    /// Weeks begin with Sunday, and the first one is the first that does. Otherwise with Monday, and the first one has
+    /// four days at least.
+    from_sunday: bool,
+    /// It is one of %X or %x, not of %Y.
+    of_own_year: bool,
+}
+
+impl Fields {
+    /// The day that a week and a day of it are. `None`: they are not given.
+    fn day_of_week(&self) -> Option<Option<i32>> {
+        let (week, weekday) = (self.week?, self.weekday?);
+        let year = match (week.of_own_year, self.year_of_week) {
+            (true, Some((year, from_sunday))) if from_sunday == week.from_sunday => Some(year),
+            (false, None) => self.year,
+            _ => None,
+        };
+        let first_day = |year: i32| {
+            let new_year = days_from_civil(year, 1, 1);
+            // 1970-01-01 was a Thursday.
+            let from_monday = (new_year + 3).rem_euclid(7);
+            match week.from_sunday {
+                true => new_year + (6 - from_monday) % 7 + weekday % 7,
+                false if from_monday <= 3 => new_year - from_monday + weekday - 1,
+                false => new_year + 7 - from_monday + weekday - 1,
+            }
+        };
+        let day = year.map(|year| first_day(year) + (week.number - 1) * 7);
+        Some(day.filter(|day| (MIN_DATE..=MAX_DATE).contains(day)))
+    }
 }
 
 /// Reads at most `most` digits.
@@ -242,16 +282,19 @@ fn name(text: &mut &str, names: &[&str], abbreviated: bool) -> Option<usize> {
 fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Option<&'a str> {
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
+        text = text.trim_start();
+        // What the text does not have is zero.
+        if text.is_empty() {
+            break;
+        }
         if character.is_whitespace() {
-            text = text.trim_start();
             continue;
         }
         if character != '%' {
-            text = text.trim_start().strip_prefix(character)?;
+            text = text.strip_prefix(character)?;
             continue;
         }
         let specifier = characters.next()?;
-        text = text.trim_start();
         match specifier {
             'Y' => {
                 let before = text.len();
@@ -272,11 +315,21 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
                 text = text.get(2..)?;
             }
             'j' => fields.day_of_year = Some(number(&mut text, 3)? as u32),
-            'a' => {
-                name(&mut text, &WEEKDAYS, true)?;
+            'a' => fields.weekday = Some(name(&mut text, &WEEKDAYS, true)? as i32 + 1),
+            'W' => fields.weekday = Some(name(&mut text, &WEEKDAYS, false)? as i32 + 1),
+            'w' => {
+                let day = number(&mut text, 1).filter(|day| *day < 7)? as i32;
+                fields.weekday = Some(if day == 0 { 7 } else { day });
             }
-            'W' => {
-                name(&mut text, &WEEKDAYS, false)?;
+            'U' | 'u' | 'V' | 'v' => {
+                fields.week = Some(Week {
+                    number: number(&mut text, 2).filter(|week| *week <= 53)? as i32,
+                    from_sunday: specifier.is_ascii_uppercase(),
+                    of_own_year: specifier.eq_ignore_ascii_case(&'v'),
+                });
+            }
+            'X' | 'x' => {
+                fields.year_of_week = Some((number(&mut text, 4)? as i32, specifier == 'X'));
             }
             'H' | 'k' => fields.hours = number(&mut text, 2)?,
             'h' | 'I' | 'l' => {
@@ -341,6 +394,9 @@ fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> 
     }
     let clock =
         ((fields.hours * 60 + fields.minutes) * 60 + fields.seconds) * SECOND + fields.micros;
+    if let Some(day) = fields.day_of_week() {
+        return Some((Some(day?), clock, rest));
+    }
     let days = match (fields.year, fields.month, fields.day, fields.day_of_year) {
         (None, None, None, None) => None,
         (Some(year), _, _, Some(day)) => {

@@ -257,13 +257,24 @@ fn sum_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
+/// Amounts have six digits behind the point.
+const MICROS_OF_UNIT: i128 = 1_000_000;
+
 fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
     let unit_name = call.text(2)?;
     let unit = unit_of(unit_name.get(0))?;
     let rows = call.rows();
     let spans: Vec<Option<Span>> = if unit.parts().is_empty() && unit != Unit::YearMonth {
         let amounts = call.decimal(1, 6)?;
-        let span = |row| simple_span(amounts.get(row)?, unit);
+        // A text is a whole number by the digits that it begins with, unless it is one of seconds.
+        let is_whole = call.sql_type(1).is_string() && unit != Unit::Second;
+        let span = |row| {
+            let amount = amounts.get(row)?;
+            match is_whole {
+                true => simple_span(amount - amount % MICROS_OF_UNIT, unit),
+                false => simple_span(amount, unit),
+            }
+        };
         if amounts.constant {
             vec![span(0); rows]
         } else {

@@ -406,11 +406,19 @@ pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> R
     Ok(common_collation(&[left.clone(), right.clone()], operation)?.0)
 }
 
-/// Whether a string function of these arguments counts bytes. A hexadecimal literal is a text beside texts.
+/// Whether a string function of these arguments counts bytes. A hexadecimal literal is a text beside texts that are no
+/// literals: their collation is stronger than the literal's, which is that of bytes.
 pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
     let is_bytes = |field: &FieldRef| SqlType::of(field) == SqlType::Bytes;
     let is_hybrid = |field: &FieldRef| field.metadata().contains_key(HYBRID_KEY);
-    let has_text = arguments.iter().any(|field| SqlType::of(field).is_text());
+    let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
+        SqlType::Text { coercibility, .. } => matches!(
+            coercibility,
+            Coercibility::Explicit | Coercibility::Implicit
+        ),
+        other => other.is_text(),
+    };
+    let has_text = arguments.iter().any(is_strong_text);
     arguments
         .iter()
         .any(|field| is_bytes(field) && !(has_text && is_hybrid(field)))

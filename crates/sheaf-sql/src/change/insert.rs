@@ -17,7 +17,7 @@ use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
-use crate::query::result::ResultSink;
+use crate::query::result::{Origin, ResultSink};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -484,8 +484,8 @@ impl Session {
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
         let rows = match reads_target {
             true => {
-                let decimals = planned.decimals();
-                RowsToInsert::Collected(self.collect_rows(planned)?, decimals)
+                let origins = planned.origins();
+                RowsToInsert::Collected(self.collect_rows(planned)?, origins)
             }
             false => RowsToInsert::Planned(planned),
         };
@@ -517,12 +517,12 @@ impl Session {
             let table = Arc::clone(writer.table());
             let type_of = |target: usize| &table.definition.columns[target].ty;
             match rows {
-                RowsToInsert::Collected(mut rows, decimals) => {
+                RowsToInsert::Collected(mut rows, origins) => {
                     let mut values = Vec::new();
                     while rows.next(&mut values)? {
                         let number = writer.rows_seen() + 1;
                         for (at, target) in targets.iter().enumerate() {
-                            let value = shown_in(&values[at], decimals[at], type_of(*target));
+                            let value = shown_in(&values[at], &origins[at], type_of(*target));
                             shape.put(&mut row, *target, &value, number, &mut warnings)?;
                         }
                         if values.len() > targets.len() {
@@ -533,13 +533,13 @@ impl Session {
                     Ok(())
                 }
                 RowsToInsert::Planned(planned) => {
-                    let decimals = planned.decimals();
+                    let origins = planned.origins();
                     self.run_planned(planned, |batch| {
                         for position in 0..batch.num_rows() {
                             let number = writer.rows_seen() + 1;
                             for (at, target) in targets.iter().enumerate() {
                                 let value = value_at(batch.column(at).as_ref(), position)?;
-                                let value = shown_in(&value, decimals[at], type_of(*target));
+                                let value = shown_in(&value, &origins[at], type_of(*target));
                                 shape.put(&mut row, *target, &value, number, &mut warnings)?;
                             }
                             if batch.num_columns() > targets.len() {
@@ -562,8 +562,8 @@ impl Session {
 
 /// Where the rows of INSERT … SELECT are.
 enum RowsToInsert {
-    /// With the digits after the point that each column shows.
-    Collected(SpooledRows, Vec<u8>),
+    /// With the origin of each column.
+    Collected(SpooledRows, Vec<Origin>),
     Planned(PlannedQuery),
 }
 

@@ -31,6 +31,7 @@ use crate::change::update::{assign, is_default};
 use crate::change::values::{hybrid_number, shown_in};
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
+use crate::query::result::Origin;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 use crate::session::warnings::Warnings;
@@ -55,8 +56,7 @@ pub(crate) struct DuplicateUpdate {
 /// What is assigned to a column.
 pub(crate) enum Assigned {
     Default,
-    /// With the digits after the point that it shows.
-    Value(Value, u8),
+    Value(Value, Origin),
     /// A column of the row that was to be inserted.
     New(usize),
     /// An expression, by its number.
@@ -71,17 +71,17 @@ pub(crate) enum Values {
 }
 
 impl Values {
-    /// The value of an expression, and the digits after the point that it shows.
+    /// The value of an expression, and where it comes from.
     fn value(
         &self,
         expression: usize,
         row: &[Value],
         (new, source): (&[Value], &[Value]),
-    ) -> Result<(Value, u8)> {
+    ) -> Result<(Value, Origin)> {
         match self {
             Values::Planned(evaluator) => {
                 let value = evaluator.value(expression, row.iter().chain(new).chain(source))?;
-                Ok((value, evaluator.metas[expression].decimals))
+                Ok((value, Origin::from(&evaluator.metas[expression])))
             }
             Values::Kept(Some(kept)) => kept.value(expression, [row, new]),
             Values::Kept(None) => Err(SqlError::unknown("an assignment without its expression")),
@@ -240,20 +240,20 @@ impl DuplicateUpdate {
         let mut row = old.to_vec();
         for (column, assigned) in &self.assignments {
             let definition = &columns[*column];
-            let (value, decimals) = match assigned {
+            let (value, origin) = match assigned {
                 Assigned::Default => {
                     row[*column] = default_in_row(definition, self.now_micros)
                         .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?;
                     continue;
                 }
-                Assigned::Value(value, decimals) => (Cow::Borrowed(value), *decimals),
-                Assigned::New(column) => (Cow::Borrowed(&new[*column]), 0),
+                Assigned::Value(value, origin) => (Cow::Borrowed(value), origin.clone()),
+                Assigned::New(column) => (Cow::Borrowed(&new[*column]), Origin::default()),
                 Assigned::Computed(expression) => {
-                    let (value, decimals) = self.values.value(*expression, &row, (new, source))?;
-                    (Cow::Owned(value), decimals)
+                    let (value, origin) = self.values.value(*expression, &row, (new, source))?;
+                    (Cow::Owned(value), origin)
                 }
             };
-            let value = shown_in(&value, decimals, &definition.ty);
+            let value = shown_in(&value, &origin, &definition.ty);
             row[*column] = assign(definition, &value, self.mode, row_number, warnings)?;
         }
         if row != old {

@@ -33,7 +33,7 @@ use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
-use crate::query::result::ResultSink;
+use crate::query::result::{Origin, ResultSink};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::warnings::Warnings;
@@ -217,14 +217,14 @@ impl Session {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, text, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
-            let decimals = planned.decimals();
+            let origins = planned.origins();
             let rows = session.collect_rows(planned)?;
             let seen = SeenKeys::new(session, !single);
             let mut warnings = std::mem::take(&mut session.warnings);
             let outcome = session.update_rows(
                 statement,
                 (targets, locked),
-                (rows, &decimals, &view),
+                (rows, &origins, &view),
                 seen,
                 rules,
                 &mut warnings,
@@ -248,7 +248,7 @@ impl Session {
         &self,
         transaction: &mut StatementTransaction,
         (targets, locked): (&[Target], &ChangeSet),
-        (mut rows, decimals, view): (SpooledRows, &[u8], &ReadView),
+        (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
         mut seen: SeenKeys,
         rules: Rules,
         warnings: &mut Warnings,
@@ -283,7 +283,7 @@ impl Session {
                     continue;
                 };
                 updated.matched += 1;
-                let row = target.new_row(&old, (&found, decimals), number, rules, warnings)?;
+                let row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
                 if row == old {
                     continue;
                 }
@@ -328,7 +328,7 @@ impl Target {
     fn new_row(
         &self,
         old: &[Value],
-        (found, decimals): (&[Value], &[u8]),
+        (found, origins): (&[Value], &[Origin]),
         number: u64,
         rules: Rules,
         warnings: &mut Warnings,
@@ -340,8 +340,8 @@ impl Target {
                 Source::Default => default_in_row(definition, rules.now_micros)
                     .ok_or_else(|| SqlError::no_default_for_field(&definition.name))?,
                 Source::Query(value) => {
-                    let (value, decimals) = (&found[*value], decimals[*value]);
-                    let value = shown_in(value, decimals, &definition.ty);
+                    let (value, origin) = (&found[*value], &origins[*value]);
+                    let value = shown_in(value, origin, &definition.ty);
                     assign(definition, &value, rules.mode, number, warnings)?
                 }
             };

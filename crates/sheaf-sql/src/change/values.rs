@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
 use crate::parser::statement::Scope;
 use crate::parser::statement_bytes::{latin1_digits, latin1_text};
+use crate::query::result::Origin;
 use crate::query::rows::value_at;
 use crate::session::{SERVER_VERSION, Session};
 use crate::variables::{self, VariableValue, Variables};
@@ -231,20 +232,39 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
     }
 }
 
-/// The value of an expression as a column of this type takes it. A point in time does not know how many digits of a
-/// second its expression has (`decimals`); a text shows them.
-pub(crate) fn shown_in<'v>(value: &'v Value, decimals: u8, ty: &ColumnType) -> Cow<'v, Value> {
-    let is_time = matches!(
-        value,
-        Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_)
-    );
-    match is_time && (ty.is_character() || ty.is_binary()) {
-        true => {
-            let text = column_text(&ColumnType::DateTime { fsp: decimals }, value);
+/// The value of an expression as a column of this type takes it:
+///
+/// - A point in time does not know how many digits of a second its expression has. A text shows them.
+/// - An ENUM is its label to texts and dates, and the label's number to numbers.
+/// - A text shows all digits of a FLOAT.
+pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
+    let is_string = ty.is_character() || ty.is_binary();
+    match (value, &origin.labels) {
+        (Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_), _) if is_string => {
+            let fsp = origin.decimals;
+            let text = column_text(&ColumnType::DateTime { fsp }, value);
             Cow::Owned(Value::Text(text))
         }
-        false => Cow::Borrowed(value),
+        (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
+        (Value::Text(label), Some(labels)) if takes_numbers(ty) => {
+            let position = labels.iter().position(|known| known == label);
+            Cow::Owned(Value::UInt(
+                position.map_or(0, |position| position as u64 + 1),
+            ))
+        }
+        _ => Cow::Borrowed(value),
     }
+}
+
+fn takes_numbers(ty: &ColumnType) -> bool {
+    let is_other = matches!(
+        ty,
+        ColumnType::Decimal { .. }
+            | ColumnType::Float { .. }
+            | ColumnType::Double { .. }
+            | ColumnType::Year
+    );
+    ty.is_integer() || is_other
 }
 
 /// What a minus in front of a literal makes of it; `None` if it is no number.
@@ -372,9 +392,9 @@ impl Session {
             }
             let slots = values.iter_mut().enumerate();
             let slots = slots.filter(|(_, value)| value.is_none());
-            for ((at, slot), (value, decimals)) in slots.zip(row) {
+            for ((at, slot), (value, origin)) in slots.zip(row) {
                 *slot = Some(match types.get(at) {
-                    Some(ty) => shown_in(&value, decimals, ty).into_owned(),
+                    Some(ty) => shown_in(&value, &origin, ty).into_owned(),
                     None => value,
                 });
             }
@@ -434,11 +454,11 @@ impl Session {
         &mut self,
         expressions: Vec<ast::Expr>,
         text: &str,
-    ) -> Result<Vec<(Value, u8)>> {
+    ) -> Result<Vec<(Value, Origin)>> {
         let count = expressions.len();
         let query = select_of(expressions)?;
         let planned = self.plan_query(&query, text, None)?;
-        let decimals = planned.decimals();
+        let origins = planned.origins();
         let mut row = None;
         self.run_planned(planned, |batch| {
             for position in 0..batch.num_rows() {
@@ -458,7 +478,7 @@ impl Session {
             Ok(())
         })?;
         let row = row.unwrap_or_else(|| vec![Value::Null; count]);
-        Ok(row.into_iter().zip(decimals).collect())
+        Ok(row.into_iter().zip(origins).collect())
     }
 }
 

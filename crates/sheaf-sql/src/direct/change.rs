@@ -40,7 +40,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
-use crate::query::result::ResultSink;
+use crate::query::result::{Origin, ResultSink};
 use crate::session::Session;
 use crate::session::warnings::Warnings;
 
@@ -282,7 +282,7 @@ impl Update {
                 }
                 (NewValue::Computed(item), Some((evaluator, row))) => {
                     let value = evaluator.value(*item, row)?;
-                    let shown = shown_in(&value, evaluator.decimals(*item), &definition.ty);
+                    let shown = shown_in(&value, &evaluator.origin(*item), &definition.ty);
                     Cow::Owned(shown.into_owned())
                 }
                 (value, _) => match value.evaluate(columns, &old, (inputs, &definition.ty)) {
@@ -362,7 +362,7 @@ impl Compiler<'_> {
 struct Inputs<'a> {
     parameters: &'a [Value],
     /// With the fraction digits that they show.
-    given: Vec<(Value, u8)>,
+    given: Vec<(Value, Origin)>,
     evaluator: Option<Evaluator>,
     mode: Mode,
     now_micros: i64,
@@ -429,8 +429,8 @@ impl NewValue {
         match self {
             NewValue::Default | NewValue::Computed(..) => None,
             NewValue::Given(number) => {
-                let (value, decimals) = &inputs.given[*number];
-                Some(shown_in(value, *decimals, ty))
+                let (value, origin) = &inputs.given[*number];
+                Some(shown_in(value, origin, ty))
             }
             NewValue::Operand(operand) => match operand.value(parameters) {
                 // Their texts are for the vectorised path to judge.
@@ -712,7 +712,7 @@ impl Session {
             None => None,
         };
         let value_of =
-            |given: &Given| Some((given.literal_value(self, parameters)?, given.decimals()));
+            |given: &Given| Some((given.literal_value(self, parameters)?, given.origin()));
         Some(Inputs {
             parameters,
             given: update.given.iter().map(value_of).collect::<Option<_>>()?,

@@ -47,7 +47,7 @@ use super::given::{Clock, ClockPart, Given, MAX_DIGITS, local_day};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
-use crate::query::result::{Cell, ColumnMeta};
+use crate::query::result::{Cell, ColumnMeta, Origin};
 use crate::query::row_evaluator::array_of;
 use crate::query::rows::value_at;
 use crate::session::Session;
@@ -694,9 +694,8 @@ impl Evaluator {
         value_at(self.array(item, row)?.as_ref(), 0)
     }
 
-    /// The digits after the point that an expression shows.
-    pub(super) fn decimals(&self, item: usize) -> u8 {
-        self.instance.metas[item].decimals
+    pub(super) fn origin(&self, item: usize) -> Origin {
+        Origin::from(&self.instance.metas[item])
     }
 
     /// Whether a row fulfils the condition. What a conjunct has decided the next ones are not asked, which may fail.
@@ -718,10 +717,10 @@ impl Evaluator {
 pub(crate) struct KeptExpressions(pub(super) Evaluator);
 
 impl KeptExpressions {
-    /// The value of an expression, and the digits after the point that it shows.
-    pub(crate) fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, u8)> {
+    /// The value of an expression, and where it comes from.
+    pub(crate) fn value(&self, item: usize, rows: [&[Value]; 2]) -> Result<(Value, Origin)> {
         let batch = self.0.row(|kind, column| Ok(rows[kind][column].clone()))?;
-        Ok((self.0.value(item, &batch)?, self.0.decimals(item)))
+        Ok((self.0.value(item, &batch)?, self.0.origin(item)))
     }
 }
 

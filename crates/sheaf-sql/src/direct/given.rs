@@ -12,6 +12,7 @@ use sqlparser::ast;
 
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
+use crate::query::result::Origin;
 use crate::session::Session;
 use sheaf_frontend::query::SessionValues;
 
@@ -130,12 +131,11 @@ impl Given {
         (is_plain || !matches!(self, Given::UserVariable(_))).then_some(value)
     }
 
-    /// Fraction digits that it shows as a text.
-    pub(super) fn decimals(&self) -> u8 {
-        match self {
+    pub(super) fn origin(&self) -> Origin {
+        Origin::of_decimals(match self {
             Given::Clock(clock) => clock.digits,
             _ => 0,
-        }
+        })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::change::update::is_default;
 use crate::change::values::{hybrid_number, literal, shown_in};
 use crate::error::{Result, SqlError};
-use crate::query::result::ResultSink;
+use crate::query::result::{Origin, ResultSink};
 use crate::session::Session;
 use crate::session::warnings::Warnings;
 
@@ -331,10 +331,10 @@ impl Session {
         // There is no row that they are computed from.
         let row = evaluator.row(|_, _| Ok(Value::Null))?;
         for item in 0..evaluator.len() {
-            let (value, decimals) = (evaluator.value(item, &row)?, evaluator.decimals(item));
+            let (value, origin) = (evaluator.value(item, &row)?, evaluator.origin(item));
             let ty = insert.type_of(item);
             values.push(match ty {
-                Some(ty) => shown_in(&value, decimals, ty).into_owned(),
+                Some(ty) => shown_in(&value, &origin, ty).into_owned(),
                 None => value,
             });
         }
@@ -367,10 +367,10 @@ impl Session {
                 NewValue::Operand(operand) => match operand.value(parameters) {
                     // Their texts are for the vectorised path to judge.
                     Value::Double(_) => return None,
-                    value => Assigned::Value(value.clone(), 0),
+                    value => Assigned::Value(value.clone(), Origin::default()),
                 },
                 NewValue::Given(given) => {
-                    Assigned::Value(given.literal_value(self, parameters)?, given.decimals())
+                    Assigned::Value(given.literal_value(self, parameters)?, given.origin())
                 }
             })
         };
@@ -424,7 +424,7 @@ impl Session {
                     Place::Given(given) => {
                         let value = given.value(self, parameters);
                         let ty = &insert.table.definition.columns[*position].ty;
-                        Cow::Owned(shown_in(&value, given.decimals(), ty).into_owned())
+                        Cow::Owned(shown_in(&value, &given.origin(), ty).into_owned())
                     }
                     Place::Computed(item) => Cow::Borrowed(&computed[*item]),
                 };
@@ -446,7 +446,7 @@ impl Session {
                 Place::Given(given) => {
                     let value = given.value(self, &[]);
                     let ty = &columns[*position].ty;
-                    Some(shown_in(&value, given.decimals(), ty).into_owned())
+                    Some(shown_in(&value, &given.origin(), ty).into_owned())
                 }
                 Place::Operand(Operand::Constant(value)) => Some(value.clone()),
                 _ => None,

@@ -146,7 +146,7 @@ impl Session {
                 let number = writer.rows_seen() + 1;
                 for (at, target) in insert.targets.iter().enumerate() {
                     let value = value_at(batch.column(at).as_ref(), position)?;
-                    let value = shown_in(&value, found.decimals[at], &columns[*target].ty);
+                    let value = shown_in(&value, &found.origins[at], &columns[*target].ty);
                     shape.put(&mut row, *target, &value, number, warnings)?;
                 }
                 writer.write(&row, warnings)?;

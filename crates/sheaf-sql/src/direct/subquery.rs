@@ -38,7 +38,7 @@ use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::query::batch_builder::BatchBuilder;
-use crate::query::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, ResultSink};
+use crate::query::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 use crate::query::rows::value_at;
 use crate::session::Session;
 
@@ -263,13 +263,13 @@ impl ExpressionVisitor for Restored<'_> {
 pub(super) struct Values {
     builder: Option<BatchBuilder>,
     pub(super) batches: Vec<RecordBatch>,
-    /// The digits after the point that each column shows.
-    pub(super) decimals: Vec<u8>,
+    /// Where the values of each column come from.
+    pub(super) origins: Vec<Origin>,
 }
 
 impl ResultSink for Values {
     fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
-        self.decimals = columns.iter().map(|column| column.decimals).collect();
+        self.origins = columns.iter().map(Origin::from).collect();
         Ok(())
     }
 

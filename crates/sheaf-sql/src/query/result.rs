@@ -5,6 +5,7 @@
 //! the shell collect them.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::record_batch::RecordBatch;
@@ -93,6 +94,36 @@ pub struct ColumnMeta {
     pub decimals: u8,
     /// A set of [`column_flags`].
     pub flags: u16,
+    /// Of an ENUM.
+    pub labels: Option<Arc<[String]>>,
+}
+
+/// What is known of an expression whose values are stored in columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// Digits of a second that it shows.
+    pub(crate) decimals: u8,
+    /// Of an ENUM.
+    pub(crate) labels: Option<Arc<[String]>>,
+}
+
+impl Origin {
+    /// A point in time with so many digits of its second, or any other value.
+    pub(crate) fn of_decimals(decimals: u8) -> Origin {
+        Origin {
+            decimals,
+            labels: None,
+        }
+    }
+}
+
+impl From<&ColumnMeta> for Origin {
+    fn from(column: &ColumnMeta) -> Origin {
+        Origin {
+            decimals: column.decimals,
+            labels: column.labels.clone(),
+        }
+    }
 }
 
 /// How a statement without rows ended.
@@ -233,6 +264,10 @@ impl ColumnMeta {
             length,
             decimals: shape.decimals,
             flags,
+            labels: match declared {
+                Some(ColumnType::Enum { labels, .. }) => Some(labels),
+                _ => None,
+            },
         }
     }
 

@@ -37,7 +37,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::kept_read::KeptRead;
 use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
-use crate::query::result::{ColumnMeta, ResultSink, table_flags};
+use crate::query::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::query::text_length::text_lengths;
 use crate::session::Session;
 use crate::session::statement_timer::ArmedTimer;
@@ -111,9 +111,9 @@ impl PlannedQuery {
         self.physical.schema()
     }
 
-    /// The digits after the point that each column shows.
-    pub(crate) fn decimals(&self) -> Vec<u8> {
-        self.columns.iter().map(|column| column.decimals).collect()
+    /// Where the values of each column come from.
+    pub(crate) fn origins(&self) -> Vec<Origin> {
+        self.columns.iter().map(Origin::from).collect()
     }
 
     /// Prepares the plan for EXPLAIN ANALYZE.
