@@ -39,6 +39,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::interval_arithmetic::Interval;
 use datafusion_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -294,6 +295,27 @@ impl ScalarUDFImpl for MysqlFunction {
         Ok(Arc::new(
             field.with_name(self.function.name).with_nullable(nullable),
         ))
+    }
+
+    /// All values of the result's type. DataFusion takes an expression for unordered if it compares intervals of
+    /// different types in it, even one that rows were just sorted by.
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        let fields: Vec<FieldRef> = inputs
+            .iter()
+            .map(|input| Arc::new(Field::new("", input.data_type(), true)))
+            .collect();
+        let is_literal = |input: &&Interval| input.lower() == input.upper();
+        let literals: Vec<Option<&ScalarValue>> = inputs
+            .iter()
+            .map(|input| is_literal(input).then(|| input.lower()))
+            .collect();
+        let operands = Operands {
+            fields: &fields,
+            literals: &literals,
+        };
+        // Without their metadata the fields may be too little to tell.
+        let field = (self.function.returns)(&operands);
+        Interval::make_unbounded(field.as_ref().map_or(&DataType::Null, Field::data_type))
     }
 
     fn is_strict(&self) -> bool {

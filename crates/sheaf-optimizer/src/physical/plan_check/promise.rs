@@ -20,6 +20,7 @@ use datafusion_expr::{Expr, LogicalPlan, SortExpr};
 use datafusion_physical_expr::expressions::Column as PhysicalColumn;
 use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs};
 use datafusion_physical_plan::projection::ProjectionExec;
+use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
@@ -141,6 +142,12 @@ fn map_columns(
 fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Result<bool> {
     let properties = plan.equivalence_properties();
     if properties.ordering_satisfy(order.clone())? {
+        return Ok(true);
+    }
+    // What it has just sorted by it may have forgotten, of functions.
+    if let Some(sort) = plan.downcast_ref::<SortExec>()
+        && sort.expr().starts_with(&order)
+    {
         return Ok(true);
     }
     let constants = constants_among(plan, &order)?;
