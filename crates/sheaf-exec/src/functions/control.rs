@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray};
 use arrow::compute::kernels::{cmp, zip::zip};
-use arrow::compute::{is_null, nullif};
+use arrow::compute::{is_not_null, is_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 use sheaf_types::error::codes;
@@ -69,6 +69,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("least", (2, VARIADIC), |operands| {
         common_field(operands.fields)
     }),
+    // The first that is not NULL, of arguments of one type.
+    Function::new(
+        "$coalesce",
+        (2, VARIADIC),
+        |operands| common_field(operands.fields),
+        coalesce,
+    ),
     // The same with all arguments of one type.
     Function::strict(
         "$greatest",
@@ -206,6 +213,19 @@ fn typed_field(operands: &Operands<'_>) -> Result<Field> {
         }
     }
     Ok(field)
+}
+
+fn coalesce(call: &Call<'_>) -> Result<ArrayRef> {
+    let rows = call.rows();
+    let mut values = call.args.args[0].to_array(rows)?;
+    for other in &call.args.args[1..] {
+        if values.null_count() == 0 {
+            break;
+        }
+        let other = other.to_array(rows)?;
+        values = zip(&is_not_null(&values)?, &values, &other)?;
+    }
+    Ok(values)
 }
 
 /// GREATEST and LEAST of arguments of one type, texts by their collation.

@@ -1,6 +1,7 @@
 //! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
@@ -155,6 +156,13 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
             last => with_metadata(last, &to),
         });
     }
+    // CASE has each value twice, and nests of it have as many as there are stars. Where those behind cost nothing and
+    // fail never, they can be computed for all rows as well.
+    let is_harmless = |expr: &Expr| matches!(expr, Expr::Column(_) | Expr::Literal(..));
+    if converted[1..].iter().chain([&last]).all(is_harmless) && !is_small(&converted[0])? {
+        converted.push(last);
+        return Ok(with_metadata(call("$coalesce", converted), &to));
+    }
     let branches = converted
         .into_iter()
         .map(|value| (Box::new(value.clone().is_not_null()), Box::new(value)))
@@ -163,6 +171,20 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
         Expr::Case(Case::new(None, branches, Some(Box::new(last)))),
         &to,
     ))
+}
+
+/// Whether an expression may be repeated without much ado.
+fn is_small(expr: &Expr) -> Result<bool> {
+    const FEW_NODES: usize = 8;
+    let mut nodes = 0;
+    expr.apply(|_| {
+        nodes += 1;
+        Ok(match nodes > FEW_NODES {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(nodes <= FEW_NODES)
 }
 
 pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {

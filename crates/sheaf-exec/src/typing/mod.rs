@@ -34,6 +34,7 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
+use sheaf_access::cancel;
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
@@ -44,6 +45,7 @@ use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
 use crate::functions::{EvaluationError, as_function, call, mathematics};
+use crate::operator::scan_exec::access_error;
 
 pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
@@ -51,9 +53,30 @@ pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 /// The alias of a subquery that is searched for a row of values.
 pub const ROW_SUBQUERY: &str = "$row";
 
+/// Expressions nest deeply: where less of the stack is left, more is added.
+const RED_ZONE_BYTES: usize = 256 << 10;
+const STACK_BYTES: usize = 2 << 20;
+
 /// The field of an expression.
+///
+/// DataFusion writes the name of each expression on the way, which is the text of all below it.
 pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
-    Ok(expr.to_field(schema)?.1)
+    match expr {
+        Expr::ScalarFunction(call) if as_function(&call.func).is_some() => {
+            let fields = || call.args.iter().map(|arg| field_of(arg, schema)).collect();
+            let arg_fields: Vec<FieldRef> =
+                stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || -> Result<_> { fields() })?;
+            let literals = call.args.iter().map(|arg| match arg {
+                Expr::Literal(value, _) => Some(value),
+                _ => None,
+            });
+            call.func.return_field_from_args(ReturnFieldArgs {
+                arg_fields: &arg_fields,
+                scalar_arguments: &literals.collect::<Vec<_>>(),
+            })
+        }
+        expr => Ok(expr.to_field(schema)?.1),
+    }
 }
 
 /// The MySQL type of an expression.
@@ -136,6 +159,7 @@ impl Purpose {
 pub fn resolve(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -> Result<Expr> {
     Ok(expr
         .transform_up(|expr| {
+            cancel::check_statement().map_err(access_error)?;
             let resolved = resolve_node(expr, schema, texts, purpose)?;
             Ok(Transformed::yes(resolved))
         })?
