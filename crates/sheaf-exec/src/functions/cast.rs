@@ -103,6 +103,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Ok(Arc::new(values))
         },
     ),
+    // A text beside a time. What is no time is 00:00:00.
+    Function::strict(
+        "$clock",
+        (1, 1),
+        |_| Ok(field::time(6)),
+        |call| {
+            let (texts, times) = (call.text(0)?, call.time(0)?);
+            let time = |row: usize| {
+                texts.get(row)?;
+                Some(times.get(row).unwrap_or(0))
+            };
+            let values: DurationMicrosecondArray = (0..call.rows()).map(time).collect();
+            Ok(Arc::new(values))
+        },
+    ),
     // CAST AS DATE: value, today. And AS DATETIME: value, fraction digits, today.
     Function::marker("$to_date", (2, 2), |_| Ok(field::date())),
     Function::marker("$to_datetime", (3, 3), |operands| {
@@ -306,6 +321,17 @@ fn cast_unsigned(call: &Call<'_>) -> Result<ArrayRef> {
         let texts = call.text(0)?;
         let values: UInt64Array = (0..call.rows())
             .map(|row| Some(text_to_unsigned(texts.get(row)?)))
+            .collect();
+        return Ok(Arc::new(values));
+    }
+    if let DataType::Decimal128(..) = call.args.arg_fields[0].data_type() {
+        // Below zero there is no number without a sign, of exact fractions; integers wrap.
+        let decimals = call.decimal(0, 0)?;
+        let values: UInt64Array = (0..call.rows())
+            .map(|row| match decimals.get(row)? < 0 {
+                true => Some(0),
+                false => values.get(row),
+            })
             .collect();
         return Ok(Arc::new(values));
     }

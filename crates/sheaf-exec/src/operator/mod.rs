@@ -9,6 +9,7 @@
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
+//! | [`ordered_gather_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
@@ -33,6 +34,7 @@ pub mod interruptible_exec;
 pub mod interruptible_expr;
 pub mod less_order_exec;
 pub mod measuring_exec;
+pub mod ordered_gather_exec;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;

@@ -74,12 +74,7 @@ fn domain(
         (left, right) if left.is_string() && right.is_string() => Domain::Bytes,
         (Date, Date) => Domain::Date,
         (Time { .. }, Time { .. }) => Domain::Time,
-        // Only constants are times there.
-        (Time { .. }, SqlType::Text { collation, .. } | SqlType::Enum { collation })
-        | (SqlType::Text { collation, .. } | SqlType::Enum { collation }, Time { .. }) => {
-            Domain::Keys(*collation)
-        }
-        (Time { .. }, Bytes) | (Bytes, Time { .. }) => Domain::Bytes,
+        (Time { .. }, other) | (other, Time { .. }) if other.is_string() => Domain::Time,
         (Date | DateTime { .. }, other) | (other, Date | DateTime { .. })
             if other.is_temporal() || other.is_string() =>
         {
@@ -142,13 +137,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
     let from = field_of(&expr, schema)?;
     let fsp = || lit(6i64);
     let converted = match to {
-        Domain::Keys(collation) if SqlType::of(&from).is_text() => {
-            return Ok(collation_key(expr, *collation));
-        }
-        Domain::Keys(collation) => {
-            let text = fold(call("$cast_char", vec![expr]), schema);
-            return Ok(collation_key(text, *collation));
-        }
+        Domain::Keys(collation) => return Ok(collation_key(expr, *collation)),
         Domain::Bytes if from.data_type() == &DataType::Binary => expr,
         Domain::Bytes => call("$cast_binary", vec![expr]),
         Domain::Values(data_type) if from.data_type() == data_type => expr,
@@ -172,6 +161,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
             _ => call("$cast_datetime", vec![expr, fsp()]),
         },
         Domain::Time if matches!(from.data_type(), DataType::Duration(_)) => expr,
+        Domain::Time if SqlType::of(&from).is_string() => call("$clock", vec![expr]),
         Domain::Time => call("$cast_time", vec![expr, fsp()]),
     };
     Ok(fold(converted, schema))

@@ -44,6 +44,7 @@ use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
+use sheaf_exec::operator::ordered_gather_exec::OrderedGatherExec;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
@@ -668,7 +669,7 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         [child] => child.output_partitioning().partition_count(),
         _ => 1,
     };
-    if plan.is::<CoalescePartitionsExec>() {
+    if plan.is::<CoalescePartitionsExec>() || plan.is::<OrderedGatherExec>() {
         format!("Gather from {} workers", partitions())
     } else if plan.is::<SortPreservingMergeExec>() {
         format!("Merge sorted rows of {} workers", partitions())

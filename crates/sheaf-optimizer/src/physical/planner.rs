@@ -52,6 +52,7 @@ use sheaf_exec::operator::detached_exec::detach_below_sorts;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::less_order_exec::without_constants;
+use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -100,6 +101,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         Some(limits) => bound_projections(plan, limits)?,
         None => plan,
     };
+    let plan = gather_unions_in_order(plan)?;
     let plan = make_interruptible(plan, &context.cancel)?;
     let plan = checked(plan, logical, &planner.properties, context)?;
     let plan = spill_hash_joins(plan, is_sorted(logical))?;
