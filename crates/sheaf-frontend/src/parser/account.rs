@@ -9,7 +9,7 @@ use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::statement::TableName;
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 /// The host of an account that is named without one.
@@ -109,7 +109,7 @@ pub enum GrantLevel {
 
 impl StatementParser<'_> {
     /// The rest of CREATE USER.
-    pub fn create_user(&mut self) -> Parsed<Statement> {
+    pub fn create_user(&mut self) -> ParseResult<Statement> {
         let if_not_exists = self.accept("IF NOT EXISTS");
         let (users, options) = self.user_definitions()?;
         Ok(account(AccountStatement::Create {
@@ -120,7 +120,7 @@ impl StatementParser<'_> {
     }
 
     /// The rest of ALTER USER.
-    pub fn alter_user(&mut self) -> Parsed<Statement> {
+    pub fn alter_user(&mut self) -> ParseResult<Statement> {
         let if_exists = self.accept("IF EXISTS");
         let (users, options) = self.user_definitions()?;
         Ok(account(AccountStatement::Alter {
@@ -131,14 +131,14 @@ impl StatementParser<'_> {
     }
 
     /// The rest of DROP USER.
-    pub fn drop_user(&mut self) -> Parsed<Statement> {
+    pub fn drop_user(&mut self) -> ParseResult<Statement> {
         let if_exists = self.accept("IF EXISTS");
         let users = self.list(Self::user_name)?;
         Ok(account(AccountStatement::Drop { if_exists, users }))
     }
 
     /// The rest of RENAME USER.
-    pub fn rename_user(&mut self) -> Parsed<Statement> {
+    pub fn rename_user(&mut self) -> ParseResult<Statement> {
         let pairs = self.list(|parser| {
             let old = parser.user_name()?;
             parser.expect("TO")?;
@@ -148,7 +148,7 @@ impl StatementParser<'_> {
     }
 
     /// The rest of `SET PASSWORD [FOR user] = 'password'`; MariaDB's PASSWORD('password') means the same.
-    pub fn set_password(&mut self) -> Parsed<Statement> {
+    pub fn set_password(&mut self) -> ParseResult<Statement> {
         let user = match self.accept("FOR") {
             true => self.user_name()?,
             false => UserName::Current,
@@ -170,7 +170,7 @@ impl StatementParser<'_> {
         Ok(account(AccountStatement::SetPassword { user, password }))
     }
 
-    pub fn grant(&mut self) -> Parsed<Statement> {
+    pub fn grant(&mut self) -> ParseResult<Statement> {
         self.expect("GRANT")?;
         if self.peek("PROXY") {
             return self.unsupported("GRANT PROXY");
@@ -197,7 +197,7 @@ impl StatementParser<'_> {
         })))
     }
 
-    pub fn revoke(&mut self) -> Parsed<Statement> {
+    pub fn revoke(&mut self) -> ParseResult<Statement> {
         self.expect("REVOKE")?;
         let if_exists = self.accept("IF EXISTS");
         let Some((all, privileges)) = self.privileges()? else {
@@ -225,7 +225,7 @@ impl StatementParser<'_> {
     ///
     /// # Errors
     /// 1470 for one that is too long.
-    pub fn user_name(&mut self) -> Parsed<UserName> {
+    pub fn user_name(&mut self) -> ParseResult<UserName> {
         let is_call = self.tokens.peek_nth_token_ref(1).token == Token::LParen;
         if self.accept("CURRENT_USER") || (is_call && self.accept("USER")) {
             if self.accept_token(&Token::LParen) {
@@ -278,7 +278,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn user_definitions(&mut self) -> Parsed<(Vec<UserDefinition>, AccountOptions)> {
+    fn user_definitions(&mut self) -> ParseResult<(Vec<UserDefinition>, AccountOptions)> {
         let users = self.list(|parser| {
             Ok(UserDefinition {
                 name: parser.user_name()?,
@@ -289,7 +289,7 @@ impl StatementParser<'_> {
     }
 
     /// `IDENTIFIED {BY 'password' | WITH method [BY 'password' | AS 'verifier']}`
-    fn identified(&mut self) -> Parsed<Option<Identified>> {
+    fn identified(&mut self) -> ParseResult<Option<Identified>> {
         if !self.accept("IDENTIFIED") {
             return Ok(None);
         }
@@ -328,7 +328,7 @@ impl StatementParser<'_> {
         Ok(Some(Identified { method, secret }))
     }
 
-    fn account_options(&mut self) -> Parsed<AccountOptions> {
+    fn account_options(&mut self) -> ParseResult<AccountOptions> {
         let mut options = AccountOptions::default();
         loop {
             if self.accept("REQUIRE") {
@@ -364,7 +364,7 @@ impl StatementParser<'_> {
     }
 
     /// What follows WITH. Limits that are not kept may be 0, which is none.
-    fn resource_limits(&mut self, options: &mut AccountOptions) -> Parsed<()> {
+    fn resource_limits(&mut self, options: &mut AccountOptions) -> ParseResult<()> {
         const LIMITS: [&str; 4] = [
             "MAX_USER_CONNECTIONS",
             "MAX_QUERIES_PER_HOUR",
@@ -388,7 +388,7 @@ impl StatementParser<'_> {
     }
 
     /// A list of privileges, and whether it has ALL; `None` if it is one of roles.
-    fn privileges(&mut self) -> Parsed<Option<(bool, Privileges)>> {
+    fn privileges(&mut self) -> ParseResult<Option<(bool, Privileges)>> {
         let (mut all, mut privileges) = (false, Privileges::NONE);
         loop {
             if self.accept_one_of(&["ALL PRIVILEGES", "ALL"]).is_some() {
@@ -415,7 +415,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn grant_level(&mut self) -> Parsed<GrantLevel> {
+    fn grant_level(&mut self) -> ParseResult<GrantLevel> {
         self.accept("TABLE");
         for what in ["PROCEDURE", "FUNCTION"] {
             if self.peek(what) && self.tokens.peek_nth_token_ref(1).token != Token::Period {

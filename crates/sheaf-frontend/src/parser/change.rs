@@ -6,12 +6,12 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::statement::{Delete, TableName, Update};
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 impl StatementParser<'_> {
     /// `UPDATE [LOW_PRIORITY] [IGNORE] tables SET column = value, … [WHERE …] [ORDER BY …] [LIMIT n]`
-    pub fn update(&mut self) -> Parsed<Statement> {
+    pub fn update(&mut self) -> ParseResult<Statement> {
         self.expect("UPDATE")?;
         let hints = self.optimizer_hints();
         self.accept("LOW_PRIORITY");
@@ -37,7 +37,7 @@ impl StatementParser<'_> {
     /// DELETE [options] table[.*], … FROM tables [WHERE …]
     /// DELETE [options] FROM table[.*], … USING tables [WHERE …]
     /// ```
-    pub fn delete(&mut self) -> Parsed<Statement> {
+    pub fn delete(&mut self) -> ParseResult<Statement> {
         self.expect("DELETE")?;
         let hints = self.optimizer_hints();
         let mut ignore = false;
@@ -76,11 +76,11 @@ impl StatementParser<'_> {
         })))
     }
 
-    fn table_and_joins(&mut self) -> Parsed<ast::TableWithJoins> {
+    fn table_and_joins(&mut self) -> ParseResult<ast::TableWithJoins> {
         Ok(self.tokens.parse_table_and_joins()?)
     }
 
-    fn selection(&mut self) -> Parsed<Option<ast::Expr>> {
+    fn selection(&mut self) -> ParseResult<Option<ast::Expr>> {
         if self.accept("WHERE") {
             self.expression().map(Some)
         } else {
@@ -88,7 +88,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn order_and_limit(&mut self) -> Parsed<(Vec<ast::OrderByExpr>, Option<ast::Expr>)> {
+    fn order_and_limit(&mut self) -> ParseResult<(Vec<ast::OrderByExpr>, Option<ast::Expr>)> {
         let order_by = if self.accept("ORDER BY") {
             self.list(|parser| Ok(parser.tokens.parse_order_by_expr()?))?
         } else {
@@ -105,12 +105,12 @@ impl StatementParser<'_> {
         Ok((order_by, limit))
     }
 
-    fn delete_targets(&mut self) -> Parsed<Vec<TableName>> {
+    fn delete_targets(&mut self) -> ParseResult<Vec<TableName>> {
         Ok(delete_targets(&mut self.tokens)?)
     }
 
     /// The names of `FROM t1, t2 USING …`; `None`, with nothing read, if these are not names in front of a USING.
-    fn targets_before_using(&mut self) -> Parsed<Option<Vec<TableName>>> {
+    fn targets_before_using(&mut self) -> ParseResult<Option<Vec<TableName>>> {
         let names = self.tokens.maybe_parse(|tokens| {
             let names = delete_targets(tokens)?;
             tokens.expect_keyword(sqlparser::keywords::Keyword::USING)?;

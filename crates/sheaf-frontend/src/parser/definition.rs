@@ -20,13 +20,13 @@ use super::statement::{
     CheckDefinition, ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions,
     ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
 };
-use super::{Parsed, Statement, StatementParser, check_text, within};
+use super::{ParseResult, Statement, StatementParser, check_text, within};
 use crate::error::SqlError;
 
 const DATABASE_OPTIONS: [&str; 4] = ["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"];
 
 impl StatementParser<'_> {
-    pub fn create(&mut self) -> Parsed<Statement> {
+    pub fn create(&mut self) -> ParseResult<Statement> {
         self.expect("CREATE")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.accept("IF NOT EXISTS");
@@ -84,7 +84,7 @@ impl StatementParser<'_> {
         self.unexpected("TABLE")
     }
 
-    fn database_options(&mut self) -> Parsed<DatabaseOptions> {
+    fn database_options(&mut self) -> ParseResult<DatabaseOptions> {
         let mut options = DatabaseOptions::default();
         loop {
             let is_default = self.accept("DEFAULT");
@@ -104,7 +104,7 @@ impl StatementParser<'_> {
     }
 
     /// ALTER DATABASE, behind these words.
-    fn alter_database(&mut self) -> Parsed<Statement> {
+    fn alter_database(&mut self) -> ParseResult<Statement> {
         let is_option = |parser: &Self| {
             let mut options = DATABASE_OPTIONS.iter();
             parser.peek("DEFAULT") || options.any(|option| parser.peek(option))
@@ -125,7 +125,7 @@ impl StatementParser<'_> {
         })
     }
 
-    pub fn drop(&mut self) -> Parsed<Statement> {
+    pub fn drop(&mut self) -> ParseResult<Statement> {
         self.expect("DROP")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             let if_exists = self.accept("IF EXISTS");
@@ -202,7 +202,7 @@ impl StatementParser<'_> {
         self.unexpected("TABLE")
     }
 
-    pub fn rename(&mut self) -> Parsed<Statement> {
+    pub fn rename(&mut self) -> ParseResult<Statement> {
         self.expect("RENAME")?;
         if self.accept("USER") {
             return self.rename_user();
@@ -220,7 +220,7 @@ impl StatementParser<'_> {
         Ok(within(wait, Statement::RenameTables(pairs)))
     }
 
-    fn create_index(&mut self, unique: bool) -> Parsed<Statement> {
+    fn create_index(&mut self, unique: bool) -> ParseResult<Statement> {
         let index = self.identifier()?;
         self.index_type()?;
         self.expect("ON")?;
@@ -246,7 +246,7 @@ impl StatementParser<'_> {
     }
 
     /// How a change of a table is to be done, if that is what comes next.
-    fn algorithm_or_lock(&mut self) -> Parsed<Option<TableChange>> {
+    fn algorithm_or_lock(&mut self) -> ParseResult<Option<TableChange>> {
         let Some(clause) = self.accept_one_of(&["ALGORITHM", "LOCK"]) else {
             return Ok(None);
         };
@@ -258,7 +258,7 @@ impl StatementParser<'_> {
         }))
     }
 
-    fn algorithm_and_lock(&mut self) -> Parsed<Vec<TableChange>> {
+    fn algorithm_and_lock(&mut self) -> ParseResult<Vec<TableChange>> {
         let mut demands = Vec::new();
         while let Some(demand) = self.algorithm_or_lock()? {
             demands.push(demand);
@@ -269,7 +269,7 @@ impl StatementParser<'_> {
 
 /// CREATE TABLE.
 impl StatementParser<'_> {
-    fn create_table(&mut self) -> Parsed<Statement> {
+    fn create_table(&mut self) -> ParseResult<Statement> {
         let if_not_exists = self.accept("IF NOT EXISTS");
         let mut table = CreateTable {
             name: self.table_name()?,
@@ -326,7 +326,7 @@ impl StatementParser<'_> {
             && Self::is_word(&self.tokens.peek_nth_token_ref(1).token, word)
     }
 
-    fn table_element(&mut self, table: &mut CreateTable) -> Parsed<()> {
+    fn table_element(&mut self, table: &mut CreateTable) -> ParseResult<()> {
         let mut constraints = Constraints::default();
         if !self.key_or_constraint(&mut constraints)? {
             let column = self.column_definition(&mut constraints)?;
@@ -339,7 +339,7 @@ impl StatementParser<'_> {
     }
 
     /// A key, a foreign key, or a CHECK. False if something else comes next.
-    fn key_or_constraint(&mut self, found: &mut Constraints) -> Parsed<bool> {
+    fn key_or_constraint(&mut self, found: &mut Constraints) -> ParseResult<bool> {
         let mut symbol = None;
         let constraint = self.accept("CONSTRAINT");
         if constraint
@@ -384,7 +384,7 @@ impl StatementParser<'_> {
         self.peek("KEY") || self.peek("INDEX")
     }
 
-    fn named_key(&mut self, kind: KeyKind, symbol: Option<String>) -> Parsed<KeyDefinition> {
+    fn named_key(&mut self, kind: KeyKind, symbol: Option<String>) -> ParseResult<KeyDefinition> {
         let mut name = symbol;
         if !self.peek("USING") && self.tokens.peek_token_ref().token != Token::LParen {
             name = Some(self.identifier()?);
@@ -400,7 +400,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn key_parts(&mut self) -> Parsed<Vec<KeyPart>> {
+    fn key_parts(&mut self) -> ParseResult<Vec<KeyPart>> {
         self.expect_token(&Token::LParen)?;
         let parts = self.list(|parser| {
             if parser.tokens.peek_token_ref().token == Token::LParen {
@@ -431,7 +431,7 @@ impl StatementParser<'_> {
         Ok(parts)
     }
 
-    fn index_type(&mut self) -> Parsed<()> {
+    fn index_type(&mut self) -> ParseResult<()> {
         if self.accept_one_of(&["USING", "TYPE"]).is_some()
             && self.accept_one_of(&["BTREE", "HASH"]).is_none()
         {
@@ -441,7 +441,7 @@ impl StatementParser<'_> {
     }
 
     /// Reads the options after a key's parts; returns its comment.
-    fn key_options(&mut self) -> Parsed<String> {
+    fn key_options(&mut self) -> ParseResult<String> {
         let mut comment = String::new();
         loop {
             if self.peek("USING") {
@@ -460,7 +460,7 @@ impl StatementParser<'_> {
     }
 
     /// A foreign key behind its first two words.
-    fn foreign_key(&mut self, name: Option<String>) -> Parsed<ForeignKeyDefinition> {
+    fn foreign_key(&mut self, name: Option<String>) -> ParseResult<ForeignKeyDefinition> {
         self.accept("IF NOT EXISTS");
         let mut index = None;
         if self.tokens.peek_token_ref().token != Token::LParen {
@@ -473,13 +473,13 @@ impl StatementParser<'_> {
         Ok(foreign_key)
     }
 
-    fn column_names(&mut self) -> Parsed<Vec<String>> {
+    fn column_names(&mut self) -> ParseResult<Vec<String>> {
         let parts = self.key_parts()?;
         Ok(parts.into_iter().map(|part| part.column).collect())
     }
 
     /// REFERENCES and what follows; the columns that refer are still to come.
-    fn references(&mut self) -> Parsed<ForeignKeyDefinition> {
+    fn references(&mut self) -> ParseResult<ForeignKeyDefinition> {
         self.expect("REFERENCES")?;
         let table = self.table_name()?;
         let mut referenced = Vec::new();
@@ -511,7 +511,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn referential_action(&mut self) -> Parsed<ReferentialAction> {
+    fn referential_action(&mut self) -> ParseResult<ReferentialAction> {
         let actions = [
             "RESTRICT",
             "CASCADE",
@@ -541,7 +541,7 @@ impl StatementParser<'_> {
         &mut self,
         name: Option<String>,
         of_column: Option<String>,
-    ) -> Parsed<CheckDefinition> {
+    ) -> ParseResult<CheckDefinition> {
         self.expect_token(&Token::LParen)?;
         let begin = self.tokens.index();
         let expression = self.expression()?;
@@ -559,13 +559,13 @@ impl StatementParser<'_> {
     }
 
     /// `[NOT] ENFORCED`, if it comes next.
-    fn enforcement(&mut self) -> Parsed<Option<bool>> {
+    fn enforcement(&mut self) -> ParseResult<Option<bool>> {
         let word = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
         Ok(word.map(|word| word == "ENFORCED"))
     }
 
     /// A column; the constraints of its definition go to `found`.
-    fn column_definition(&mut self, found: &mut Constraints) -> Parsed<ColumnDefinition> {
+    fn column_definition(&mut self, found: &mut Constraints) -> ParseResult<ColumnDefinition> {
         let name = self.identifier()?;
         let (mut ty, serial) = self.type_name(&name)?;
         let mut column = ColumnDefinition {
@@ -643,7 +643,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn table_options(&mut self, table: &mut CreateTable) -> Parsed<()> {
+    fn table_options(&mut self, table: &mut CreateTable) -> ParseResult<()> {
         loop {
             self.accept_token(&Token::Comma);
             self.accept("DEFAULT");
@@ -666,7 +666,7 @@ impl StatementParser<'_> {
     }
 
     /// Options that tune other engines; false if none comes next.
-    fn ignored_table_option(&mut self) -> Parsed<bool> {
+    fn ignored_table_option(&mut self) -> ParseResult<bool> {
         if self.accept("UNION") {
             self.accept_token(&Token::Eq);
             self.expect_token(&Token::LParen)?;
@@ -717,7 +717,7 @@ impl StatementParser<'_> {
 
 /// ALTER.
 impl StatementParser<'_> {
-    pub fn alter(&mut self) -> Parsed<Statement> {
+    pub fn alter(&mut self) -> ParseResult<Statement> {
         self.expect("ALTER")?;
         if self.accept_one_of(&["DATABASE", "SCHEMA"]).is_some() {
             return self.alter_database();
@@ -739,7 +739,7 @@ impl StatementParser<'_> {
 
     /// What stands between two commas: ADD with columns in parentheses is several changes, and so are options of the
     /// table.
-    fn table_changes(&mut self) -> Parsed<Vec<TableChange>> {
+    fn table_changes(&mut self) -> ParseResult<Vec<TableChange>> {
         if self.accept("ADD") {
             return self.add_to_table();
         }
@@ -766,7 +766,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn table_change(&mut self) -> Parsed<TableChange> {
+    fn table_change(&mut self) -> ParseResult<TableChange> {
         if self.accept("DROP") {
             return self.drop_from_table();
         }
@@ -857,7 +857,7 @@ impl StatementParser<'_> {
         self.unexpected("ADD or DROP")
     }
 
-    fn drop_from_table(&mut self) -> Parsed<TableChange> {
+    fn drop_from_table(&mut self) -> ParseResult<TableChange> {
         if self.peek("PARTITION") {
             self.skip_rest();
             let what = "ALTER TABLE ... DROP PARTITION".into();
@@ -887,7 +887,7 @@ impl StatementParser<'_> {
     }
 
     /// The new definition of a column; `None`: it keeps its name.
-    fn changed_column(&mut self, name: Option<String>) -> Parsed<Vec<TableChange>> {
+    fn changed_column(&mut self, name: Option<String>) -> ParseResult<Vec<TableChange>> {
         let mut constraints = Constraints::default();
         let column = self.column_definition(&mut constraints)?;
         let change = TableChange::ChangeColumn {
@@ -899,7 +899,7 @@ impl StatementParser<'_> {
         Ok(constraints.added_behind(change))
     }
 
-    fn column_place(&mut self) -> Parsed<Option<ColumnPlace>> {
+    fn column_place(&mut self) -> ParseResult<Option<ColumnPlace>> {
         if self.accept("FIRST") {
             return Ok(Some(ColumnPlace::First));
         }
@@ -910,7 +910,7 @@ impl StatementParser<'_> {
     }
 
     /// `ALTER [COLUMN] column SET DEFAULT` or `DROP DEFAULT`.
-    fn changed_default(&mut self) -> Parsed<TableChange> {
+    fn changed_default(&mut self) -> ParseResult<TableChange> {
         if self.accept_one_of(&["CHECK", "CONSTRAINT"]).is_some() {
             let name = self.identifier()?;
             return match self.enforcement()? {
@@ -952,7 +952,7 @@ impl StatementParser<'_> {
         .any(|option| self.peek(option))
     }
 
-    fn changed_option(&mut self) -> Parsed<TableChange> {
+    fn changed_option(&mut self) -> ParseResult<TableChange> {
         self.accept("DEFAULT");
         let option = self.accept_one_of(&[
             "AUTO_INCREMENT",
@@ -990,7 +990,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn add_to_table(&mut self) -> Parsed<Vec<TableChange>> {
+    fn add_to_table(&mut self) -> ParseResult<Vec<TableChange>> {
         if self.peek("PARTITION") {
             self.skip_rest();
             let what = "ALTER TABLE ... ADD PARTITION".into();
@@ -1009,7 +1009,7 @@ impl StatementParser<'_> {
     }
 
     /// A key, a foreign key, a CHECK, or a column.
-    fn added_element(&mut self) -> Parsed<Vec<TableChange>> {
+    fn added_element(&mut self) -> ParseResult<Vec<TableChange>> {
         let mut constraints = Constraints::default();
         if self.key_or_constraint(&mut constraints)? {
             return Ok(constraints.added());
@@ -1017,7 +1017,7 @@ impl StatementParser<'_> {
         self.added_column()
     }
 
-    fn added_column(&mut self) -> Parsed<Vec<TableChange>> {
+    fn added_column(&mut self) -> ParseResult<Vec<TableChange>> {
         let mut constraints = Constraints::default();
         let column = self.column_definition(&mut constraints)?;
         let change = TableChange::AddColumn {
@@ -1034,7 +1034,7 @@ impl StatementParser<'_> {
 }
 
 /// Error 1235: files are not encrypted, and the user may rely on it.
-fn refuse_encryption(value: &str) -> Parsed<()> {
+fn refuse_encryption(value: &str) -> ParseResult<()> {
     match value.eq_ignore_ascii_case("N") {
         true => Ok(()),
         false => Err(SqlError::not_supported_yet(format!("ENCRYPTION='{value}'")).into()),

@@ -5,11 +5,11 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{Explain, ExplainFormat, ExplainTarget};
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 impl StatementParser<'_> {
-    pub fn explain(&mut self) -> Parsed<Statement> {
+    pub fn explain(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let mut format = ExplainFormat::Traditional;
         let mut analyze = false;

@@ -4,12 +4,12 @@ use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{FileFormat, LoadData, LoadTarget, OnDuplicate};
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 impl StatementParser<'_> {
     /// `LOAD DATA [LOW_PRIORITY | CONCURRENT] [LOCAL] INFILE 'file' [REPLACE | IGNORE] INTO TABLE name …`
-    pub fn load(&mut self) -> Parsed<Statement> {
+    pub fn load(&mut self) -> ParseResult<Statement> {
         self.expect("LOAD")?;
         if self.peek("XML") || self.peek("INDEX") {
             return self.unsupported("LOAD XML or LOAD INDEX");
@@ -68,7 +68,7 @@ impl StatementParser<'_> {
         })))
     }
 
-    fn load_target(&mut self) -> Parsed<LoadTarget> {
+    fn load_target(&mut self) -> ParseResult<LoadTarget> {
         match &self.tokens.peek_token_ref().token {
             Token::Word(word) if word.quote_style.is_none() && word.value.starts_with('@') => {
                 Ok(LoadTarget::Variable(self.user_variable()?))
@@ -77,7 +77,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn file_format(&mut self) -> Parsed<FileFormat> {
+    fn file_format(&mut self) -> ParseResult<FileFormat> {
         let mut format = FileFormat::default();
         if self.accept_one_of(&["FIELDS", "COLUMNS"]).is_some() {
             let mut any = false;
@@ -124,7 +124,7 @@ impl StatementParser<'_> {
     }
 
     /// One byte or nothing; error 1083 otherwise.
-    fn single_byte(&mut self) -> Parsed<Option<u8>> {
+    fn single_byte(&mut self) -> ParseResult<Option<u8>> {
         let text = self.string()?;
         match text.as_bytes() {
             [] => Ok(None),

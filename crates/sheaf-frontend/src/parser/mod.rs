@@ -147,7 +147,7 @@ impl From<SqlError> for Failure {
     }
 }
 
-type Parsed<T> = std::result::Result<T, Failure>;
+type ParseResult<T> = std::result::Result<T, Failure>;
 
 /// The parser of one statement.
 struct StatementParser<'a> {
@@ -220,7 +220,7 @@ impl StatementParser<'_> {
             .find(|words| self.accept(words))
     }
 
-    fn expect(&mut self, words: &str) -> Parsed<()> {
+    fn expect(&mut self, words: &str) -> ParseResult<()> {
         if self.accept(words) {
             Ok(())
         } else {
@@ -229,7 +229,7 @@ impl StatementParser<'_> {
     }
 
     /// The next token is not what the grammar wants here.
-    fn unexpected<T>(&self, wanted: &str) -> Parsed<T> {
+    fn unexpected<T>(&self, wanted: &str) -> ParseResult<T> {
         Ok(self
             .tokens
             .expected_ref(wanted, self.tokens.peek_token_ref())?)
@@ -243,12 +243,12 @@ impl StatementParser<'_> {
         self.tokens.consume_token(token)
     }
 
-    fn expect_token(&mut self, token: &Token) -> Parsed<()> {
+    fn expect_token(&mut self, token: &Token) -> ParseResult<()> {
         self.tokens.expect_token(token)?;
         Ok(())
     }
 
-    fn identifier(&mut self) -> Parsed<String> {
+    fn identifier(&mut self) -> ParseResult<String> {
         match &self.tokens.peek_token_ref().token {
             // sqlparser would take a string for an identifier.
             Token::Word(_) => Ok(self.tokens.parse_identifier()?.value),
@@ -257,7 +257,7 @@ impl StatementParser<'_> {
     }
 
     /// A name of a setting, character set, collation or engine: a word or a string.
-    fn word_or_string(&mut self) -> Parsed<String> {
+    fn word_or_string(&mut self) -> ParseResult<String> {
         match &self.tokens.peek_token_ref().token {
             Token::Word(_) | Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => {
                 Ok(self.tokens.parse_identifier()?.value)
@@ -266,19 +266,19 @@ impl StatementParser<'_> {
         }
     }
 
-    fn string(&mut self) -> Parsed<String> {
+    fn string(&mut self) -> ParseResult<String> {
         Ok(self.tokens.parse_literal_string()?)
     }
 
-    fn number(&mut self) -> Parsed<u64> {
+    fn number(&mut self) -> ParseResult<u64> {
         Ok(self.tokens.parse_literal_uint()?)
     }
 
-    fn expression(&mut self) -> Parsed<ast::Expr> {
+    fn expression(&mut self) -> ParseResult<ast::Expr> {
         Ok(self.tokens.parse_expr()?)
     }
 
-    fn table_name(&mut self) -> Parsed<TableName> {
+    fn table_name(&mut self) -> ParseResult<TableName> {
         let first = self.identifier()?;
         if self.accept_token(&Token::Period) {
             Ok(TableName {
@@ -293,7 +293,10 @@ impl StatementParser<'_> {
         }
     }
 
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.accept_token(&Token::Comma) {
             items.push(item(self)?);
@@ -301,12 +304,12 @@ impl StatementParser<'_> {
         Ok(items)
     }
 
-    fn table_names(&mut self) -> Parsed<Vec<TableName>> {
+    fn table_names(&mut self) -> ParseResult<Vec<TableName>> {
         self.list(Self::table_name)
     }
 
     /// Reads the name of a user variable, which the tokeniser delivers with its `@`.
-    fn user_variable(&mut self) -> Parsed<String> {
+    fn user_variable(&mut self) -> ParseResult<String> {
         let Token::Word(word) = &self.tokens.peek_token_ref().token else {
             return self.unexpected("a user variable");
         };
@@ -360,7 +363,7 @@ impl StatementParser<'_> {
 
 /// The statements.
 impl StatementParser<'_> {
-    fn statement_to_the_end(&mut self) -> Parsed<Statement> {
+    fn statement_to_the_end(&mut self) -> ParseResult<Statement> {
         let statement = self.statement()?;
         if self.at_end() {
             Ok(statement)
@@ -369,7 +372,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn statement(&mut self) -> Parsed<Statement> {
+    fn statement(&mut self) -> ParseResult<Statement> {
         let first = match &self.tokens.peek_token_ref().token {
             Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
             Token::LParen => String::from("("),
@@ -466,17 +469,17 @@ impl StatementParser<'_> {
     }
 
     /// A statement of MySQL's that this version does not run.
-    fn unsupported(&mut self, what: &str) -> Parsed<Statement> {
+    fn unsupported(&mut self, what: &str) -> ParseResult<Statement> {
         self.skip_rest();
         Ok(Statement::Unsupported(what.to_string()))
     }
 
-    fn query(&mut self) -> Parsed<Statement> {
+    fn query(&mut self) -> ParseResult<Statement> {
         Ok(Statement::Query(self.query_expression()?))
     }
 
     /// A query, with the endings that only MySQL has.
-    fn query_expression(&mut self) -> Parsed<Box<ast::Query>> {
+    fn query_expression(&mut self) -> ParseResult<Box<ast::Query>> {
         let mut query = self.tokens.parse_query()?;
         if self.peek("INTO OUTFILE") || self.peek("INTO DUMPFILE") {
             return Err(SqlError::not_supported_yet("SELECT ... INTO a file").into());
@@ -498,7 +501,7 @@ impl StatementParser<'_> {
     }
 
     /// WITH … SELECT; WITH may also begin UPDATE and DELETE.
-    fn query_or_unsupported(&mut self) -> Parsed<Statement> {
+    fn query_or_unsupported(&mut self) -> ParseResult<Statement> {
         let query = self.query_expression()?;
         match query.body.as_ref() {
             ast::SetExpr::Update(_) => Ok(Statement::Unsupported("UPDATE".into())),
@@ -507,7 +510,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn insert(&mut self) -> Parsed<Statement> {
+    fn insert(&mut self) -> ParseResult<Statement> {
         let replace = self.peek("REPLACE");
         for modifier in ["REPLACE IGNORE", "REPLACE HIGH_PRIORITY"] {
             if self.peek(modifier) {
@@ -534,7 +537,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn maintain(&mut self) -> Parsed<Statement> {
+    fn maintain(&mut self) -> ParseResult<Statement> {
         let Some(verb) = self.accept_one_of(&["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"]) else {
             return self.unexpected("a statement");
         };
@@ -577,7 +580,7 @@ impl StatementParser<'_> {
     }
 
     /// The rest of ANALYZE TABLE ... UPDATE HISTOGRAM and DROP HISTOGRAM.
-    fn histograms(&mut self, mut names: Vec<TableName>, updates: bool) -> Parsed<Statement> {
+    fn histograms(&mut self, mut names: Vec<TableName>, updates: bool) -> ParseResult<Statement> {
         self.expect("ON")?;
         let columns = self.list(Self::identifier)?;
         let buckets = if !updates {
@@ -602,7 +605,7 @@ impl StatementParser<'_> {
         }
     }
 
-    fn flush(&mut self) -> Parsed<Statement> {
+    fn flush(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         let (mut status, mut optimizer_costs) = (false, false);
@@ -656,7 +659,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn kill(&mut self) -> Parsed<Statement> {
+    fn kill(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let _ = self.accept_one_of(&["HARD", "SOFT"]);
         let connection = !self.accept("QUERY");
@@ -669,7 +672,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn prepare(&mut self) -> Parsed<Statement> {
+    fn prepare(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let name = self.identifier()?;
         self.expect("FROM")?;
@@ -685,7 +688,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn execute(&mut self) -> Parsed<Statement> {
+    fn execute(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let name = self.identifier()?.to_lowercase();
         let using = if self.accept("USING") {
@@ -696,7 +699,7 @@ impl StatementParser<'_> {
         Ok(Statement::Execute { name, using })
     }
 
-    fn deallocate(&mut self) -> Parsed<Statement> {
+    fn deallocate(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         self.expect("PREPARE")?;
         Ok(Statement::Deallocate {
@@ -705,7 +708,7 @@ impl StatementParser<'_> {
     }
 
     /// `START TRANSACTION [WITH CONSISTENT SNAPSHOT | READ ONLY | READ WRITE, …]`
-    fn start_transaction(&mut self) -> Parsed<Statement> {
+    fn start_transaction(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         for what in ["SLAVE", "REPLICA", "GROUP_REPLICATION"] {
             if self.peek(what) {
@@ -733,7 +736,7 @@ impl StatementParser<'_> {
     }
 
     /// `COMMIT | ROLLBACK [WORK] [AND [NO] CHAIN] [[NO] RELEASE]`, `ROLLBACK [WORK] TO [SAVEPOINT] name`
-    fn end_transaction(&mut self) -> Parsed<Statement> {
+    fn end_transaction(&mut self) -> ParseResult<Statement> {
         let commit = self.accept("COMMIT");
         if !commit {
             self.expect("ROLLBACK")?;
@@ -756,7 +759,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn lock(&mut self) -> Parsed<Statement> {
+    fn lock(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         if self.peek("INSTANCE") {
             return self.unsupported("LOCK INSTANCE");
@@ -794,7 +797,7 @@ impl StatementParser<'_> {
     }
 
     /// WAIT and NOWAIT, if that is what comes next: the seconds.
-    fn lock_wait(&mut self) -> Parsed<Option<u64>> {
+    fn lock_wait(&mut self) -> ParseResult<Option<u64>> {
         if self.accept("NOWAIT") {
             return Ok(Some(0));
         }

@@ -2,11 +2,11 @@
 
 use sqlparser::tokenizer::Token;
 
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 
 impl StatementParser<'_> {
     /// `CALL procedure([arguments])`: there is one procedure, that of the query rewrite rules.
-    pub fn call(&mut self) -> Parsed<Statement> {
+    pub fn call(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         let procedure = self.table_name()?;
         let is_flush = procedure.table.eq_ignore_ascii_case("flush_rewrite_rules")
@@ -24,7 +24,7 @@ impl StatementParser<'_> {
     }
 
     /// `INSTALL PLUGIN name SONAME 'library'`, `UNINSTALL PLUGIN name`: the one plugin is the rewriter.
-    pub fn plugin(&mut self) -> Parsed<Statement> {
+    pub fn plugin(&mut self) -> ParseResult<Statement> {
         let install = self.peek("INSTALL");
         self.tokens.advance_token();
         if !self.accept("PLUGIN") || !self.accept("rewriter") {

@@ -5,7 +5,7 @@
 use sheaf_table::ResourceGroupKind;
 use sqlparser::tokenizer::Token;
 
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceGroupStatement {
@@ -41,7 +41,7 @@ pub struct ResourceGroupSettings {
 
 impl StatementParser<'_> {
     /// The rest of CREATE RESOURCE GROUP.
-    pub fn create_resource_group(&mut self) -> Parsed<Statement> {
+    pub fn create_resource_group(&mut self) -> ParseResult<Statement> {
         let name = self.identifier()?;
         self.expect("TYPE")?;
         self.accept_token(&Token::Eq);
@@ -59,7 +59,7 @@ impl StatementParser<'_> {
     }
 
     /// The rest of ALTER RESOURCE GROUP.
-    pub fn alter_resource_group(&mut self) -> Parsed<Statement> {
+    pub fn alter_resource_group(&mut self) -> ParseResult<Statement> {
         let name = self.identifier()?;
         let settings = self.resource_group_settings()?;
         let force = self.accept("FORCE");
@@ -71,14 +71,14 @@ impl StatementParser<'_> {
     }
 
     /// The rest of DROP RESOURCE GROUP.
-    pub fn drop_resource_group(&mut self) -> Parsed<Statement> {
+    pub fn drop_resource_group(&mut self) -> ParseResult<Statement> {
         let name = self.identifier()?;
         let force = self.accept("FORCE");
         Ok(statement(ResourceGroupStatement::Drop { name, force }))
     }
 
     /// The rest of SET RESOURCE GROUP.
-    pub fn set_resource_group(&mut self) -> Parsed<Statement> {
+    pub fn set_resource_group(&mut self) -> ParseResult<Statement> {
         let name = self.identifier()?;
         let mut threads = Vec::new();
         if self.accept("FOR") {
@@ -90,7 +90,7 @@ impl StatementParser<'_> {
         Ok(statement(ResourceGroupStatement::Set { name, threads }))
     }
 
-    fn resource_group_settings(&mut self) -> Parsed<ResourceGroupSettings> {
+    fn resource_group_settings(&mut self) -> ParseResult<ResourceGroupSettings> {
         let mut settings = ResourceGroupSettings::default();
         if self.accept("VCPU") {
             self.accept_token(&Token::Eq);
@@ -116,7 +116,7 @@ impl StatementParser<'_> {
         Ok(settings)
     }
 
-    fn cpu_range(&mut self) -> Parsed<(u64, u64)> {
+    fn cpu_range(&mut self) -> ParseResult<(u64, u64)> {
         let first = self.number()?;
         let last = match self.accept_token(&Token::Minus) {
             true => self.number()?,
@@ -126,7 +126,7 @@ impl StatementParser<'_> {
     }
 
     /// Whether a list of numbers goes on. Between them there may be a comma, which a number must follow.
-    fn another_number(&mut self) -> Parsed<bool> {
+    fn another_number(&mut self) -> ParseResult<bool> {
         let comma = self.accept_token(&Token::Comma);
         match self.tokens.peek_token_ref().token {
             Token::Number(..) => Ok(true),

@@ -3,10 +3,10 @@
 use sqlparser::tokenizer::Token;
 
 use super::statement::{Assignment, Scope, SetValue};
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 
 impl StatementParser<'_> {
-    pub fn set(&mut self) -> Parsed<Statement> {
+    pub fn set(&mut self) -> ParseResult<Statement> {
         self.tokens.advance_token();
         for (words, scope) in [
             ("TRANSACTION", Scope::Default),
@@ -36,7 +36,7 @@ impl StatementParser<'_> {
         Ok(Statement::Set(assignments))
     }
 
-    fn assignment(&mut self, scope: &mut Scope) -> Parsed<Assignment> {
+    fn assignment(&mut self, scope: &mut Scope) -> ParseResult<Assignment> {
         if self.accept("NAMES") {
             if self.accept("DEFAULT") {
                 return Ok(Assignment::Names {
@@ -91,7 +91,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn assignment_operator(&mut self) -> Parsed<()> {
+    fn assignment_operator(&mut self) -> ParseResult<()> {
         if self.accept_token(&Token::Eq) || self.accept_token(&Token::Assignment) {
             Ok(())
         } else {
@@ -100,7 +100,7 @@ impl StatementParser<'_> {
     }
 
     /// `name`, `@@name`, `@@global.name`; the name in lower case.
-    fn system_variable(&mut self, scope: Scope) -> Parsed<(Scope, String)> {
+    fn system_variable(&mut self, scope: Scope) -> ParseResult<(Scope, String)> {
         let mut scope = scope;
         let mut name = self.identifier()?;
         if let Some(rest) = name.strip_prefix("@@") {
@@ -120,7 +120,7 @@ impl StatementParser<'_> {
         Ok((scope, name.to_ascii_lowercase()))
     }
 
-    fn set_value(&mut self) -> Parsed<SetValue> {
+    fn set_value(&mut self) -> ParseResult<SetValue> {
         let follows_word = matches!(
             self.tokens.peek_nth_token_ref(1).token,
             Token::EOF | Token::Comma
@@ -145,7 +145,7 @@ impl StatementParser<'_> {
         Ok(SetValue::Expression(Box::new(self.expression()?)))
     }
 
-    fn set_transaction(&mut self, scope: Scope) -> Parsed<Statement> {
+    fn set_transaction(&mut self, scope: Scope) -> ParseResult<Statement> {
         let mut isolation = None;
         let mut read_only = None;
         loop {

@@ -4,16 +4,16 @@ use sqlparser::tokenizer::Token;
 
 use super::account::UserName;
 use super::statement::{EmptyList, Filter, Scope, Show, TableName};
-use super::{Parsed, Statement, StatementParser};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 impl StatementParser<'_> {
-    pub fn show(&mut self) -> Parsed<Statement> {
+    pub fn show(&mut self) -> ParseResult<Statement> {
         self.expect("SHOW")?;
         Ok(Statement::Show(self.show_what()?))
     }
 
-    fn show_what(&mut self) -> Parsed<Show> {
+    fn show_what(&mut self) -> ParseResult<Show> {
         if self.peek("COUNT") {
             self.tokens.advance_token();
             for token in [Token::LParen, Token::Mul, Token::RParen] {
@@ -179,7 +179,7 @@ impl StatementParser<'_> {
     }
 
     /// DESCRIBE table [column], after the verb.
-    pub fn describe_table(&mut self) -> Parsed<Statement> {
+    pub fn describe_table(&mut self) -> ParseResult<Statement> {
         let table = self.table_name()?;
         let filter = match &self.tokens.peek_token_ref().token {
             Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) => {
@@ -204,7 +204,7 @@ impl StatementParser<'_> {
         }))
     }
 
-    fn in_database(&mut self) -> Parsed<Option<String>> {
+    fn in_database(&mut self) -> ParseResult<Option<String>> {
         if self.accept_one_of(&["FROM", "IN"]).is_some() {
             Ok(Some(self.identifier()?))
         } else {
@@ -213,7 +213,7 @@ impl StatementParser<'_> {
     }
 
     /// `FROM table [FROM database]`.
-    fn in_table(&mut self) -> Parsed<TableName> {
+    fn in_table(&mut self) -> ParseResult<TableName> {
         if self.accept_one_of(&["FROM", "IN"]).is_none() {
             return self.unexpected("FROM");
         }
@@ -224,7 +224,7 @@ impl StatementParser<'_> {
         Ok(table)
     }
 
-    fn filter(&mut self) -> Parsed<Filter> {
+    fn filter(&mut self) -> ParseResult<Filter> {
         if self.accept("LIKE") {
             Ok(Filter::Like(self.string()?))
         } else if self.accept("WHERE") {
@@ -235,7 +235,7 @@ impl StatementParser<'_> {
     }
 
     /// `LIMIT [offset,] count` as (offset, count).
-    fn row_limit(&mut self) -> Parsed<Option<(u64, u64)>> {
+    fn row_limit(&mut self) -> ParseResult<Option<(u64, u64)>> {
         if !self.accept("LIMIT") {
             return Ok(None);
         }

@@ -7,7 +7,7 @@ use sheaf_types::{Collation, ColumnType};
 use sqlparser::tokenizer::Token;
 
 use super::statement::TypeName;
-use super::{Failure, Parsed, StatementParser};
+use super::{Failure, ParseResult, StatementParser};
 use crate::error::SqlError;
 
 /// Limits of the types' parameters that MySQL checks while it parses.
@@ -24,7 +24,7 @@ fn refused_decimals(ty: &str) -> Failure {
 
 impl StatementParser<'_> {
     /// `(n)` or nothing.
-    fn length(&mut self) -> Parsed<Option<u64>> {
+    fn length(&mut self) -> ParseResult<Option<u64>> {
         if !self.accept_token(&Token::LParen) {
             return Ok(None);
         }
@@ -34,7 +34,7 @@ impl StatementParser<'_> {
     }
 
     /// `(n)` or `(n, m)` or nothing.
-    fn precision_and_scale(&mut self) -> Parsed<(Option<u64>, Option<u64>)> {
+    fn precision_and_scale(&mut self) -> ParseResult<(Option<u64>, Option<u64>)> {
         if !self.accept_token(&Token::LParen) {
             return Ok((None, None));
         }
@@ -48,7 +48,7 @@ impl StatementParser<'_> {
         Ok((Some(precision), scale))
     }
 
-    fn fraction_digits(&mut self, column: &str) -> Parsed<u8> {
+    fn fraction_digits(&mut self, column: &str) -> ParseResult<u8> {
         let digits = self.length()?.unwrap_or(0);
         if digits > MAX_FRACTION_DIGITS {
             return Err(SqlError::too_big_precision(digits, column, MAX_FRACTION_DIGITS).into());
@@ -56,7 +56,7 @@ impl StatementParser<'_> {
         Ok(digits as u8)
     }
 
-    fn decimal(&mut self, column: &str) -> Parsed<ColumnType> {
+    fn decimal(&mut self, column: &str) -> ParseResult<ColumnType> {
         let (precision, scale) = self.precision_and_scale()?;
         let precision = match precision {
             None | Some(0) => 10,
@@ -81,7 +81,7 @@ impl StatementParser<'_> {
         })
     }
 
-    fn characters(&mut self, column: &str, max: u32, default: Option<u32>) -> Parsed<u32> {
+    fn characters(&mut self, column: &str, max: u32, default: Option<u32>) -> ParseResult<u32> {
         match (self.length()?, default) {
             (Some(length), _) if length <= u64::from(max) => Ok(length as u32),
             (Some(_), _) => Err(SqlError::too_big_field_length(column, u64::from(max)).into()),
@@ -91,7 +91,7 @@ impl StatementParser<'_> {
     }
 
     /// TEXT(n) and BLOB(n): the smallest of the four sizes that holds n.
-    fn long_bytes(&mut self, character_bytes: u64) -> Parsed<u64> {
+    fn long_bytes(&mut self, character_bytes: u64) -> ParseResult<u64> {
         let Some(length) = self.length()? else {
             return Ok(65_535);
         };
@@ -103,7 +103,7 @@ impl StatementParser<'_> {
     }
 
     /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
-    pub fn type_name(&mut self, column: &str) -> Parsed<(TypeName, bool)> {
+    pub fn type_name(&mut self, column: &str) -> ParseResult<(TypeName, bool)> {
         let Token::Word(word) = &self.tokens.peek_token_ref().token else {
             return self.unexpected("a type");
         };
@@ -276,12 +276,12 @@ impl StatementParser<'_> {
     }
 
     /// An integer's display width says nothing about its values.
-    fn integer(&mut self, ty: ColumnType) -> Parsed<ColumnType> {
+    fn integer(&mut self, ty: ColumnType) -> ParseResult<ColumnType> {
         self.length()?;
         Ok(ty)
     }
 
-    fn type_attributes(&mut self, type_name: &mut TypeName) -> Parsed<()> {
+    fn type_attributes(&mut self, type_name: &mut TypeName) -> ParseResult<()> {
         loop {
             if self.accept("ZEROFILL") {
                 // Its values are shown with zeros in front, in results and in texts alike.
