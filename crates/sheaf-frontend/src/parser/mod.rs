@@ -17,6 +17,7 @@ mod explain;
 pub mod hint;
 mod load;
 mod parameters;
+mod parsed;
 mod plugin;
 pub mod resource_group;
 pub mod rewrite;
@@ -38,6 +39,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 pub use parameters::{Parameters, parameter_number};
+pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
 use statement::{LockedTable, PrepareSource, TableName, TransactionEnd};
 

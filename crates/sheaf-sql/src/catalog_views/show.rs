@@ -15,6 +15,7 @@ use crate::catalog_views::information_schema::{
     self, TableSizes, cardinality, collation_owner, collations_under, is_virtual_database,
 };
 use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
 use crate::query::result::ResultSink;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -52,14 +53,16 @@ fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -
 }
 
 impl Session {
-    pub(crate) fn show(&mut self, show: Show, text: &str, sink: &mut dyn ResultSink) -> Result<()> {
+    pub(crate) fn show(&mut self, show: Parsed<'_, Show>, sink: &mut dyn ResultSink) -> Result<()> {
+        let Parsed { ast: show, text } = show;
+        let filtered = |filter| Parsed::new(filter, text);
         match show {
             Show::Databases(filter) => {
                 let mut rows = Rows::new([("Database", TEXT)]);
                 for name in self.database_names() {
                     rows.push(vec![name.into()]);
                 }
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::Tables {
                 full,
@@ -68,12 +71,12 @@ impl Session {
             } => {
                 let database = self.database_or_current(database)?;
                 let rows = self.show_tables(full, &database)?;
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::TableStatus { database, filter } => {
                 let database = self.database_or_current(database)?;
                 let rows = self.show_table_status(&database)?;
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::Columns {
                 full,
@@ -81,11 +84,11 @@ impl Session {
                 filter,
             } => {
                 let rows = self.show_columns(full, &table)?;
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::Index { table, filter } => {
                 let rows = self.show_index(&table)?;
-                self.send_filtered(rows, 2, filter, text, sink)
+                self.send_filtered(rows, 2, filtered(filter), sink)
             }
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
@@ -122,11 +125,11 @@ impl Session {
                     };
                     entries.map(shown).collect()
                 };
-                self.send_filtered(name_values(entries), 0, filter, text, sink)
+                self.send_filtered(name_values(entries), 0, filtered(filter), sink)
             }
             Show::Status { scope, filter } => {
                 let entries = self.status_entries(scope == Scope::Global);
-                self.send_filtered(name_values(entries), 0, filter, text, sink)
+                self.send_filtered(name_values(entries), 0, filtered(filter), sink)
             }
             Show::Warnings {
                 errors_only,
@@ -174,7 +177,7 @@ impl Session {
                         u64::from(bytes).into(),
                     ]);
                 }
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::Collation(filter) => {
                 let rows = collations_under([
@@ -186,7 +189,7 @@ impl Session {
                     "Sortlen",
                     "Pad_attribute",
                 ]);
-                self.send_filtered(rows, 0, filter, text, sink)
+                self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::Grants(user) => {
                 let rows = self.grant_rows(&user)?;
@@ -210,10 +213,10 @@ impl Session {
         &mut self,
         mut rows: Rows,
         like_column: usize,
-        filter: Filter,
-        text: &str,
+        filter: Parsed<'_, Filter>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: filter, text } = filter;
         match filter {
             Filter::None => self.send(&rows, sink),
             Filter::Like(pattern) => {
@@ -227,7 +230,7 @@ impl Session {
                     vec![rows.batch()?],
                 );
                 let query = rows_where(*condition)?;
-                let planned = self.plan_query(&query, text, Some(&Arc::new(table)))?;
+                let planned = self.plan_query(Parsed::new(&query, text), Some(&Arc::new(table)))?;
                 sink.columns(&planned.columns)?;
                 self.run_planned(planned, |batch| sink.rows(batch))?;
                 self.row_count = -1;

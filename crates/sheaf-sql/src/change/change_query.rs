@@ -25,6 +25,7 @@ use sqlparser::ast;
 use crate::change::on_duplicate::last_part;
 use crate::change::values::select_of;
 use crate::error::{Result, SqlError};
+use crate::parser::ParsedQuery;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::run::MAX_REPLANS;
@@ -283,15 +284,15 @@ impl Session {
     /// is changed, whether the plan uses that key or not. Error 1175.
     pub(crate) fn check_safe_update(
         &mut self,
-        (query, text): (&ast::Query, &str),
+        query: ParsedQuery<'_>,
         references: &References,
         targets: impl IntoIterator<Item = usize>,
     ) -> Result<()> {
-        if !self.variables.sql_safe_updates() || query.limit_clause.is_some() {
+        if !self.variables.sql_safe_updates() || query.ast.limit_clause.is_some() {
             return Ok(());
         }
         let view = self.current_view()?;
-        let planned = self.plan_change(query, text, view)?;
+        let planned = self.plan_change(query, view)?;
         for target in targets {
             let alias = Some(references.0[target].alias.as_str());
             let mut rows = planned.physical.explain.iter();

@@ -18,6 +18,7 @@ use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -45,17 +46,18 @@ struct Deleted {
 impl Session {
     pub(crate) fn delete(
         &mut self,
-        delete: Delete,
-        text: &str,
+        delete: Parsed<'_, Delete>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: delete, text } = delete;
         self.check_writable()?;
         let (references, targets, locked) =
             self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
                 let targets = targets_of(references, &delete)?;
                 Ok((targets.clone(), targets))
             })?;
-        let outcome = self.delete_locked(&delete, (&references, &locked), targets, text);
+        let parsed = Parsed::new(&delete, text);
+        let outcome = self.delete_locked(parsed, (&references, &locked), targets);
         self.keep_tables(locked);
         let (deleted, returned) = outcome?;
         match returned {
@@ -74,38 +76,37 @@ impl Session {
 
     fn delete_locked(
         &mut self,
-        delete: &Delete,
+        parsed: Parsed<'_, &Delete>,
         (references, locked): (&References, &ChangeSet),
         targets: Vec<usize>,
-        text: &str,
     ) -> Result<(u64, Option<Returned>)> {
+        let delete = parsed.ast;
         let (tables, query) = delete_query(delete, references, &targets)?;
+        let query = parsed.with(query.as_ref());
         if !delete.ignore && self.variables.sql_mode().is_strict() {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
-        self.check_safe_update((&query, text), references, targets)?;
+        self.check_safe_update(query, references, targets)?;
         let mut statement = self.begin_changes()?;
-        let outcome =
-            self.delete_until_stable(&mut statement, delete, (&tables, locked), (&query, text));
+        let outcome = self.delete_until_stable(&mut statement, delete, (&tables, locked), query);
         self.end_changes(statement, outcome)
     }
 
     /// The plan that finds the rows of a DELETE, and the tables that it deletes from, for EXPLAIN.
     pub(crate) fn plan_delete(
         &mut self,
-        delete: &Delete,
-        text: &str,
+        delete: Parsed<'_, &Delete>,
     ) -> Result<(PlannedQuery, Vec<String>)> {
-        let references = self.references_of(&delete.tables)?;
-        let targets = targets_of(&references, delete)?;
+        let references = self.references_of(&delete.ast.tables)?;
+        let targets = targets_of(&references, delete.ast)?;
         let changed = targets
             .iter()
             .map(|target| references.0[*target].alias.clone());
         let changed = changed.collect();
-        let (_, query) = delete_query(delete, &references, &targets)?;
+        let (_, query) = delete_query(delete.ast, &references, &targets)?;
         let view = self.read_view()?;
-        Ok((self.plan_change(&query, text, view)?, changed))
+        Ok((self.plan_change(delete.with(&query), view)?, changed))
     }
 
     /// Finds rows and deletes them, again and again until no other transaction comes between.
@@ -114,11 +115,11 @@ impl Session {
         statement: &mut StatementTransaction,
         delete: &Delete,
         (tables, locked): (&[Arc<Table>], &ChangeSet),
-        (query, text): (&ast::Query, &str),
+        query: ParsedQuery<'_>,
     ) -> Result<(u64, Option<Returned>)> {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, tables)?;
             let (rows, returned) = match &delete.returning {
                 None => (session.collect_rows(planned)?, None),

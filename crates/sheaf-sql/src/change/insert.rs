@@ -15,6 +15,7 @@ use crate::change::values::{hybrid_number, shown_in};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::result::{Origin, ResultSink};
@@ -68,10 +69,13 @@ impl Session {
     /// INSERT and REPLACE.
     pub(crate) fn insert(
         &mut self,
-        mut insert: ast::Insert,
-        text: &str,
+        insert: Parsed<'_, ast::Insert>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed {
+            ast: mut insert,
+            text,
+        } = insert;
         refuse_unsupported(&insert)?;
         let mut destination = self.destination_of(&mut insert)?;
         if destination.options.mode.strict {
@@ -116,21 +120,23 @@ impl Session {
                     );
                     let columns = (targets.len(), source);
                     let opened = self.begin_for_reads_that_lock();
-                    let inserted = self.plan_insert(&query, text).and_then(|planned| {
-                        self.insert_rows_of(&destination, columns, planned, text)
-                    });
+                    let destination = Parsed::new(&destination, text);
+                    let planned = self.plan_insert(destination.with(&query));
+                    let inserted = planned
+                        .and_then(|planned| self.insert_rows_of(destination, columns, planned));
                     let inserted = self.end_implicit(opened, inserted)?;
                     self.warn_of_truncated_texts();
                     let info = inserted.info(self.warnings.count());
-                    return self.insert_done(&destination, inserted, info, text, sink);
+                    return self.insert_done(destination, inserted, info, sink);
                 }
             }
         } else {
             return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
         }
+        let destination = Parsed::new(&destination, text);
         let info_wanted = rows.len() > 1;
         let opened = self.begin_for_reads_that_lock();
-        let inserted = self.insert_values(&destination, rows, text);
+        let inserted = self.insert_values(destination, rows);
         let inserted = self.end_implicit(opened, inserted)?;
         self.warn_of_truncated_texts();
         let info = if info_wanted {
@@ -138,7 +144,7 @@ impl Session {
         } else {
             String::new()
         };
-        self.insert_done(&destination, inserted, info, text, sink)
+        self.insert_done(destination, inserted, info, sink)
     }
 
     fn destination_of(&self, insert: &mut ast::Insert) -> Result<Destination> {
@@ -176,10 +182,9 @@ impl Session {
     /// Answers the client: with the rows that RETURNING shows, or with what was done.
     pub(crate) fn insert_done(
         &mut self,
-        destination: &Destination,
+        destination: Parsed<'_, &Destination>,
         inserted: Inserted,
         info: String,
-        text: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Inserted {
@@ -190,10 +195,10 @@ impl Session {
         if written.first_auto_increment != 0 {
             self.last_insert_id = written.first_auto_increment;
         }
-        if let Some(items) = &destination.returning {
+        if let Some(items) = &destination.ast.returning {
             // Rows leave while the statement runs.
             self.finish_commit()?;
-            let evaluator = self.returning(items, &table, text)?;
+            let evaluator = self.returning(destination.with(items), &table)?;
             sink.columns(&evaluator.metas)?;
             for rows in rows.chunks(RETURNING_ROWS) {
                 sink.rows(&evaluator.results(rows)?)?;
@@ -210,17 +215,16 @@ impl Session {
     /// Plans the items of RETURNING over rows of the table.
     fn returning(
         &self,
-        items: &[ast::SelectItem],
+        items: Parsed<'_, &Vec<ast::SelectItem>>,
         table: &Table,
-        text: &str,
     ) -> Result<RowEvaluator> {
         let definition = &table.definition;
         let kind = RowKind {
             name: &definition.name,
             columns: &definition.columns,
         };
-        let mut all = Vec::with_capacity(items.len());
-        for item in items {
+        let mut all = Vec::with_capacity(items.ast.len());
+        for item in items.ast {
             match item {
                 ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
                     all.extend(definition.columns.iter().map(|column| {
@@ -231,7 +235,7 @@ impl Session {
                 item => all.push(item.clone()),
             }
         }
-        self.row_evaluator(all, &[kind], text)
+        self.row_evaluator(items.with(all), &[kind])
     }
 
     /// How values go into columns, as sql_mode and IGNORE say.
@@ -246,9 +250,8 @@ impl Session {
 
     fn insert_values(
         &mut self,
-        destination: &Destination,
+        destination: Parsed<'_, &Destination>,
         mut rows: Vec<Vec<ast::Expr>>,
-        text: &str,
     ) -> Result<Inserted> {
         let Destination {
             database,
@@ -256,7 +259,7 @@ impl Session {
             columns,
             options,
             ..
-        } = destination;
+        } = destination.ast;
         let table = self.engine.catalog().table(database, table)?;
         // `INSERT INTO t () VALUES ()` gives no column a value.
         let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
@@ -279,7 +282,7 @@ impl Session {
         }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.next_transaction;
-        let values = self.values_of((&rows, &types), text)?;
+        let values = self.values_of(destination.with(&rows), &types)?;
         self.next_transaction = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
@@ -289,7 +292,7 @@ impl Session {
         };
         // The table may have got other columns before it was locked.
         let done = check_value_counts(&values, targets.len())
-            .and_then(|()| self.prepare_writer(&mut writer, destination, (&targets, &[]), text))
+            .and_then(|()| self.prepare_writer(&mut writer, destination, (&targets, &[])))
             .and_then(|()| self.write_values(&mut writer, targets, values));
         self.close_inserted(writer, done)
     }
@@ -340,24 +343,22 @@ impl Session {
     fn prepare_writer(
         &self,
         writer: &mut TableWriter,
-        destination: &Destination,
+        destination: Parsed<'_, &Destination>,
         (targets, source): (&[usize], &[Column]),
-        text: &str,
     ) -> Result<()> {
         let table = Arc::clone(writer.table());
-        if let Some(items) = &destination.returning {
+        if let Some(items) = &destination.ast.returning {
             // Errors in the items are found before a row is written.
-            self.returning(items, &table, text)?;
+            self.returning(destination.with(items), &table)?;
             writer.keep_rows(self.engine.memory().query_bytes / RETURNING_SHARE);
         }
-        if !destination.assignments.is_empty() {
+        if !destination.ast.assignments.is_empty() {
             writer.update_duplicates(self.duplicate_update(
                 &table,
                 (targets, source),
-                &destination.assignments,
-                destination.alias.as_ref(),
-                destination.options.mode,
-                text,
+                destination.with(&destination.ast.assignments),
+                destination.ast.alias.as_ref(),
+                destination.ast.options.mode,
             )?);
         }
         Ok(())
@@ -366,15 +367,16 @@ impl Session {
     /// Evaluates all expressions of VALUES, for columns of these types; those that are not simple in one query.
     fn values_of(
         &mut self,
-        (rows, types): (&[Vec<ast::Expr>], &[&ColumnType]),
-        text: &str,
+        rows: Parsed<'_, &Vec<Vec<ast::Expr>>>,
+        types: &[&ColumnType],
     ) -> Result<Vec<Vec<Source>>> {
+        let Parsed { ast: rows, text } = rows;
         let (expressions, types): (Vec<ast::Expr>, Vec<&ColumnType>) = rows
             .iter()
             .flat_map(|row| row.iter().cloned().zip(types.iter().copied()))
             .filter(|(expression, _)| !is_default(expression))
             .unzip();
-        let values = self.evaluate_all(&expressions, &types, text)?;
+        let values = self.evaluate_all(Parsed::new(&expressions, text), &types)?;
         let mut values = values.into_iter();
         let mut next = || values.next().unwrap_or_default();
         Ok(rows
@@ -458,10 +460,9 @@ impl Session {
     /// `columns`: how many the table, or the statement, has; `source`: how many come behind them for the assignments.
     fn insert_rows_of(
         &mut self,
-        destination: &Destination,
+        destination: Parsed<'_, &Destination>,
         (columns, source): (usize, usize),
         planned: PlannedQuery,
-        text: &str,
     ) -> Result<Inserted> {
         let schema = planned.schema();
         if schema.fields().len() != columns + source {
@@ -477,7 +478,7 @@ impl Session {
             columns: names,
             options,
             ..
-        } = destination;
+        } = destination.ast;
         let reads_target = planned.tables.iter().any(|source| {
             source.definition.database == *database && source.definition.name == *table
         });
@@ -495,7 +496,7 @@ impl Session {
             if targets.len() != columns {
                 return Err(SqlError::wrong_value_count_on_row(1));
             }
-            self.prepare_writer(&mut writer, destination, (&targets, &source), text)?;
+            self.prepare_writer(&mut writer, destination, (&targets, &source))?;
             self.write_rows(&mut writer, targets, rows)
         });
         self.close_inserted(writer, done)

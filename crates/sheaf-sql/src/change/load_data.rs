@@ -16,6 +16,7 @@ use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
 use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
 use crate::query::result::ResultSink;
 use crate::session::Session;
@@ -29,12 +30,10 @@ enum Encoding {
 
 /// How a file is read.
 struct FilePlan<'a> {
-    load: &'a LoadData,
+    load: Parsed<'a, &'a LoadData>,
     places: Vec<Place>,
     encoding: Encoding,
     mode: Mode,
-    /// The statement, for the expressions of SET.
-    text: &'a str,
 }
 
 /// Where a field of the file goes.
@@ -46,10 +45,10 @@ enum Place {
 impl Session {
     pub(crate) fn load_data(
         &mut self,
-        load: LoadData,
-        text: &str,
+        load: Parsed<'_, LoadData>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: load, text } = load;
         let (database, table_name) = self.resolve_for_change(&load.table)?;
         if load.format.lines_terminated_by.is_empty() {
             return Err(SqlError::not_supported_yet(
@@ -77,11 +76,10 @@ impl Session {
         let mut writer = self.open_writer(&database, &table_name, options)?;
         let done = places_of(writer.table(), &load.targets).and_then(|places| {
             let plan = FilePlan {
-                load: &load,
+                load: Parsed::new(&load, text),
                 places,
                 encoding,
                 mode: options.mode,
-                text,
             };
             if !load.local {
                 let input = self.open_server_file(&load.file)?;
@@ -157,8 +155,8 @@ impl Session {
             places,
             encoding,
             mode,
-            text,
         } = plan;
+        let Parsed { ast: load, text } = *load;
         let (encoding, mode) = (*encoding, *mode);
         let now = self.local_now_micros();
         let columns = &writer.table().definition;
@@ -261,7 +259,7 @@ impl Session {
                 }
             }
             for ((_, expression), position) in load.set.iter().zip(&set_positions) {
-                let value = self.evaluate(expression, text)?;
+                let value = self.evaluate(Parsed::new(expression, text))?;
                 shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
             }
             writer.write(&row, &mut self.warnings)?;

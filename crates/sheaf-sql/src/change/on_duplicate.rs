@@ -32,6 +32,7 @@ use crate::change::values::{hybrid_number, shown_in};
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::query::result::Origin;
+use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 use crate::session::warnings::Warnings;
@@ -145,11 +146,14 @@ impl Session {
         &self,
         table: &Arc<Table>,
         (targets, source): (&[usize], &[Column]),
-        assignments: &[ast::Assignment],
+        assignments: Parsed<'_, &Vec<ast::Assignment>>,
         alias: Option<&ast::InsertAliases>,
         mode: Mode,
-        text: &str,
     ) -> Result<DuplicateUpdate> {
+        let Parsed {
+            ast: assignments,
+            text,
+        } = assignments;
         let definition = &table.definition;
         let alias = RowAlias::of(alias);
         if !alias.columns.is_empty() && alias.columns.len() != targets.len() {
@@ -196,7 +200,7 @@ impl Session {
             columns: source,
         });
         let kinds: Vec<RowKind<'_>> = kinds.into_iter().chain(source).collect();
-        let evaluator = self.row_evaluator(items, &kinds, text)?;
+        let evaluator = self.row_evaluator(Parsed::new(items, text), &kinds)?;
         Ok(DuplicateUpdate {
             table: Arc::clone(table),
             stamped: stamped_columns(table, &planned),

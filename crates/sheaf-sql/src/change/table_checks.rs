@@ -20,6 +20,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
 use crate::parser::statement::{CheckDefinition, Statement};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
@@ -148,7 +149,7 @@ impl Session {
             name: table,
             columns,
         };
-        self.row_evaluator(items, &[kind], &text)
+        self.row_evaluator(Parsed::new(items, &text), &[kind])
     }
 
     /// What the catalog is asked for. Errors for what a CHECK may not be or contain.

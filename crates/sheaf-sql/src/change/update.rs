@@ -34,6 +34,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
 use crate::query::result::{Origin, ResultSink};
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::warnings::Warnings;
@@ -93,10 +94,10 @@ struct Updated {
 impl Session {
     pub(crate) fn update(
         &mut self,
-        update: Update,
-        text: &str,
+        update: Parsed<'_, Update>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: update, text } = update;
         let single = is_single(&update.tables);
         if !single && !update.order_by.is_empty() {
             return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
@@ -111,7 +112,8 @@ impl Session {
                 let targets = assignments.iter().map(|a| a.reference).collect();
                 Ok((assignments, targets))
             })?;
-        let outcome = self.update_locked(&update, (&references, &locked), assignments, text);
+        let parsed = Parsed::new(&update, text);
+        let outcome = self.update_locked(parsed, (&references, &locked), assignments);
         self.keep_tables(locked);
         let updated = outcome?;
         self.warn_of_truncated_texts();
@@ -130,28 +132,23 @@ impl Session {
 
     fn update_locked(
         &mut self,
-        update: &Update,
+        update: Parsed<'_, &Update>,
         (references, locked): (&References, &ChangeSet),
         assignments: Vec<Assignment>,
-        text: &str,
     ) -> Result<Updated> {
-        let single = is_single(&update.tables);
+        let single = is_single(&update.ast.tables);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
-        let (targets, rules, query) = self.update_query(update, references, assignments)?;
+        let (targets, rules, query) = self.update_query(update.ast, references, assignments)?;
+        let query = update.with(query.as_ref());
         if rules.mode.strict {
             self.truncated_texts.refuse();
             self.oversized_results.refuse();
         }
         self.watch_divisions();
-        self.check_safe_update((&query, text), references, changed)?;
+        self.check_safe_update(query, references, changed)?;
         let mut statement = self.begin_changes()?;
-        let outcome = self.update_until_stable(
-            &mut statement,
-            (&targets, locked),
-            (&query, text),
-            rules,
-            single,
-        );
+        let outcome =
+            self.update_until_stable(&mut statement, (&targets, locked), query, rules, single);
         self.end_changes(statement, outcome)
     }
 
@@ -190,17 +187,16 @@ impl Session {
     /// The plan that finds the rows of an UPDATE, and the tables that it changes, for EXPLAIN.
     pub(crate) fn plan_update(
         &mut self,
-        update: &Update,
-        text: &str,
+        update: Parsed<'_, &Update>,
     ) -> Result<(PlannedQuery, Vec<String>)> {
-        let references = self.references_of(&update.tables)?;
-        let assignments = resolve(&references, &update.assignments)?;
+        let references = self.references_of(&update.ast.tables)?;
+        let assignments = resolve(&references, &update.ast.assignments)?;
         let changed = assignments.iter().map(|assignment| assignment.reference);
         let changed = changed.map(|reference| references.0[reference].alias.clone());
         let changed = changed.collect::<BTreeSet<_>>().into_iter().collect();
-        let (_, _, query) = self.update_query(update, &references, assignments)?;
+        let (_, _, query) = self.update_query(update.ast, &references, assignments)?;
         let view = self.read_view()?;
-        Ok((self.plan_change(&query, text, view)?, changed))
+        Ok((self.plan_change(update.with(&query), view)?, changed))
     }
 
     /// Finds rows and changes them, again and again until no other transaction comes between.
@@ -208,14 +204,14 @@ impl Session {
         &mut self,
         statement: &mut StatementTransaction,
         (targets, locked): (&[Target], &ChangeSet),
-        (query, text): (&ast::Query, &str),
+        query: ParsedQuery<'_>,
         rules: Rules,
         single: bool,
     ) -> Result<Updated> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let origins = planned.origins();
             let rows = session.collect_rows(planned)?;

@@ -11,6 +11,7 @@ use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
+use crate::parser::Parsed;
 use crate::parser::statement::Scope;
 use crate::parser::statement_bytes::{latin1_digits, latin1_text};
 use crate::query::result::Origin;
@@ -352,9 +353,10 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 }
 
 impl Session {
-    /// The value of an expression without columns. `text` is the statement that it stands in.
-    pub(crate) fn evaluate(&mut self, expression: &ast::Expr, text: &str) -> Result<Value> {
-        let mut values = self.evaluate_all(std::slice::from_ref(expression), &[], text)?;
+    /// The value of an expression without columns.
+    pub(crate) fn evaluate(&mut self, expression: Parsed<'_, &ast::Expr>) -> Result<Value> {
+        let expressions = expression.with(std::slice::from_ref(expression.ast));
+        let mut values = self.evaluate_all(expressions, &[])?;
         values
             .pop()
             .ok_or_else(|| SqlError::unknown("an expression without a value"))
@@ -364,10 +366,13 @@ impl Session {
     /// columns that take them, if columns do.
     pub(crate) fn evaluate_all(
         &mut self,
-        expressions: &[ast::Expr],
+        expressions: Parsed<'_, &[ast::Expr]>,
         types: &[&ColumnType],
-        text: &str,
     ) -> Result<Vec<Value>> {
+        let Parsed {
+            ast: expressions,
+            text,
+        } = expressions;
         let mut values: Vec<Option<Value>> = expressions
             .iter()
             .map(|expression| self.simple_value(expression))
@@ -388,7 +393,7 @@ impl Session {
             let mut rest = rest.into_iter().peekable();
             while rest.peek().is_some() {
                 let some = rest.by_ref().take(at_a_time).collect();
-                row.append(&mut self.evaluate_by_query(some, text)?);
+                row.append(&mut self.evaluate_by_query(Parsed::new(some, text))?);
             }
             let slots = values.iter_mut().enumerate();
             let slots = slots.filter(|(_, value)| value.is_none());
@@ -452,12 +457,15 @@ impl Session {
     /// SELECT expression, … Each value comes with the digits after the point that its expression has.
     fn evaluate_by_query(
         &mut self,
-        expressions: Vec<ast::Expr>,
-        text: &str,
+        expressions: Parsed<'_, Vec<ast::Expr>>,
     ) -> Result<Vec<(Value, Origin)>> {
+        let Parsed {
+            ast: expressions,
+            text,
+        } = expressions;
         let count = expressions.len();
         let query = select_of(expressions)?;
-        let planned = self.plan_query(&query, text, None)?;
+        let planned = self.plan_query(Parsed::new(&query, text), None)?;
         let origins = planned.origins();
         let mut row = None;
         self.run_planned(planned, |batch| {

@@ -25,6 +25,7 @@ use crate::change::values::{hybrid_number, literal};
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::result::ResultSink;
 use crate::query::rows::{Cells, Rows};
 use crate::query::run::MAX_REPLANS;
@@ -96,10 +97,10 @@ impl Progress for SessionProgress {
 impl Session {
     pub(crate) fn create_table(
         &mut self,
-        create: parsed::CreateTable,
-        text: &str,
+        create: Parsed<'_, parsed::CreateTable>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: create, text } = create;
         let (database, name) = self.resolve_for_change(&create.name)?;
         if create.if_not_exists && self.engine.catalog().table(&database, &name).is_ok() {
             self.warnings.note(
@@ -114,10 +115,14 @@ impl Session {
                 let other = self.engine.catalog().table(&other_database, &other_table)?;
                 same_shape(&other.definition, database.clone(), name.clone())
             }
-            None => self.table_request(&create, database.clone(), name.clone(), text)?,
+            None => {
+                let create = Parsed::new(&create, text);
+                self.table_request(create, database.clone(), name.clone())?
+            }
         };
         if let Some(query) = create.query {
-            return self.create_table_from_query(request, (&query, create.ignore), text, sink);
+            let query = Parsed::new(query.as_ref(), text);
+            return self.create_table_from_query(request, query, create.ignore, sink);
         }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
@@ -137,8 +142,8 @@ impl Session {
     fn create_table_from_query(
         &mut self,
         mut request: CreateTable,
-        (query, ignore): (&ast::Query, bool),
-        text: &str,
+        query: ParsedQuery<'_>,
+        ignore: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let mode = self.insert_mode(ignore);
@@ -147,8 +152,8 @@ impl Session {
             self.oversized_results.refuse();
         }
         self.watch_divisions_of_source();
-        let lowered = self.lower(query, text, None, false)?;
-        let planned = self.plan_query(query, text, None)?;
+        let lowered = self.lower(query, None, false)?;
+        let planned = self.plan_query(query, None)?;
         let schema = planned.schema();
         let mut targets = Vec::new();
         let columns = schema.fields().iter().zip(&planned.columns);
@@ -176,11 +181,11 @@ impl Session {
 
     fn table_request(
         &mut self,
-        create: &parsed::CreateTable,
+        create: Parsed<'_, &parsed::CreateTable>,
         database: String,
         name: String,
-        text: &str,
     ) -> Result<CreateTable> {
+        let Parsed { ast: create, text } = create;
         let own =
             self.collation_of(create.character_set.as_deref(), create.collation.as_deref())?;
         let collation = match own {
@@ -189,7 +194,8 @@ impl Session {
         };
         let mut columns = Vec::with_capacity(create.columns.len());
         for definition in &create.columns {
-            columns.push(self.column(definition, collation, &create.keys, text)?);
+            let definition = Parsed::new(definition, text);
+            columns.push(self.column(definition, collation, &create.keys)?);
         }
         if columns.is_empty() && create.query.is_none() {
             return Err(SqlError::table_must_have_columns());
@@ -254,11 +260,14 @@ impl Session {
 
     fn column(
         &mut self,
-        definition: &parsed::ColumnDefinition,
+        definition: Parsed<'_, &parsed::ColumnDefinition>,
         table_collation: Collation,
         keys: &[KeyDefinition],
-        text: &str,
     ) -> Result<Column> {
+        let Parsed {
+            ast: definition,
+            text,
+        } = definition;
         let type_name = &definition.ty;
         let own = self.collation_of(
             type_name.character_set.as_deref(),
@@ -293,7 +302,8 @@ impl Session {
             ..Column::new(definition.name.clone(), ty, nullable)
         };
         if let Some(default) = &definition.default {
-            column.default = Some(self.default_value(&column, default, text)?);
+            let default = self.default_value(&column, Parsed::new(default, text))?;
+            column.default = Some(default);
         }
         if let Some(on_update) = &definition.on_update {
             if !is_current_timestamp(on_update) || !has_time_of_day(&column.ty) {
@@ -310,9 +320,9 @@ impl Session {
     fn default_value(
         &mut self,
         column: &Column,
-        default: &ast::Expr,
-        text: &str,
+        default: Parsed<'_, &ast::Expr>,
     ) -> Result<DefaultValue> {
+        let Parsed { ast: default, text } = default;
         if is_current_timestamp(default) {
             return if has_time_of_day(&column.ty) {
                 Ok(DefaultValue::CurrentTimestamp)
@@ -333,7 +343,7 @@ impl Session {
                 ast::Expr::Prefixed { .. } | ast::Expr::Value(_) => default,
                 _ => return Err(SqlError::invalid_default(&column.name)),
             };
-            let value = self.evaluate(constant, text)?;
+            let value = self.evaluate(Parsed::new(constant, text))?;
             return constant_default(column, &value, mode);
         };
         constant_default(column, &value, mode)
@@ -415,13 +425,12 @@ impl Session {
     pub(crate) fn alter_table(
         &mut self,
         name: &TableName,
-        changes: &[TableChange],
-        text: &str,
+        changes: Parsed<'_, &Vec<TableChange>>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let mark = self.warnings.mark();
         for _ in 0..MAX_REPLANS {
-            match self.alter_known(name, changes, text)? {
+            match self.alter_known(name, changes)? {
                 Some(altered) => return self.altered(&altered, sink),
                 None => self.warnings.back_to(mark),
             }
@@ -433,17 +442,16 @@ impl Session {
     fn alter_known(
         &mut self,
         name: &TableName,
-        changes: &[TableChange],
-        text: &str,
+        changes: Parsed<'_, &Vec<TableChange>>,
     ) -> Result<Option<Altered>> {
         let (database, table) = self.resolve_for_change(name)?;
         let old_name = (database.clone(), table.clone());
         let current = self.engine.catalog().table(&database, &table)?;
-        let alterations = self.alterations(&current.definition, changes, text)?;
+        let alterations = self.alterations(&current.definition, changes)?;
         let (next, work) = Catalog::altered_definition(&current, &alterations)?;
         let added: Vec<CheckSpec> = added_checks(&alterations);
         self.try_checks(&table, &added, &next.columns)?;
-        check_demands(changes, work)?;
+        check_demands(changes.ast, work)?;
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
             memory_bytes: 0,
@@ -526,9 +534,9 @@ impl Session {
     fn alterations(
         &mut self,
         definition: &TableDefinition,
-        changes: &[TableChange],
-        text: &str,
+        changes: Parsed<'_, &Vec<TableChange>>,
     ) -> Result<Vec<Alteration>> {
+        let Parsed { ast: changes, text } = changes;
         let (database, table) = (definition.database.as_str(), definition.name.as_str());
         // Columns have the collation that the table has in the end, wherever the statement says so.
         let mut collation = definition.collation;
@@ -564,7 +572,7 @@ impl Session {
                 } => {
                     alterations.extend(keys.iter().map(key_alteration));
                     Alteration::AddColumn {
-                        column: self.column(column, collation, keys, text)?,
+                        column: self.column(Parsed::new(column, text), collation, keys)?,
                         place: place.as_ref().map_or(ColumnPlace::Last, column_place),
                     }
                 }
@@ -577,7 +585,7 @@ impl Session {
                     alterations.extend(keys.iter().map(key_alteration));
                     Alteration::ChangeColumn {
                         name: name.clone(),
-                        new: self.column(column, collation, keys, text)?,
+                        new: self.column(Parsed::new(column, text), collation, keys)?,
                         place: place.as_ref().map(column_place),
                     }
                 }
@@ -594,7 +602,7 @@ impl Session {
                     let default = match default {
                         Some(default) => {
                             let column = &definition.columns[position];
-                            Some(self.default_value(column, default, text)?)
+                            Some(self.default_value(column, Parsed::new(default, text))?)
                         }
                         None => None,
                     };

@@ -48,6 +48,7 @@ use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
 use crate::query::result::{Cell, ColumnMeta, Origin};
+use crate::parser::Parsed;
 use crate::query::row_evaluator::array_of;
 use crate::query::rows::value_at;
 use crate::session::Session;
@@ -531,7 +532,11 @@ impl Session {
         let shown = match expressions.are_shown && free.iter().any(has_clock) {
             true => {
                 let items = with_inputs(items, &constants);
-                Some(self.plan_over_rows((items, None), &kinds, "").ok()?.metas)
+                Some(
+                    self.plan_over_rows(Parsed::new((items, None), ""), &kinds)
+                        .ok()?
+                        .metas,
+                )
             }
             false => None,
         };
@@ -542,7 +547,9 @@ impl Session {
         let condition = condition.map(|condition| with_input(condition, &written));
         let has_condition = condition.is_some();
         let items = with_inputs(items, &written);
-        let planned = self.plan_over_rows((items, condition), &kinds, "").ok()?;
+        let planned = self
+            .plan_over_rows(Parsed::new((items, condition), ""), &kinds)
+            .ok()?;
         let has_cells = |field: &FieldRef| has_cells(field.data_type());
         // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
         let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;

@@ -25,6 +25,7 @@ use crate::change::update::is_default;
 use crate::change::values::{hybrid_number, literal, shown_in};
 use crate::error::{Result, SqlError};
 use crate::query::result::{Origin, ResultSink};
+use crate::parser::Parsed;
 use crate::session::Session;
 use crate::session::warnings::Warnings;
 
@@ -307,7 +308,7 @@ impl Session {
             1 if lists.is_none() => String::new(),
             _ => inserted.info(self.warnings.count()),
         };
-        self.insert_done(&insert.destination, inserted, info, "", sink)?;
+        self.insert_done(Parsed::new(&insert.destination, ""), inserted, info, sink)?;
         Ok(true)
     }
 

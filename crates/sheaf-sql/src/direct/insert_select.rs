@@ -19,6 +19,7 @@ use crate::change::on_duplicate::last_part;
 use crate::change::table_writer::{RowShape, TableWriter};
 use crate::change::values::shown_in;
 use crate::error::Result;
+use crate::parser::Parsed;
 use crate::parser::statement::Statement;
 use crate::query::result::ResultSink;
 use crate::query::rows::value_at;
@@ -126,7 +127,7 @@ impl Session {
         let inserted = self.end_implicit(opened, inserted)?;
         self.warn_of_truncated_texts();
         let info = inserted.info(self.warnings.count());
-        self.insert_done(&insert.destination, inserted, info, "", sink)?;
+        self.insert_done(Parsed::new(&insert.destination, ""), inserted, info, sink)?;
         Ok(true)
     }
 

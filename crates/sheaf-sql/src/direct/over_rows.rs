@@ -47,6 +47,7 @@ use super::subquery::{Restored, Subqueries, Subquery, joined};
 use crate::accounts::TableNeed;
 use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
+use crate::parser::Parsed;
 use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::row_evaluator::{array_of, table_of};
 use crate::session::Session;
@@ -571,7 +572,11 @@ impl Session {
         let given = Arc::new(Schema::new(inputs.fields.clone()));
         let given = MemoryTableSource::new(INPUTS.to_string(), given, Vec::new());
         let lowered = self
-            .lower(&written, &query.text, Some(&Arc::new(given)), false)
+            .lower(
+                Parsed::new(&written, &query.text),
+                Some(&Arc::new(given)),
+                false,
+            )
             .ok()?;
         let (metas, types) = match inputs.fields.is_empty() {
             true => (
@@ -580,7 +585,9 @@ impl Session {
             ),
             false => {
                 let constant = inputs.put_constants_into(&query.described);
-                let lowered = self.lower(&constant, &query.text, None, false).ok()?;
+                let lowered = self
+                    .lower(Parsed::new(&constant, &query.text), None, false)
+                    .ok()?;
                 (
                     self.columns_of(&lowered.plan, &lowered.headers),
                     types_of(&lowered.plan),

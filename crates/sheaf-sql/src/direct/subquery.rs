@@ -36,6 +36,7 @@ use super::select_list::Spelled;
 use super::{DirectPlan, needs_of};
 use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
+use crate::parser::Parsed;
 use crate::parser::statement::Statement;
 use crate::query::batch_builder::BatchBuilder;
 use crate::query::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
@@ -329,7 +330,9 @@ impl Subquery {
             // As a number, which it is to MySQL.
             return Some(field::bigint().with_name(name).with_nullable(false));
         }
-        let lowered = session.lower(&self.query, text, None, false).ok()?;
+        let lowered = session
+            .lower(Parsed::new(&self.query, text), None, false)
+            .ok()?;
         let field = lowered.plan.schema().field(0).as_ref().clone();
         Some(field.with_name(name).with_nullable(true))
     }

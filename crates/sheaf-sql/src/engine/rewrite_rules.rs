@@ -16,7 +16,7 @@ use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
-use crate::parser::{self, Statement};
+use crate::parser::{self, Parsed, Statement};
 use crate::query::result::ResultSink;
 use crate::query::rows::value_at;
 use crate::session::{IgnoredResult, Session};
@@ -211,7 +211,7 @@ impl Session {
         match parser::parse_statement(text, &self.dialect())? {
             Statement::Query(query) => {
                 let mut rows = Vec::new();
-                self.run_query(&query, text, |batch| {
+                self.run_query(Parsed::new(&query, text), |batch| {
                     for row in 0..batch.num_rows() {
                         let cells = batch.columns().iter();
                         rows.push(
@@ -225,7 +225,7 @@ impl Session {
                 Ok(rows)
             }
             statement => {
-                self.dispatch(statement, text, &mut IgnoredResult)?;
+                self.dispatch(Parsed::new(statement, text), &mut IgnoredResult)?;
                 Ok(Vec::new())
             }
         }

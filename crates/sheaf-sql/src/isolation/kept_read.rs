@@ -15,11 +15,10 @@
 //! are kept by others from coming to an end. Such a query locks all that it could read before it runs, whole indexes
 //! for its joins ([`Session::lock_all_it_reads`]).
 
-use sqlparser::ast;
-
 use crate::error::Result;
 use crate::isolation::locking_read::{LockedResult, lock_wait};
 use crate::isolation::statement_locks::{Lookups, searches_of};
+use crate::parser::ParsedQuery;
 use crate::query::read_plan::Purpose;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
@@ -43,14 +42,13 @@ impl Session {
     /// `rows_are_locked`: those that it asks locks for.
     pub(crate) fn plan_and_keep(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         rows_are_locked: bool,
     ) -> Result<KeptRead> {
-        let wait = self.row_lock_wait(lock_wait(query));
+        let wait = self.row_lock_wait(lock_wait(query.ast));
         for _ in 0..MAX_ATTEMPTS {
             let purpose = Purpose::Kept { rows_are_locked };
-            let planned = self.plan(query, text, None, purpose, None)?;
+            let planned = self.plan(query, None, purpose, None)?;
             let Some(view) = planned.to_lock.clone() else {
                 return Ok(KeptRead::Planned(planned));
             };
@@ -73,7 +71,7 @@ impl Session {
             true => Purpose::Locked,
             false => Purpose::Read,
         };
-        let planned = self.plan(query, text, None, purpose, None)?;
+        let planned = self.plan(query, None, purpose, None)?;
         Ok(KeptRead::Planned(planned))
     }
 }

@@ -35,6 +35,7 @@ use crate::change::delete::add_items;
 use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
+use crate::parser::ParsedQuery;
 use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
@@ -180,11 +181,8 @@ impl Session {
 
     /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not
     /// of this kind.
-    pub(crate) fn lock_rows_of(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-    ) -> Result<Option<LockedRead>> {
+    pub(crate) fn lock_rows_of(&mut self, parsed: ParsedQuery<'_>) -> Result<Option<LockedRead>> {
+        let query = parsed.ast;
         if query.locks.is_empty() {
             return Ok(None);
         }
@@ -202,7 +200,7 @@ impl Session {
         let mut statement = self.begin_locks(lock_wait(query));
         let outcome = match shown {
             Some(shown) => self
-                .lock_what_is_shown(&mut statement, &targets, (&shown, text))
+                .lock_what_is_shown(&mut statement, &targets, parsed.with(&shown))
                 .map(LockedRead::Result),
             None => {
                 let keys = ChangeQuery {
@@ -214,7 +212,7 @@ impl Session {
                     limit: &None,
                 };
                 keys.build().and_then(|keys| {
-                    self.lock_until_stable(&mut statement, &targets, (&keys, text))
+                    self.lock_until_stable(&mut statement, &targets, parsed.with(&keys))
                         .map(LockedRead::Rows)
                 })
             }
@@ -228,12 +226,12 @@ impl Session {
         &mut self,
         statement: &mut StatementTransaction,
         targets: &[Target],
-        (query, text): (&ast::Query, &str),
+        query: ParsedQuery<'_>,
     ) -> Result<LockedResult> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(query, text, view.clone())?;
+            let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut result = session.collect_result(planned)?;
             let (mut last, mut number) = (None, 0_usize);
@@ -338,12 +336,12 @@ impl Session {
         &mut self,
         statement: &mut StatementTransaction,
         targets: &[Target],
-        (keys, text): (&ast::Query, &str),
+        keys: ParsedQuery<'_>,
     ) -> Result<ReadView> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
-            let planned = session.plan_change(keys, text, view.clone())?;
+            let planned = session.plan_change(keys, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let mut rows = session.collect_rows(planned)?;
             let (mut found, mut number) = (Vec::new(), 0_usize);
@@ -371,10 +369,10 @@ impl Session {
     /// Runs a query with SKIP LOCKED.
     pub(crate) fn query_skipping_locked(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        parsed: ParsedQuery<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let query = parsed.ast;
         let unsupported = || SqlError::not_supported_yet("SKIP LOCKED in a query of this form");
         let from = rows_of(query)
             .filter(|from| from.is_plain)
@@ -383,12 +381,12 @@ impl Session {
         let keys_and_items = from
             .shown_query(query, &targets, &projection, &None)?
             .ok_or_else(unsupported)?;
-        let window = self.window_of(query, text)?;
+        let window = self.window_of(parsed)?;
         let mut statement = self.begin_locks(lock_wait(query));
         let outcome = self.send_unlocked(
             &mut statement,
             &targets,
-            (&keys_and_items, text),
+            parsed.with(&keys_and_items),
             window,
             sink,
         );
@@ -402,12 +400,12 @@ impl Session {
         &mut self,
         statement: &mut StatementTransaction,
         targets: &[Target],
-        (query, text): (&ast::Query, &str),
+        query: ParsedQuery<'_>,
         mut window: Window,
         sink: &mut dyn ResultSink,
     ) -> Result<u64> {
         let view = statement.changes().view_to_lock()?;
-        let planned = self.plan_change(query, text, view.clone())?;
+        let planned = self.plan_change(query, view.clone())?;
         sink.columns(&planned.columns[targets.len()..])?;
         let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
         let mut sent = 0;
@@ -433,8 +431,8 @@ impl Session {
     }
 
     /// LIMIT and OFFSET of a query, and `sql_select_limit`.
-    pub(crate) fn window_of(&mut self, query: &ast::Query, text: &str) -> Result<Window> {
-        let (limit, offset) = match &query.limit_clause {
+    pub(crate) fn window_of(&mut self, query: ParsedQuery<'_>) -> Result<Window> {
+        let (limit, offset) = match &query.ast.limit_clause {
             None => (None, None),
             Some(ast::LimitClause::LimitOffset { limit, offset, .. }) => {
                 (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
@@ -446,7 +444,7 @@ impl Session {
         let mut number = |expr: Option<&ast::Expr>, default| match expr {
             None => Ok(default),
             Some(expr) => {
-                let value = self.evaluate(expr, text)?.as_i128();
+                let value = self.evaluate(query.with(expr))?.as_i128();
                 let value = value.and_then(|value| u64::try_from(value).ok());
                 value.ok_or_else(|| SqlError::wrong_usage("LIMIT", "SKIP LOCKED"))
             }

@@ -32,6 +32,7 @@ use sqlparser::ast;
 
 use crate::change::values::select_of_items;
 use crate::error::{Result, SqlError};
+use crate::parser::Parsed;
 use crate::query::result::ColumnMeta;
 use crate::query::rows::value_at;
 use crate::session::Session;
@@ -68,16 +69,16 @@ impl Session {
     /// Plans expressions over rows. Errors as for a query; 1235 for a subquery.
     pub(crate) fn row_evaluator(
         &self,
-        items: Vec<ast::SelectItem>,
+        items: Parsed<'_, Vec<ast::SelectItem>>,
         kinds: &[RowKind<'_>],
-        text: &str,
     ) -> Result<RowEvaluator> {
         let schema_of = |kind: &RowKind<'_>| Arc::new(Schema::new(fields(kind.columns)));
         let schemas: Vec<(&str, SchemaRef)> = kinds
             .iter()
             .map(|kind| (kind.name, schema_of(kind)))
             .collect();
-        let planned = self.plan_over_rows((items, None), &schemas, text)?;
+        let Parsed { ast: items, text } = items;
+        let planned = self.plan_over_rows(Parsed::new((items, None), text), &schemas)?;
         Ok(RowEvaluator {
             schema: planned.schema,
             columns: kinds
@@ -92,10 +93,13 @@ impl Session {
     /// Plans expressions, and a condition, over kinds of rows with their names.
     pub(crate) fn plan_over_rows(
         &self,
-        (items, condition): (Vec<ast::SelectItem>, Option<ast::Expr>),
+        expressions: Parsed<'_, (Vec<ast::SelectItem>, Option<ast::Expr>)>,
         kinds: &[(&str, SchemaRef)],
-        text: &str,
     ) -> Result<PlannedExpressions> {
+        let Parsed {
+            ast: (items, condition),
+            text,
+        } = expressions;
         let mut query = select_of_items(items)?;
         if let ast::SetExpr::Select(select) = query.body.as_mut() {
             select.from = kinds.iter().map(|(name, _)| table_of(name)).collect();

@@ -36,6 +36,7 @@ use sqlparser::ast;
 use crate::error::{Result, SqlError};
 use crate::isolation::kept_read::KeptRead;
 use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
+use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::query::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::query::text_length::text_lengths;
@@ -146,30 +147,29 @@ impl Session {
     /// SELECT for the client.
     pub(crate) fn query(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.watch_divisions();
-        if locked_rows(query) == Locked::Skip {
-            return self.query_skipping_locked(query, text, sink);
+        if locked_rows(query.ast) == Locked::Skip {
+            return self.query_skipping_locked(query, sink);
         }
-        if counts_all_rows(query) {
-            return self.query_counting(query, text, sink);
+        if counts_all_rows(query.ast) {
+            return self.query_counting(query, sink);
         }
         // A LIMIT of the statement's own comes before the session's.
-        let limit = match query.limit_clause {
+        let limit = match query.ast.limit_clause {
             Some(_) => u64::MAX,
             None => self.variables.sql_select_limit(),
         };
-        let planned = match self.lock_rows_of(query, text)? {
+        let planned = match self.lock_rows_of(query)? {
             Some(LockedRead::Result(result)) => return self.send_locked(&result, limit, sink),
             Some(LockedRead::Rows(view)) if !self.reads_lock() => {
-                self.plan(query, text, None, Purpose::Locked, Some(view))?
+                self.plan(query, None, Purpose::Locked, Some(view))?
             }
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
             // or in other indexes than the search for the rows.
-            locked => match self.plan_and_keep(query, text, locked.is_some())? {
+            locked => match self.plan_and_keep(query, locked.is_some())? {
                 KeptRead::Result(result) => return self.send_locked(&result, limit, sink),
                 KeptRead::Planned(planned) => planned,
             },
@@ -202,18 +202,13 @@ impl Session {
     }
 
     /// SELECT SQL_CALC_FOUND_ROWS: it is run to its end for FOUND_ROWS(), and the client gets what LIMIT leaves of it.
-    fn query_counting(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut window = self.window_of(query, text)?;
+    fn query_counting(&mut self, query: ParsedQuery<'_>, sink: &mut dyn ResultSink) -> Result<()> {
+        let mut window = self.window_of(query)?;
         let whole = ast::Query {
             limit_clause: None,
-            ..query.clone()
+            ..query.ast.clone()
         };
-        let planned = self.plan_query(&whole, text, None)?;
+        let planned = self.plan_query(query.with(&whole), None)?;
         self.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
         let mut announced = false;
@@ -241,11 +236,10 @@ impl Session {
     /// Runs a query and hands over its batches.
     pub(crate) fn run_query(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        let planned = self.plan_query(query, text, None)?;
+        let planned = self.plan_query(query, None)?;
         self.run_planned(planned, take)
     }
 
@@ -330,50 +324,43 @@ impl Session {
     /// query only, as SHOW … WHERE needs it.
     pub(crate) fn plan_query(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
     ) -> Result<PlannedQuery> {
-        self.plan(query, text, extra, Purpose::Read, None)
+        self.plan(query, extra, Purpose::Read, None)
     }
 
     /// Plans a query for EXPLAIN, which locks no rows.
-    pub(crate) fn plan_explained(
-        &mut self,
-        query: &ast::Query,
-        text: &str,
-    ) -> Result<PlannedQuery> {
+    pub(crate) fn plan_explained(&mut self, query: ParsedQuery<'_>) -> Result<PlannedQuery> {
         let view = self.read_view()?;
-        self.plan(query, text, None, Purpose::Locked, Some(view))
+        self.plan(query, None, Purpose::Locked, Some(view))
     }
 
     /// Plans the query of INSERT … SELECT.
-    pub(crate) fn plan_insert(&mut self, query: &ast::Query, text: &str) -> Result<PlannedQuery> {
-        self.plan(query, text, None, Purpose::Insert, None)
+    pub(crate) fn plan_insert(&mut self, query: ParsedQuery<'_>) -> Result<PlannedQuery> {
+        self.plan(query, None, Purpose::Insert, None)
     }
 
     /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
     /// and rows come in one order, that of the access path.
     pub(crate) fn plan_change(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         view: ReadView,
     ) -> Result<PlannedQuery> {
         self.watch_divisions_of_conditions();
-        self.plan(query, text, None, Purpose::Change, Some(view))
+        self.plan(query, None, Purpose::Change, Some(view))
     }
 
     pub(crate) fn plan(
         &mut self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
         purpose: Purpose,
         view: Option<ReadView>,
     ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
-            let mut lowered = self.lower(query, text, extra, purpose == Purpose::Change)?;
+            let mut lowered = self.lower(query, extra, purpose == Purpose::Change)?;
             self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
             let sources = tables_of(&lowered.plan)?;
             for table in &sources {
@@ -419,8 +406,9 @@ impl Session {
                 let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
                 planned.to_lock = to_lock;
                 if read.locks == LockWhen::BeforeItRuns {
-                    let mode = self.read_lock_mode(query)?;
-                    self.lock_all_it_reads(&planned, mode, self.row_lock_wait(lock_wait(query)))?;
+                    let mode = self.read_lock_mode(query.ast)?;
+                    let wait = self.row_lock_wait(lock_wait(query.ast));
+                    self.lock_all_it_reads(&planned, mode, wait)?;
                 }
                 if read.locks != LockWhen::Never || purpose == Purpose::Change {
                     // Another plan would read what is not locked, or find its rows in another order.
@@ -434,8 +422,7 @@ impl Session {
 
     pub(crate) fn lower(
         &self,
-        query: &ast::Query,
-        text: &str,
+        query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
         clustered_keys: bool,
     ) -> Result<LoweredQuery> {
@@ -458,9 +445,9 @@ impl Session {
                 }))
             };
         logical_plan(
-            query,
+            query.ast,
             &QueryContext {
-                sql: text,
+                sql: query.text,
                 catalog: self.engine.catalog(),
                 session: self,
                 parameters: &[],
@@ -508,8 +495,8 @@ impl Session {
     }
 
     /// Columns of a query without running or locking anything, for PREPARE.
-    pub(crate) fn describe_query(&self, query: &ast::Query, text: &str) -> Result<Vec<ColumnMeta>> {
-        let lowered = self.lower(query, text, None, false)?;
+    pub(crate) fn describe_query(&self, query: ParsedQuery<'_>) -> Result<Vec<ColumnMeta>> {
+        let lowered = self.lower(query, None, false)?;
         Ok(self.columns_of(&lowered.plan, &lowered.headers))
     }
 

@@ -54,7 +54,7 @@ pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::isolation::transaction::{NextTransaction, SessionTransaction};
 use crate::last_insert_id::InsertIdCell;
 use crate::parser::statement_bytes::statement_text;
-use crate::parser::{self, Statement, scan};
+use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 use crate::resource_groups::SessionGroup;
 pub use crate::session::handle::SessionHandle;
@@ -551,7 +551,7 @@ impl Session {
                     Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {
                         Ok(())
                     }
-                    _ => self.dispatch(statement, text, sink),
+                    _ => self.dispatch(ParsedStatement::new(statement, text), sink),
                 }
             }
             Err(error) => {

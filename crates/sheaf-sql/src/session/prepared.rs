@@ -17,7 +17,7 @@ use sheaf_types::error::codes;
 use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
-use crate::parser::{self, Parameters, scan};
+use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
 use crate::query::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
@@ -136,7 +136,7 @@ impl Session {
         };
         let (statement, parameters) =
             parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
-        let columns = self.columns_of_statement(&statement, &text)?;
+        let columns = self.columns_of_statement(Parsed::new(&statement, &text))?;
         let id = self.prepared.next_id();
         self.prepared.by_id.insert(
             id,
@@ -155,9 +155,9 @@ impl Session {
 
     /// The columns of a query; statements whose result is not known before they run have none here. Error 1295 for
     /// statements about prepared statements, one of which could run itself.
-    fn columns_of_statement(&self, statement: &Statement, text: &str) -> Result<Vec<ColumnMeta>> {
-        match properties_of(statement).preparing {
-            Preparing::Query(query) => self.describe_query(query, text),
+    fn columns_of_statement(&self, statement: Parsed<'_, &Statement>) -> Result<Vec<ColumnMeta>> {
+        match properties_of(statement.ast).preparing {
+            Preparing::Query(query) => self.describe_query(statement.with(query)),
             Preparing::WithoutColumns => Ok(Vec::new()),
             Preparing::Refused => Err(SqlError::new(
                 codes::UNSUPPORTED_PS,
@@ -216,8 +216,8 @@ impl Session {
                 self.run_direct(plan, (parameters, Spelled::AsWritten), sink)
             }
             Some(Run::Parsed(statement)) => {
-                let statement = Statement::clone(statement);
-                self.dispatch(statement, text, sink).map(|()| true)
+                let statement = ParsedStatement::new(Statement::clone(statement), text);
+                self.dispatch(statement, sink).map(|()| true)
             }
             Some(Run::ByText) | None => Ok(false),
         };
@@ -230,7 +230,7 @@ impl Session {
         }
         let (statement, _) =
             parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
-        self.dispatch(statement, text, sink)
+        self.dispatch(ParsedStatement::new(statement, text), sink)
     }
 
     /// Names mean what they meant at PREPARE: the session has its own database back when the request has ended. Returns

@@ -6,6 +6,7 @@ use sheaf_types::number::decimal_to_double;
 
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{Isolation, NextTransaction};
+use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::query::result::ResultSink;
 use crate::session::Session;
@@ -69,14 +70,17 @@ impl Session {
     /// variables come last.
     pub(crate) fn set(
         &mut self,
-        assignments: Vec<Assignment>,
-        text: &str,
+        assignments: Parsed<'_, Vec<Assignment>>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.watch_divisions();
+        let Parsed {
+            ast: assignments,
+            text,
+        } = assignments;
         let assigned = assignments
             .into_iter()
-            .map(|assignment| self.value_of(assignment, text))
+            .map(|assignment| self.value_of(Parsed::new(assignment, text)))
             .collect::<Result<Vec<_>>>()?;
         let before = (self.variables.clone(), self.last_insert_id);
         let mut user_variables = Vec::new();
@@ -97,7 +101,11 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    fn value_of(&mut self, assignment: Assignment, text: &str) -> Result<Assigned> {
+    fn value_of(&mut self, assignment: Parsed<'_, Assignment>) -> Result<Assigned> {
+        let Parsed {
+            ast: assignment,
+            text,
+        } = assignment;
         Ok(match assignment {
             Assignment::System { scope, name, value } => Assigned::System {
                 scope,
@@ -105,12 +113,14 @@ impl Session {
                 value: match value {
                     SetValue::Default => NewValue::Default,
                     SetValue::Word(word) => NewValue::Text(word),
-                    SetValue::Expression(expression) => self.evaluate(&expression, text)?.into(),
+                    SetValue::Expression(expression) => {
+                        self.evaluate(Parsed::new(&expression, text))?.into()
+                    }
                 },
             },
             Assignment::User { name, value } => Assigned::User {
                 name,
-                value: self.evaluate(&value, text)?,
+                value: self.evaluate(Parsed::new(&value, text))?,
             },
             Assignment::Names {
                 character_set,

@@ -6,36 +6,40 @@ use sqlparser::ast;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::NextTransaction;
 use crate::parser::statement::{Statement, TableName};
+use crate::parser::{Parsed, ParsedStatement};
 use crate::query::result::ResultSink;
 use crate::session::Session;
 use crate::statement::properties::{Changes, Effect, properties_of};
 
 impl Session {
-    /// Runs a parsed statement. `text` is what was parsed: places in the syntax tree refer to it.
+    /// Runs a parsed statement.
     pub(crate) fn dispatch(
         &mut self,
-        statement: Statement,
-        text: &str,
+        statement: ParsedStatement<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        if let Statement::Within { seconds, statement } = statement {
+        let Parsed { ast, text } = statement;
+        if let Statement::Within { seconds, statement } = ast {
             self.limit_lock_waits_of_statement(seconds);
-            return self.dispatch(*statement, text, sink);
+            return self.dispatch(Parsed::new(*statement, text), sink);
         }
         // A panic may have left it.
         self.statement_view = None;
-        self.begin_trace(properties_of(&statement).is_traced);
-        let outcome = self.run_statement(statement, text, sink);
+        self.begin_trace(properties_of(&ast).is_traced);
+        let outcome = self.run_statement(Parsed::new(ast, text), sink);
         self.end_trace(text);
         outcome
     }
 
     fn run_statement(
         &mut self,
-        statement: Statement,
-        text: &str,
+        statement: ParsedStatement<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed {
+            ast: statement,
+            text,
+        } = statement;
         let properties = properties_of(&statement);
         if !properties.keeps_warnings {
             self.clear_warnings();
@@ -64,12 +68,12 @@ impl Session {
         }
         let _timer = self.limit_time(properties.is_query);
         match statement {
-            Statement::Query(query) => self.query(&query, text, sink),
-            Statement::Insert(insert) => self.insert(*insert, text, sink),
-            Statement::Update(update) => self.update(*update, text, sink),
-            Statement::Delete(delete) => self.delete(*delete, text, sink),
-            Statement::LoadData(load) => self.load_data(*load, text, sink),
-            Statement::Explain(explain) => self.explain(*explain, text, sink),
+            Statement::Query(query) => self.query(Parsed::new(query.as_ref(), text), sink),
+            Statement::Insert(insert) => self.insert(Parsed::new(*insert, text), sink),
+            Statement::Update(update) => self.update(Parsed::new(*update, text), sink),
+            Statement::Delete(delete) => self.delete(Parsed::new(*delete, text), sink),
+            Statement::LoadData(load) => self.load_data(Parsed::new(*load, text), sink),
+            Statement::Explain(explain) => self.explain(Parsed::new(*explain, text), sink),
             Statement::InstallRewriter => self.install_rewriter(sink),
             Statement::UninstallRewriter => self.uninstall_rewriter(sink),
             Statement::FlushRewriteRules => self.flush_rewrite_rules(sink),
@@ -82,7 +86,7 @@ impl Session {
             Statement::DropDatabase { name, if_exists } => {
                 self.drop_database(&name, if_exists, sink)
             }
-            Statement::CreateTable(create) => self.create_table(*create, text, sink),
+            Statement::CreateTable(create) => self.create_table(Parsed::new(*create, text), sink),
             Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
             Statement::DropAbsent {
                 what,
@@ -101,7 +105,7 @@ impl Session {
                 self.ok(sink, 0, String::new())
             }
             Statement::AlterTable { name, changes } => {
-                self.alter_table(&name, &changes, text, sink)
+                self.alter_table(&name, Parsed::new(&changes, text), sink)
             }
             Statement::RenameTables(pairs) => self.rename_tables(&pairs, sink),
             Statement::TruncateTable(name) => self.truncate_table(&name, sink),
@@ -118,7 +122,7 @@ impl Session {
             }
             Statement::Set(assignments) => {
                 let before = self.variables.autocommit();
-                self.set(assignments, text, sink)?;
+                self.set(Parsed::new(assignments, text), sink)?;
                 if !before && self.variables.autocommit() {
                     self.commit_open()?;
                 }
@@ -129,7 +133,7 @@ impl Session {
                 isolation,
                 read_only,
             } => self.set_transaction(scope, isolation, read_only, sink),
-            Statement::Show(show) => self.show(show, text, sink),
+            Statement::Show(show) => self.show(Parsed::new(show, text), sink),
             Statement::Flush {
                 status,
                 optimizer_costs,
@@ -146,7 +150,9 @@ impl Session {
                 self.engine.request_shutdown()?;
                 self.ok(sink, 0, String::new())
             }
-            Statement::Kill { connection, id } => self.kill(connection, &id, text, sink),
+            Statement::Kill { connection, id } => {
+                self.kill(connection, Parsed::new(&id, text), sink)
+            }
             Statement::Prepare { name, source } => self.prepare_by_name(&name, source, sink),
             Statement::Execute { name, using } => self.execute_by_name(&name, &using, sink),
             Statement::Deallocate { name } => self.deallocate_by_name(&name, sink),
@@ -165,13 +171,15 @@ impl Session {
             Statement::Do(expressions) => {
                 self.watch_divisions();
                 for expression in &expressions {
-                    self.evaluate(expression, text)?;
+                    self.evaluate(Parsed::new(expression, text))?;
                 }
                 self.ok(sink, 0, String::new())
             }
             Statement::Account(statement) => self.change_accounts(*statement, sink),
             Statement::ResourceGroup(statement) => self.change_resource_groups(*statement, sink),
-            Statement::Within { statement, .. } => self.run_statement(*statement, text, sink),
+            Statement::Within { statement, .. } => {
+                self.run_statement(Parsed::new(*statement, text), sink)
+            }
             Statement::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
         }
     }
@@ -185,11 +193,10 @@ impl Session {
     fn kill(
         &mut self,
         connection: bool,
-        id: &ast::Expr,
-        text: &str,
+        id: Parsed<'_, &ast::Expr>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let id = self.evaluate(id, text)?;
+        let id = self.evaluate(id)?;
         let id = id
             .as_i128()
             .and_then(|id| u64::try_from(id).ok())

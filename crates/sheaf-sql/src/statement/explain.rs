@@ -10,6 +10,7 @@ use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
+use crate::parser::{Parsed, ParsedStatement};
 use crate::query::result::ResultSink;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
@@ -38,17 +39,17 @@ type QueryAndChange = (Option<PlannedQuery>, Option<Change>);
 impl Session {
     pub(crate) fn explain(
         &mut self,
-        explain: Explain,
-        text: &str,
+        explain: Parsed<'_, Explain>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        let Parsed { ast: explain, text } = explain;
         let rows = match explain.target {
             ExplainTarget::Connection(id) => self.explain_connection(id, explain.format)?,
             ExplainTarget::Statement(statement) if explain.analyze => {
-                self.analyze_statement(statement, explain.format, text)?
+                self.analyze_statement(Parsed::new(statement, text), explain.format)?
             }
             ExplainTarget::Statement(statement) => {
-                let explained = self.plan_to_explain(statement, text)?;
+                let explained = self.plan_to_explain(Parsed::new(statement, text))?;
                 let query = explained.query.as_ref();
                 let plan = query.map(|query| query.physical.as_ref());
                 shown(plan, &explained, explain.format)
@@ -58,14 +59,15 @@ impl Session {
     }
 
     /// Plans a statement without locking or changing anything but the definitions of its tables.
-    fn plan_to_explain(&mut self, statement: Statement, text: &str) -> Result<Explained> {
-        let (hinted, is_direct) = self.hinted_as_direct(&statement, text)?;
-        let (mut query, change) = self.plan_to_explain_as_is(statement, text)?;
+    fn plan_to_explain(&mut self, statement: ParsedStatement<'_>) -> Result<Explained> {
+        let text = statement.text;
+        let (hinted, is_direct) = self.hinted_as_direct(statement.with(&statement.ast))?;
+        let (mut query, change) = self.plan_to_explain_as_is(statement)?;
         if let Some(hinted) = hinted {
             // The user has not asked for these hints.
             let warnings = self.warnings.clone();
             self.obey_statement_hints(properties_of(&hinted).hints, text);
-            let explained = self.plan_to_explain_as_is(hinted, text);
+            let explained = self.plan_to_explain_as_is(Parsed::new(hinted, text));
             self.warnings = warnings;
             let own = query;
             (query, _) = explained?;
@@ -85,9 +87,12 @@ impl Session {
     /// table; and whether it would run.
     fn hinted_as_direct(
         &self,
-        statement: &Statement,
-        text: &str,
+        statement: Parsed<'_, &Statement>,
     ) -> Result<(Option<Statement>, bool)> {
+        let Parsed {
+            ast: statement,
+            text,
+        } = statement;
         let Some(plan) = self.direct_plan(statement, (text, 0)) else {
             return Ok((None, false));
         };
@@ -96,13 +101,15 @@ impl Session {
         Ok((hinted, way.is_some()))
     }
 
-    fn plan_to_explain_as_is(
-        &mut self,
-        statement: Statement,
-        text: &str,
-    ) -> Result<QueryAndChange> {
+    fn plan_to_explain_as_is(&mut self, statement: ParsedStatement<'_>) -> Result<QueryAndChange> {
+        let Parsed {
+            ast: statement,
+            text,
+        } = statement;
         Ok(match statement {
-            Statement::Query(query) => (Some(self.plan_explained(&query, text)?), None),
+            Statement::Query(query) => {
+                (Some(self.plan_explained(Parsed::new(&query, text))?), None)
+            }
             Statement::Insert(insert) => {
                 let change = Change {
                     kind: if insert.replace_into {
@@ -116,18 +123,18 @@ impl Session {
                 let source = source
                     .filter(|source| !matches!(source.body.as_ref(), ast::SetExpr::Values(_)));
                 let query = match source {
-                    Some(query) => Some(self.plan_explained(&query, text)?),
+                    Some(query) => Some(self.plan_explained(Parsed::new(&query, text))?),
                     None => None,
                 };
                 (query, Some(change))
             }
             Statement::Update(update) => {
-                let (query, tables) = self.plan_update(&update, text)?;
+                let (query, tables) = self.plan_update(Parsed::new(&update, text))?;
                 let kind = "UPDATE";
                 (Some(query), Some(Change { kind, tables }))
             }
             Statement::Delete(delete) => {
-                let (query, tables) = self.plan_delete(&delete, text)?;
+                let (query, tables) = self.plan_delete(Parsed::new(&delete, text))?;
                 let kind = "DELETE";
                 (Some(query), Some(Change { kind, tables }))
             }
@@ -138,10 +145,13 @@ impl Session {
     /// Runs a query and shows what its operators did.
     fn analyze_statement(
         &mut self,
-        statement: Statement,
+        statement: ParsedStatement<'_>,
         format: ExplainFormat,
-        text: &str,
     ) -> Result<Rows> {
+        let Parsed {
+            ast: statement,
+            text,
+        } = statement;
         if !matches!(statement, Statement::Query(_)) {
             return Err(SqlError::not_supported_yet(
                 "EXPLAIN ANALYZE of a statement that writes",
@@ -153,14 +163,14 @@ impl Session {
             ));
         }
         // A direct plan has no operators to measure: those run that read what it reads.
-        let (hinted, _) = self.hinted_as_direct(&statement, text)?;
+        let (hinted, _) = self.hinted_as_direct(Parsed::new(&statement, text))?;
         let is_hinted = hinted.is_some();
         let warnings = self.warnings.clone();
         if let Some(hinted) = &hinted {
             self.obey_statement_hints(properties_of(hinted).hints, text);
         }
         let planned = match hinted.unwrap_or(statement) {
-            Statement::Query(query) => self.plan_query(&query, text, None),
+            Statement::Query(query) => self.plan_query(Parsed::new(&query, text), None),
             _ => return Err(SqlError::not_supported_yet("EXPLAIN of this statement")),
         };
         if is_hinted {
