@@ -358,6 +358,7 @@ const UPWARD: &[(&str, &[&str])] = &[
             "query/run -> isolation/kept_read",
             "query/run -> isolation/locking_read",
             "resource_groups -> engine",
+            "resource_groups/statements -> accounts",
             "session -> accounts",
             "session -> catalog_views/information_schema",
             "session -> change/change_query",

@@ -18,7 +18,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::statement::{
     CheckDefinition, ColumnDefinition, ColumnPlace, CreateTable, DatabaseOptions,
-    ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart, TableChange, TableName,
+    ForeignKeyDefinition, KeyDefinition, KeyKind, KeyPart, TableChange,
 };
 use super::{ParseResult, Statement, StatementParser, check_text, within};
 use crate::error::SqlError;
@@ -1064,15 +1064,5 @@ impl Constraints {
         let mut changes = vec![change];
         changes.extend(self.added());
         changes
-    }
-}
-
-impl TableName {
-    /// As MySQL writes it in messages: `database.table`.
-    pub fn qualified(&self, current_database: Option<&str>) -> String {
-        match self.database.as_deref().or(current_database) {
-            Some(database) => format!("{database}.{}", self.table),
-            None => self.table.clone(),
-        }
     }
 }

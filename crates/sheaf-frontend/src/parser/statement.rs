@@ -10,12 +10,30 @@ use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
 use super::resource_group::ResourceGroupStatement;
+use crate::error::{Result, SqlError};
 
 /// A table's name as written: the database may be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     pub database: Option<String>,
     pub table: String,
+}
+
+impl TableName {
+    /// The table's database and name; error 1046 if neither the name nor the session has a database.
+    pub fn resolve(&self, current_database: Option<&str>) -> Result<(String, String)> {
+        let database = self.database.as_deref().or(current_database);
+        let database = database.ok_or_else(SqlError::no_database_selected)?;
+        Ok((database.to_string(), self.table.clone()))
+    }
+
+    /// As MySQL writes it in messages: `database.table`.
+    pub fn qualified(&self, current_database: Option<&str>) -> String {
+        match self.database.as_deref().or(current_database) {
+            Some(database) => format!("{database}.{}", self.table),
+            None => self.table.clone(),
+        }
+    }
 }
 
 /// What CREATE DATABASE and ALTER DATABASE say of a database.

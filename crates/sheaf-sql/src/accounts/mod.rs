@@ -11,19 +11,21 @@
 //! more is checked. So a change of privileges holds from the next statement on, of all sessions.
 //!
 //! Rights are checked in two places: [`requirements`] when a statement is dispatched, by what it says, and
-//! [`Session::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
+//! [`Client::check_read`] when a query names a table, be it in a subquery or in EXPLAIN. Direct plans are shared by
 //! sessions, so each carries what it [needs](TableNeed), and every execution checks that.
 //!
 //! Sessions of the library have no account and may do everything: the program has the data anyway.
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`client`] | who a session's client is, and what it may do |
 //! | [`matching`] | which account a client is |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |
 //! | [`statements`] | CREATE USER, GRANT and the like |
 //! | [`show`] | SHOW GRANTS, SHOW CREATE USER, the tables of privileges |
 
+mod client;
 mod matching;
 pub mod password;
 mod requirements;
@@ -37,13 +39,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 
-use crate::catalog_views::information_schema::is_virtual_database;
 use crate::engine::Engine;
-use crate::error::{Result, SqlError};
 use crate::session::Session;
+pub(crate) use client::Client;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
-use sheaf_types::error::codes;
 pub(crate) use show::{
     is_account_table, mysql_user, privilege_rows, schema_privileges, table_privileges,
     user_privileges,
@@ -138,151 +138,14 @@ impl Rights {
 }
 
 impl Session {
-    /// Takes notice of changes of accounts. A statement's rights are those at its start.
-    pub(crate) fn refresh_rights(&mut self) {
-        self.is_blind_change = false;
-        if self.info.account.is_some()
-            && self.rights.version != self.engine.catalog().accounts_version()
-        {
-            self.take_rights();
-        }
-    }
-
-    /// The rights that the session's account has.
-    pub(crate) fn take_rights(&mut self) {
-        // It may have another name now. Until its client has identified itself, the handle knows of none.
-        if self.info.account.is_some()
-            && let Some(name) = self.handle.account()
-        {
-            self.info.account = Some(name);
-        }
-        self.rights = match &self.info.account {
-            Some(name) => Rights::of(self.engine.catalog(), name),
-            None => Rights::all(),
-        };
-    }
-
     /// Runs something of the server's own, whichever rights the client has.
     pub(crate) fn with_all_rights<T>(&mut self, body: impl FnOnce(&mut Session) -> T) -> T {
-        let own = std::mem::replace(&mut self.rights, Rights::all());
-        let account = self.info.account.take();
+        let own = std::mem::replace(&mut self.client.rights, Rights::all());
+        let account = self.client.info.account.take();
         // Sessions survive panics, and these rights must not.
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
-        (self.rights, self.info.account) = (own, account);
+        (self.client.rights, self.client.info.account) = (own, account);
         result.unwrap_or_else(|panic| resume_unwind(panic))
-    }
-
-    pub(crate) fn has_all_rights(&self) -> bool {
-        self.rights.are_all
-    }
-
-    /// The account that the client is, as CURRENT_USER() shows it.
-    pub(crate) fn account_name(&self) -> AccountName {
-        match &self.info.account {
-            Some(name) => name.clone(),
-            None => AccountName::new(&self.info.user, &self.info.host),
-        }
-    }
-
-    /// Error 1227 without one of the privileges.
-    pub(crate) fn check_one_of(&self, privileges: Privileges) -> Result<()> {
-        if self.rights.global.intersects(privileges) {
-            return Ok(());
-        }
-        let names: Vec<&str> = privileges.names().collect();
-        Err(SqlError::new(
-            codes::SPECIFIC_ACCESS_DENIED_ERROR,
-            format!(
-                "Access denied; you need (at least one of) the {} privilege(s) for this operation",
-                names.join(" or ")
-            ),
-        ))
-    }
-
-    /// Error 1044 if a privilege for a database is missing.
-    pub(crate) fn check_database(&self, database: &str, privileges: Privileges) -> Result<()> {
-        match self.rights.on_database(database).contains(privileges) {
-            true => Ok(()),
-            false => Err(self.denied_database(database)),
-        }
-    }
-
-    /// Error 1044 for a database in which the session may do nothing.
-    pub(crate) fn check_sees_database(&self, database: &str) -> Result<()> {
-        match self.sees_database(database) {
-            true => Ok(()),
-            false => Err(self.denied_database(database)),
-        }
-    }
-
-    pub(crate) fn denied_database(&self, database: &str) -> SqlError {
-        let name = self.account_name();
-        SqlError::database_access_denied(&name.user, &name.host, database)
-    }
-
-    pub(crate) fn sees_database(&self, database: &str) -> bool {
-        is_virtual_database(database) || self.rights.see_database(database)
-    }
-
-    pub(crate) fn sees_table(&self, database: &str, table: &str) -> bool {
-        is_virtual_database(database) || self.rights.see_table(database, table)
-    }
-
-    /// Error 1142 for a table that the session may do nothing with.
-    pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
-        match self.sees_table(database, table) {
-            true => Ok(()),
-            false => Err(self.denied_table(table, "SELECT")),
-        }
-    }
-
-    /// Error 1142 if privileges for a table are missing.
-    pub(crate) fn require_on_table(
-        &self,
-        database: &str,
-        table: &str,
-        privileges: Privileges,
-    ) -> Result<()> {
-        if self.rights.global.contains(privileges) || is_virtual_database(database) {
-            return Ok(());
-        }
-        let missing = privileges.without(self.rights.on_table(database, table));
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(self.denied_table(table, &missing.to_string())),
-        }
-    }
-
-    /// The same, of privileges one of which is enough; the first is the one that is missed.
-    pub(crate) fn require_one_on_table(
-        &self,
-        database: &str,
-        table: &str,
-        privileges: Privileges,
-        command: &str,
-    ) -> Result<()> {
-        let granted = self.rights.on_table(database, table);
-        match granted.intersects(privileges) || is_virtual_database(database) {
-            true => Ok(()),
-            false => Err(self.denied_table(table, command)),
-        }
-    }
-
-    fn denied_table(&self, table: &str, command: &str) -> SqlError {
-        let (user, host) = (&self.info.user, &self.info.host);
-        SqlError::new(
-            codes::TABLEACCESS_DENIED_ERROR,
-            format!("{command} command denied to user '{user}'@'{host}' for table '{table}'"),
-        )
-    }
-
-    /// Whether a query may read a table that it names: error 1142 if not. A change that reads no column of its table
-    /// needs not be allowed to.
-    pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
-        match self.is_blind_change {
-            true => Ok(()),
-            false => self.require_on_table(database, table, Privileges::SELECT),
-        }
     }
 }
 

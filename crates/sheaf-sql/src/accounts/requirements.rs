@@ -1,6 +1,6 @@
 //! Which privileges a statement needs, by what it says.
 //!
-//! Tables that are read are checked where queries are planned ([`Session::check_read`]); here it is about what a
+//! Tables that are read are checked where queries are planned ([`Client::check_read`]); here it is about what a
 //! statement changes, defines or administers. The rules are those of MySQL's manual, which names the privileges with
 //! each statement.
 
@@ -11,10 +11,11 @@ use sheaf_table::Privileges;
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::accounts::Client;
 use crate::change::on_duplicate::{column_of_values, last_part};
 use crate::change::update::is_default;
 use crate::error::{Result, SqlError};
-use crate::parser::account::{AccountOptions, AccountStatement, UserName};
+use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;
 use crate::parser::statement::{CreateTable, Delete, OnDuplicate, TableChange, TableName, Update};
 use crate::session::Session;
@@ -30,50 +31,49 @@ pub(crate) struct TableNeed {
     pub(crate) locks: bool,
 }
 
-/// One of these is needed to lock rows that are read.
-const TO_LOCK: Privileges = Privileges::from_all(&[
-    Privileges::UPDATE,
-    Privileges::DELETE,
-    Privileges::LOCK_TABLES,
-]);
-
 impl Session {
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
-        self.is_blind_change = false;
-        match self.has_all_rights() {
-            true => Ok(()),
-            false => self.check_needed(requirement),
+        self.client.is_blind_change = false;
+        if self.client.has_all_rights() {
+            return Ok(());
         }
-    }
-
-    /// Checks what a direct plan needs. Error 1142.
-    pub(crate) fn check_needs(&self, needs: &[TableNeed]) -> Result<()> {
-        for need in needs {
-            let (database, table) = (&need.database, &need.table);
-            self.require_on_table(database, table, need.privileges)?;
-            if need.locks {
-                self.check_may_lock(database, table)?;
-            }
+        self.client.is_blind_change = match requirement {
+            Requirement::Update(update) => !update_reads(update),
+            Requirement::Delete(delete) => !delete_reads(delete),
+            _ => false,
+        };
+        if let Requirement::Session(id) = requirement {
+            let session = self.engine.session_handle(id)?;
+            return self.client.check_sees_session(&session);
         }
-        Ok(())
+        let check = RightsCheck {
+            client: &self.client,
+            database: self.database.as_deref(),
+        };
+        check.check(requirement)
     }
+}
 
-    pub(crate) fn check_may_lock(&self, database: &str, table: &str) -> Result<()> {
-        self.require_one_on_table(database, table, TO_LOCK, "SELECT with locking clause")
-    }
+/// Whose rights are checked, and what the names of the statement mean.
+pub(super) struct RightsCheck<'s> {
+    pub(super) client: &'s Client,
+    pub(super) database: Option<&'s str>,
+}
 
-    fn check_needed(&mut self, requirement: Requirement<'_>) -> Result<()> {
+impl RightsCheck<'_> {
+    fn check(&self, requirement: Requirement<'_>) -> Result<()> {
         match requirement {
             Requirement::Nothing | Requirement::WhenLookedUp => Ok(()),
-            Requirement::OneOf(privileges) => self.check_one_of(privileges),
+            Requirement::OneOf(privileges) => self.client.check_one_of(privileges),
             Requirement::Database(name, privileges) => {
-                let name = name.or(self.database());
+                let name = name.or(self.database);
                 let name = name.ok_or_else(SqlError::no_database_selected)?;
-                self.check_database(name, privileges)
+                self.client.check_database(name, privileges)
             }
             Requirement::Tables(names, privileges) => self.check_table_names(names, privileges),
-            Requirement::Session(id) => self.check_sees_session(id),
+            // Of a session that is not the client's own; which one it is was asked before.
+            Requirement::Session(_) => self.client.check_one_of(Privileges::PROCESS),
             Requirement::Routine(name) => self.check_routine(name),
             Requirement::Insert(insert) => {
                 let ast::TableObject::TableName(name) = &insert.table else {
@@ -82,11 +82,9 @@ impl Session {
                 self.check_table_name(&name_of(name)?, insert_needs(insert))
             }
             Requirement::Update(update) => {
-                self.is_blind_change = !update_reads(update);
                 self.check_single(&update.tables, Privileges::UPDATE, update_reads(update))
             }
             Requirement::Delete(delete) => {
-                self.is_blind_change = !delete_reads(delete);
                 match delete.targets.is_empty() {
                     true => {
                         self.check_single(&delete.tables, Privileges::DELETE, delete_reads(delete))
@@ -97,7 +95,7 @@ impl Session {
             }
             Requirement::LoadData(load) => {
                 if !load.local {
-                    self.check_one_of(Privileges::FILE)?;
+                    self.client.check_one_of(Privileges::FILE)?;
                 }
                 let needs = match load.on_duplicate {
                     OnDuplicate::Replace => Privileges::INSERT | Privileges::DELETE,
@@ -116,12 +114,14 @@ impl Session {
                 names.try_for_each(|name| self.check_table_to_lock(name))
             }
             Requirement::ReadLock(names) => {
-                self.check_one_of(Privileges::RELOAD)?;
+                self.client.check_one_of(Privileges::RELOAD)?;
                 let mut names = names.iter();
                 names.try_for_each(|name| self.check_table_to_lock(name))
             }
             Requirement::Account(statement) => self.check_account_statement(statement),
-            Requirement::ResourceGroup(statement) => self.check_resource_group_statement(statement),
+            Requirement::ResourceGroup(statement) => {
+                self.client.check_resource_group_statement(statement)
+            }
         }
     }
 
@@ -145,17 +145,21 @@ impl Session {
             AccountStatement::Create { .. }
             | AccountStatement::Drop { .. }
             | AccountStatement::Rename(_)
-            | AccountStatement::RevokeAll { .. } => self.check_one_of(Privileges::CREATE_USER),
+            | AccountStatement::RevokeAll { .. } => {
+                self.client.check_one_of(Privileges::CREATE_USER)
+            }
             // One's own password.
             AccountStatement::Alter { users, options, .. } => {
-                let are_own = users.iter().all(|user| self.is_own(&user.name));
+                let are_own = users.iter().all(|user| self.client.is_own(&user.name));
                 match are_own && *options == AccountOptions::default() {
                     true => Ok(()),
-                    false => self.check_one_of(Privileges::CREATE_USER),
+                    false => self.client.check_one_of(Privileges::CREATE_USER),
                 }
             }
-            AccountStatement::SetPassword { user, .. } if self.is_own(user) => Ok(()),
-            AccountStatement::SetPassword { .. } => self.check_one_of(Privileges::CREATE_USER),
+            AccountStatement::SetPassword { user, .. } if self.client.is_own(user) => Ok(()),
+            AccountStatement::SetPassword { .. } => {
+                self.client.check_one_of(Privileges::CREATE_USER)
+            }
             // One may grant what one has with GRANT OPTION.
             AccountStatement::Grant(grant) | AccountStatement::Revoke { grant, .. } => {
                 self.check_may_grant(grant)
@@ -163,49 +167,16 @@ impl Session {
         }
     }
 
-    pub(crate) fn is_own(&self, user: &UserName) -> bool {
-        match user {
-            UserName::Current => true,
-            UserName::Named(name) => *name == self.account_name(),
-        }
-    }
-
-    /// Whether a session is one's own, or one may see those of others. Error 1227.
-    pub(crate) fn check_sees_session(&self, id: u64) -> Result<()> {
-        let handle = self.engine.session_handle(id)?;
-        match self.sees_sessions_of(&handle.activity().user) {
-            true => Ok(()),
-            false => self.check_one_of(Privileges::PROCESS),
-        }
-    }
-
-    /// Whether the list of sessions has those of a user.
-    pub(crate) fn sees_sessions_of(&self, user: &str) -> bool {
-        user == self.info.user || self.rights.global.contains(Privileges::PROCESS)
-    }
-
-    /// Error 1095 for a session that is not one's own to end.
-    pub(crate) fn check_may_kill(&self, id: u64) -> Result<()> {
-        let handle = self.engine.session_handle(id)?;
-        let to_kill = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
-        if handle.activity().user == self.info.user || self.check_one_of(to_kill).is_ok() {
-            return Ok(());
-        }
-        Err(SqlError::new(
-            codes::KILL_DENIED_ERROR,
-            format!("You are not owner of thread {id}"),
-        ))
-    }
-
     fn check_table_name(&self, name: &TableName, privileges: Privileges) -> Result<()> {
-        let (database, table) = self.resolve(name)?;
-        self.require_on_table(&database, &table, privileges)
+        let (database, table) = name.resolve(self.database)?;
+        self.client.require_on_table(&database, &table, privileges)
     }
 
     fn check_table_to_lock(&self, name: &TableName) -> Result<()> {
-        let (database, _) = self.resolve(name)?;
+        let (database, _) = name.resolve(self.database)?;
         self.check_table_name(name, Privileges::SELECT)?;
-        self.check_database(&database, Privileges::LOCK_TABLES)
+        self.client
+            .check_database(&database, Privileges::LOCK_TABLES)
     }
 
     fn check_table_names(&self, names: &[TableName], privileges: Privileges) -> Result<()> {
@@ -238,7 +209,7 @@ impl Session {
     }
 
     fn check_alter(&self, name: &TableName, changes: &[TableChange]) -> Result<()> {
-        let (database, table) = self.resolve(name)?;
+        let (database, table) = name.resolve(self.database)?;
         for change in changes {
             match change {
                 // CREATE INDEX and DROP INDEX are these.
@@ -246,16 +217,20 @@ impl Session {
                 | TableChange::DropKey { .. }
                 | TableChange::DropPrimaryKey => {
                     let needs = Privileges::INDEX | Privileges::ALTER;
-                    self.require_one_on_table(&database, &table, needs, "INDEX")?;
+                    self.client
+                        .require_one_on_table(&database, &table, needs, "INDEX")?;
                 }
                 // CREATE INDEX may have them as well.
                 TableChange::Algorithm(_) | TableChange::Lock(_) => {}
                 TableChange::RenameTo(new) => self.check_rename(name, new)?,
                 TableChange::AddForeignKey(key) => {
-                    self.require_on_table(&database, &table, Privileges::ALTER)?;
+                    self.client
+                        .require_on_table(&database, &table, Privileges::ALTER)?;
                     self.check_parent(&key.table, name)?;
                 }
-                _ => self.require_on_table(&database, &table, Privileges::ALTER)?,
+                _ => self
+                    .client
+                    .require_on_table(&database, &table, Privileges::ALTER)?,
             }
         }
         Ok(())
@@ -279,10 +254,14 @@ impl Session {
     /// Error 1370.
     fn check_routine(&self, name: &str) -> Result<()> {
         let database = name.split('.').next().unwrap_or_default();
-        if self.check_database(database, Privileges::EXECUTE).is_ok() {
+        if self
+            .client
+            .check_database(database, Privileges::EXECUTE)
+            .is_ok()
+        {
             return Ok(());
         }
-        let (user, host) = (&self.info.user, &self.info.host);
+        let (user, host) = (&self.client.info.user, &self.client.info.host);
         Err(SqlError::new(
             codes::PROCACCESS_DENIED_ERROR,
             format!("execute command denied to user '{user}'@'{host}' for routine '{name}'"),

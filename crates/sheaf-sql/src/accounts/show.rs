@@ -14,11 +14,11 @@ const GRANTEE: Cells = Cells::Text(292);
 impl Session {
     /// An account to show: the user's own, or any if the user may read the database `mysql`. Errors 1044 and 1141.
     fn shown_account(&self, user: &UserName) -> Result<Account> {
-        if !self.is_own(user) {
-            self.check_database("mysql", Privileges::SELECT)?;
+        if !self.client.is_own(user) {
+            self.client.check_database("mysql", Privileges::SELECT)?;
         }
         let name = match user {
-            UserName::Current => self.account_name(),
+            UserName::Current => self.client.account_name(),
             UserName::Named(name) => name.clone(),
         };
         let accounts = self.engine.catalog().accounts();
@@ -73,8 +73,11 @@ impl Session {
 
     /// The accounts that `information_schema` shows the session.
     fn shown_accounts(&self) -> Vec<Account> {
-        let own = self.account_name();
-        let sees_all = self.check_database("mysql", Privileges::SELECT).is_ok();
+        let own = self.client.account_name();
+        let sees_all = self
+            .client
+            .check_database("mysql", Privileges::SELECT)
+            .is_ok();
         let accounts = self.engine.catalog().accounts();
         accounts
             .values()

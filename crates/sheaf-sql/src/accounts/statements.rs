@@ -11,6 +11,8 @@ use sheaf_table::{
 use sheaf_types::error::codes;
 
 use super::{matching, password};
+use crate::accounts::Client;
+use crate::accounts::requirements::RightsCheck;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
@@ -35,94 +37,8 @@ const RENAME_USER: &str = "RENAME USER";
 /// What a statement tells besides: names that it left out because of IF EXISTS or IF NOT EXISTS.
 type LeftOut = Vec<AccountName>;
 
-impl Session {
-    pub(crate) fn change_accounts(
-        &mut self,
-        statement: AccountStatement,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut left_out = LeftOut::new();
-        let mut problem = "does not exist";
-        let mut code = codes::USER_DOES_NOT_EXIST;
-        let catalog = Arc::clone(self.engine.catalog());
-        match statement {
-            AccountStatement::Create {
-                if_not_exists,
-                users,
-                options,
-            } => {
-                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
-                let made = self.define_accounts(users, &options)?;
-                catalog.change_accounts(|accounts| {
-                    let names = made.iter().map(|account| &account.name);
-                    for name in names.filter(|name| !accounts.contains_key(name)) {
-                        self.check_covers_hidden(accounts, name)?;
-                    }
-                    left_out = create(accounts, made, if_not_exists)?;
-                    Ok::<(), SqlError>(())
-                })?;
-            }
-            AccountStatement::Alter {
-                if_exists,
-                users,
-                options,
-            } => catalog.change_accounts(|accounts| {
-                left_out = self.alter(accounts, &users, &options, if_exists)?;
-                Ok::<(), SqlError>(())
-            })?,
-            AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
-                let names = self.names_of(&users);
-                self.check_covers(accounts, &names)?;
-                left_out = missing(accounts, &names, DROP_USER, if_exists)?;
-                accounts.retain(|name, _| !names.contains(name));
-                Ok::<(), SqlError>(())
-            })?,
-            AccountStatement::Rename(pairs) => self.rename_accounts(&pairs)?,
-            AccountStatement::SetPassword { user, password } => {
-                let name = self.name_of(&user);
-                catalog.change_accounts(|accounts| {
-                    self.check_covers(accounts, std::slice::from_ref(&name))?;
-                    let account = accounts.get_mut(&name).ok_or_else(|| {
-                        SqlError::new(
-                            codes::PASSWORD_NO_MATCH,
-                            "Can't find any matching row in the user table",
-                        )
-                    })?;
-                    let verifier = password::verifier(account.method, &password)?;
-                    Arc::make_mut(account).verifier = verifier;
-                    Ok::<(), SqlError>(())
-                })?;
-            }
-            AccountStatement::Grant(grant) => self.grant(&grant)?,
-            AccountStatement::Revoke { if_exists, grant } => {
-                left_out = self.revoke(&grant, if_exists)?;
-            }
-            AccountStatement::RevokeAll { if_exists, from } => {
-                let names = self.names_of(&from);
-                catalog.change_accounts(|accounts| {
-                    self.check_covers(accounts, &names)?;
-                    left_out = missing(accounts, &names, "REVOKE", if_exists)?;
-                    for name in &names {
-                        if let Some(account) = accounts.get_mut(name) {
-                            let account = Arc::make_mut(account);
-                            account.global = Privileges::NONE;
-                            account.databases.clear();
-                            account.tables.clear();
-                        }
-                    }
-                    Ok::<(), SqlError>(())
-                })?;
-            }
-        }
-        for name in left_out {
-            self.warnings
-                .note(code, format!("Authorization ID {name} {problem}."));
-        }
-        // One's own rights may be others now.
-        self.refresh_rights();
-        self.ok(sink, 0, String::new())
-    }
-
+/// Whose accounts may be changed by whom.
+impl Client {
     fn name_of(&self, user: &UserName) -> AccountName {
         match user {
             UserName::Current => self.account_name(),
@@ -132,86 +48,6 @@ impl Session {
 
     fn names_of(&self, users: &[UserName]) -> Vec<AccountName> {
         users.iter().map(|user| self.name_of(user)).collect()
-    }
-
-    /// `default_authentication_plugin`
-    fn default_method(&self) -> AuthenticationMethod {
-        let globals = self.engine.globals();
-        let name = match globals.get("default_authentication_plugin") {
-            Ok(VariableValue::Text(name)) => name.as_str(),
-            _ => "",
-        };
-        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
-    }
-
-    /// The accounts that CREATE USER makes.
-    fn define_accounts(
-        &self,
-        users: Vec<UserDefinition>,
-        options: &AccountOptions,
-    ) -> Result<Vec<Account>> {
-        let default_method = self.default_method();
-        users
-            .into_iter()
-            .map(|user| {
-                let mut account = Account::new(self.name_of(&user.name));
-                account.method = default_method;
-                if let Some(identified) = &user.identified {
-                    identify(&mut account, identified)?;
-                }
-                apply(&mut account, options);
-                Ok(account)
-            })
-            .collect()
-    }
-
-    fn alter(
-        &self,
-        accounts: &mut Accounts,
-        users: &[UserDefinition],
-        options: &AccountOptions,
-        if_exists: bool,
-    ) -> Result<LeftOut> {
-        let names: Vec<AccountName> = users.iter().map(|user| self.name_of(&user.name)).collect();
-        self.check_covers(accounts, &names)?;
-        let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
-        for (name, user) in names.iter().zip(users) {
-            let Some(account) = accounts.get_mut(name) else {
-                continue;
-            };
-            let account = Arc::make_mut(account);
-            if let Some(identified) = &user.identified {
-                identify(account, identified)?;
-            }
-            apply(account, options);
-        }
-        Ok(left_out)
-    }
-
-    /// Open connections go with their accounts, so that they count and keep their rights.
-    fn rename_accounts(&self, pairs: &[(UserName, UserName)]) -> Result<()> {
-        let name_both = |(old, new): &(UserName, UserName)| (self.name_of(old), self.name_of(new));
-        let pairs: Vec<(AccountName, AccountName)> = pairs.iter().map(name_both).collect();
-        let mut have_followed = false;
-        let renamed = self.engine.catalog().change_accounts(|accounts| {
-            for (old, new) in &pairs {
-                self.check_covers(accounts, std::slice::from_ref(old))?;
-                rename(accounts, old, new.clone())?;
-                self.check_covers_hidden(accounts, new)?;
-            }
-            // Before the accounts have a new version, at which sessions look for theirs.
-            for (old, new) in &pairs {
-                self.engine.rename_connections(old, new);
-            }
-            have_followed = true;
-            Ok::<(), SqlError>(())
-        });
-        if renamed.is_err() && have_followed {
-            for (old, new) in pairs.iter().rev() {
-                self.engine.rename_connections(new, old);
-            }
-        }
-        renamed
     }
 
     /// No user takes over an account that may do what they may not: error 1227.
@@ -263,56 +99,241 @@ impl Session {
         }
         missing
     }
+}
 
-    /// What is granted or revoked at a level. Errors 1221 and 1144 for privileges that the level does not have.
-    fn granted(&self, grant: &Grant) -> Result<Privileges> {
-        let level = match grant.on {
-            GrantLevel::Global => PrivilegeLevel::Dynamic,
-            GrantLevel::Database(_) => PrivilegeLevel::Database,
-            GrantLevel::Table(_) => PrivilegeLevel::Table,
-        };
-        let all = Privileges::all_at(level);
-        if (all | Privileges::GRANT_OPTION).contains(grant.privileges) {
-            return Ok(match grant.all {
-                true => all | grant.privileges,
-                false => grant.privileges,
-            });
-        }
-        Err(match level {
-            PrivilegeLevel::Table => SqlError::new(
-                codes::ILLEGAL_GRANT_FOR_TABLE,
-                "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
-            ),
-            _ => SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
-        })
-    }
-
+impl RightsCheck<'_> {
     /// No user grants what they do not have. Errors 1045, 1044 and 1142.
     pub(super) fn check_may_grant(&self, grant: &Grant) -> Result<()> {
-        let needed = self.granted(grant)? | Privileges::GRANT_OPTION;
+        let needed = granted(grant)? | Privileges::GRANT_OPTION;
         match &grant.on {
-            GrantLevel::Global if self.rights.global.contains(needed) => Ok(()),
+            GrantLevel::Global if self.client.rights.global.contains(needed) => Ok(()),
             GrantLevel::Global => Err(SqlError::access_denied(
-                &self.info.user,
-                &self.info.host,
+                &self.client.info.user,
+                &self.client.info.host,
                 true,
             )),
             // It is a pattern: to have the privileges on a database of this name is not enough.
             GrantLevel::Database(name) => {
-                let name = self.database_of(name.as_deref())?;
-                match self.rights.on_databases_like(&name).contains(needed) {
+                let name = name.as_deref().or(self.database);
+                let name = name.ok_or_else(SqlError::no_database_selected)?;
+                match self.client.rights.on_databases_like(name).contains(needed) {
                     true => Ok(()),
-                    false => Err(self.denied_database(&name)),
+                    false => Err(self.client.denied_database(name)),
                 }
             }
             GrantLevel::Table(name) => {
-                let (database, table) = self.resolve(name)?;
-                match self.rights.on_table(&database, &table).contains(needed) {
+                let (database, table) = name.resolve(self.database)?;
+                match self
+                    .client
+                    .rights
+                    .on_table(&database, &table)
+                    .contains(needed)
+                {
                     true => Ok(()),
-                    false => Err(self.denied_table(&table, "GRANT")),
+                    false => Err(self.client.denied_table(&table, "GRANT")),
                 }
             }
         }
+    }
+}
+
+/// What is granted or revoked at a level. Errors 1221 and 1144 for privileges that the level does not have.
+fn granted(grant: &Grant) -> Result<Privileges> {
+    let level = match grant.on {
+        GrantLevel::Global => PrivilegeLevel::Dynamic,
+        GrantLevel::Database(_) => PrivilegeLevel::Database,
+        GrantLevel::Table(_) => PrivilegeLevel::Table,
+    };
+    let all = Privileges::all_at(level);
+    if (all | Privileges::GRANT_OPTION).contains(grant.privileges) {
+        return Ok(match grant.all {
+            true => all | grant.privileges,
+            false => grant.privileges,
+        });
+    }
+    Err(match level {
+        PrivilegeLevel::Table => SqlError::new(
+            codes::ILLEGAL_GRANT_FOR_TABLE,
+            "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used",
+        ),
+        _ => SqlError::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
+    })
+}
+
+impl Session {
+    pub(crate) fn change_accounts(
+        &mut self,
+        statement: AccountStatement,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut left_out = LeftOut::new();
+        let mut problem = "does not exist";
+        let mut code = codes::USER_DOES_NOT_EXIST;
+        let catalog = Arc::clone(self.engine.catalog());
+        match statement {
+            AccountStatement::Create {
+                if_not_exists,
+                users,
+                options,
+            } => {
+                (problem, code) = ("already exists", codes::USER_ALREADY_EXISTS);
+                let made = self.define_accounts(users, &options)?;
+                catalog.change_accounts(|accounts| {
+                    let names = made.iter().map(|account| &account.name);
+                    for name in names.filter(|name| !accounts.contains_key(name)) {
+                        self.client.check_covers_hidden(accounts, name)?;
+                    }
+                    left_out = create(accounts, made, if_not_exists)?;
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+            AccountStatement::Alter {
+                if_exists,
+                users,
+                options,
+            } => catalog.change_accounts(|accounts| {
+                left_out = self.alter(accounts, &users, &options, if_exists)?;
+                Ok::<(), SqlError>(())
+            })?,
+            AccountStatement::Drop { if_exists, users } => catalog.change_accounts(|accounts| {
+                let names = self.client.names_of(&users);
+                self.client.check_covers(accounts, &names)?;
+                left_out = missing(accounts, &names, DROP_USER, if_exists)?;
+                accounts.retain(|name, _| !names.contains(name));
+                Ok::<(), SqlError>(())
+            })?,
+            AccountStatement::Rename(pairs) => self.rename_accounts(&pairs)?,
+            AccountStatement::SetPassword { user, password } => {
+                let name = self.client.name_of(&user);
+                catalog.change_accounts(|accounts| {
+                    self.client
+                        .check_covers(accounts, std::slice::from_ref(&name))?;
+                    let account = accounts.get_mut(&name).ok_or_else(|| {
+                        SqlError::new(
+                            codes::PASSWORD_NO_MATCH,
+                            "Can't find any matching row in the user table",
+                        )
+                    })?;
+                    let verifier = password::verifier(account.method, &password)?;
+                    Arc::make_mut(account).verifier = verifier;
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+            AccountStatement::Grant(grant) => self.grant(&grant)?,
+            AccountStatement::Revoke { if_exists, grant } => {
+                left_out = self.revoke(&grant, if_exists)?;
+            }
+            AccountStatement::RevokeAll { if_exists, from } => {
+                let names = self.client.names_of(&from);
+                catalog.change_accounts(|accounts| {
+                    self.client.check_covers(accounts, &names)?;
+                    left_out = missing(accounts, &names, "REVOKE", if_exists)?;
+                    for name in &names {
+                        if let Some(account) = accounts.get_mut(name) {
+                            let account = Arc::make_mut(account);
+                            account.global = Privileges::NONE;
+                            account.databases.clear();
+                            account.tables.clear();
+                        }
+                    }
+                    Ok::<(), SqlError>(())
+                })?;
+            }
+        }
+        for name in left_out {
+            self.warnings
+                .note(code, format!("Authorization ID {name} {problem}."));
+        }
+        // One's own rights may be others now.
+        self.client
+            .refresh_rights(self.engine.catalog(), &self.handle);
+        self.ok(sink, 0, String::new())
+    }
+
+    /// `default_authentication_plugin`
+    fn default_method(&self) -> AuthenticationMethod {
+        let globals = self.engine.globals();
+        let name = match globals.get("default_authentication_plugin") {
+            Ok(VariableValue::Text(name)) => name.as_str(),
+            _ => "",
+        };
+        AuthenticationMethod::by_name(name).unwrap_or(AuthenticationMethod::NativePassword)
+    }
+
+    /// The accounts that CREATE USER makes.
+    fn define_accounts(
+        &self,
+        users: Vec<UserDefinition>,
+        options: &AccountOptions,
+    ) -> Result<Vec<Account>> {
+        let default_method = self.default_method();
+        users
+            .into_iter()
+            .map(|user| {
+                let mut account = Account::new(self.client.name_of(&user.name));
+                account.method = default_method;
+                if let Some(identified) = &user.identified {
+                    identify(&mut account, identified)?;
+                }
+                apply(&mut account, options);
+                Ok(account)
+            })
+            .collect()
+    }
+
+    fn alter(
+        &self,
+        accounts: &mut Accounts,
+        users: &[UserDefinition],
+        options: &AccountOptions,
+        if_exists: bool,
+    ) -> Result<LeftOut> {
+        let names: Vec<AccountName> = users
+            .iter()
+            .map(|user| self.client.name_of(&user.name))
+            .collect();
+        self.client.check_covers(accounts, &names)?;
+        let left_out = missing(accounts, &names, ALTER_USER, if_exists)?;
+        for (name, user) in names.iter().zip(users) {
+            let Some(account) = accounts.get_mut(name) else {
+                continue;
+            };
+            let account = Arc::make_mut(account);
+            if let Some(identified) = &user.identified {
+                identify(account, identified)?;
+            }
+            apply(account, options);
+        }
+        Ok(left_out)
+    }
+
+    /// Open connections go with their accounts, so that they count and keep their rights.
+    fn rename_accounts(&self, pairs: &[(UserName, UserName)]) -> Result<()> {
+        let name_both = |(old, new): &(UserName, UserName)| {
+            (self.client.name_of(old), self.client.name_of(new))
+        };
+        let pairs: Vec<(AccountName, AccountName)> = pairs.iter().map(name_both).collect();
+        let mut have_followed = false;
+        let renamed = self.engine.catalog().change_accounts(|accounts| {
+            for (old, new) in &pairs {
+                self.client
+                    .check_covers(accounts, std::slice::from_ref(old))?;
+                rename(accounts, old, new.clone())?;
+                self.client.check_covers_hidden(accounts, new)?;
+            }
+            // Before the accounts have a new version, at which sessions look for theirs.
+            for (old, new) in &pairs {
+                self.engine.rename_connections(old, new);
+            }
+            have_followed = true;
+            Ok::<(), SqlError>(())
+        });
+        if renamed.is_err() && have_followed {
+            for (old, new) in pairs.iter().rev() {
+                self.engine.rename_connections(new, old);
+            }
+        }
+        renamed
     }
 
     fn database_of(&self, name: Option<&str>) -> Result<String> {
@@ -323,7 +344,7 @@ impl Session {
     }
 
     fn grant(&mut self, grant: &Grant) -> Result<()> {
-        let granted = self.granted(grant)?;
+        let granted = granted(grant)?;
         let level = self.level_of(grant)?;
         // A grant on a table that is not there yet must include the privilege to make it.
         if let Level::Table(database, table) = &level
@@ -331,7 +352,7 @@ impl Session {
         {
             self.engine.catalog().table(database, table)?;
         }
-        let names = self.names_of(&grant.users);
+        let names = self.client.names_of(&grant.users);
         self.engine.catalog().change_accounts(|accounts| {
             for name in &names {
                 let account = accounts.get_mut(name).ok_or_else(|| {
@@ -347,9 +368,9 @@ impl Session {
     }
 
     fn revoke(&mut self, grant: &Grant, if_exists: bool) -> Result<LeftOut> {
-        let revoked = self.granted(grant)?;
+        let revoked = granted(grant)?;
         let level = self.level_of(grant)?;
-        let names = self.names_of(&grant.users);
+        let names = self.client.names_of(&grant.users);
         let mut left_out = LeftOut::new();
         self.engine.catalog().change_accounts(|accounts| {
             for name in &names {

@@ -234,7 +234,7 @@ fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>
             .tables(&database)
             .unwrap_or_default()
         {
-            if session.sees_table(&database, &table.definition.name) {
+            if session.client.sees_table(&database, &table.definition.name) {
                 visit(&table)?;
             }
         }
@@ -852,7 +852,7 @@ fn processlist(session: &Session) -> Rows {
     ]);
     for other in session.engine.sessions() {
         let activity = other.activity();
-        if !session.sees_sessions_of(&activity.user) {
+        if !session.client.sees_sessions_of(&activity.user) {
             continue;
         }
         rows.push(vec![

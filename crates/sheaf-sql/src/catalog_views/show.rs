@@ -92,7 +92,7 @@ impl Session {
             }
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
-                self.check_sees_table(&database, &table)?;
+                self.client.check_sees_table(&database, &table)?;
                 let table = self.engine.catalog().table(&database, &table)?;
                 let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
                 let next = table.shown_auto_increment()?;
@@ -104,7 +104,7 @@ impl Session {
                 name,
                 if_not_exists,
             } => {
-                self.check_sees_database(&name)?;
+                self.client.check_sees_database(&name)?;
                 let collation = self.collation_of_database(&name)?;
                 let mut rows =
                     Rows::new([("Database", TEXT), ("Create Database", Cells::Text(1024))]);
@@ -243,7 +243,7 @@ impl Session {
         let database = database
             .or_else(|| self.database.clone())
             .ok_or_else(SqlError::no_database_selected)?;
-        self.check_sees_database(&database)?;
+        self.client.check_sees_database(&database)?;
         if is_virtual_database(&database) || self.engine.catalog().database_exists(&database) {
             Ok(database)
         } else {
@@ -253,7 +253,7 @@ impl Session {
 
     pub(crate) fn database_names(&self) -> Vec<String> {
         let mut names = self.engine.catalog().databases();
-        names.retain(|name| self.sees_database(name));
+        names.retain(|name| self.client.sees_database(name));
         names.push(information_schema::NAME.to_string());
         names.sort_unstable();
         names
@@ -261,7 +261,7 @@ impl Session {
 
     fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
         let mut tables = self.engine.catalog().tables(database)?;
-        tables.retain(|table| self.sees_table(database, &table.definition.name));
+        tables.retain(|table| self.client.sees_table(database, &table.definition.name));
         Ok(tables)
     }
 
@@ -378,7 +378,7 @@ impl Session {
             }
             return Ok(rows);
         }
-        self.check_sees_table(&database, &table)?;
+        self.client.check_sees_table(&database, &table)?;
         let table = self.engine.catalog().table(&database, &table)?;
         for (position, column) in table.definition.columns.iter().enumerate() {
             let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
@@ -406,7 +406,7 @@ impl Session {
 
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
-        self.check_sees_table(&database, &table)?;
+        self.client.check_sees_table(&database, &table)?;
         let table = self.engine.catalog().table(&database, &table)?;
         let definition = &table.definition;
         let mut rows = Rows::new([
@@ -467,9 +467,9 @@ impl Session {
                 self.last_query_cost,
             );
             for (name, value) in &mut entries {
-                let encryption = self.info.encryption.as_ref();
+                let encryption = self.client.info.encryption.as_ref();
                 match (*name, encryption) {
-                    ("Compression", _) if self.info.compressed => *value = "ON".to_string(),
+                    ("Compression", _) if self.client.info.compressed => *value = "ON".to_string(),
                     ("Ssl_cipher", Some(agreed)) => value.clone_from(&agreed.cipher),
                     ("Ssl_version", Some(agreed)) => *value = agreed.version.to_string(),
                     _ => {}
@@ -534,7 +534,7 @@ impl Session {
         ]);
         for other in self.engine.sessions() {
             let activity = other.activity();
-            if !self.sees_sessions_of(&activity.user) {
+            if !self.client.sees_sessions_of(&activity.user) {
                 continue;
             }
             let statement = activity.statement.map(|statement| {

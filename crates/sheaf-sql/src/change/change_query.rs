@@ -222,7 +222,7 @@ impl Session {
             match factor {
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
-                    self.check_sees_table(&database, &table)?;
+                    self.client.check_sees_table(&database, &table)?;
                     let is_virtual =
                         crate::catalog_views::information_schema::is_virtual_database(&database);
                     references.0.push(Reference {
@@ -269,7 +269,7 @@ impl Session {
                 let table = references.0[target].changeable("UPDATE")?;
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
-                self.require_on_table(database, name, privilege)?;
+                self.client.require_on_table(database, name, privilege)?;
                 self.check_locked_to_change(table, &references.0[target].alias)?;
                 tables.push(Arc::clone(table));
             }

@@ -209,7 +209,12 @@ impl Session {
             0 if written.rows + written.updated > 0 => written.last_auto_increment,
             first => first,
         };
-        self.ok_with_id(sink, written.affected(self.info.found_rows), id, info)
+        self.ok_with_id(
+            sink,
+            written.affected(self.client.info.found_rows),
+            id,
+            info,
+        )
     }
 
     /// Plans the items of RETURNING over rows of the table.

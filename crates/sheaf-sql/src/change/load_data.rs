@@ -87,7 +87,7 @@ impl Session {
                 // A pipe ends with an error of its own then.
                 self.handle.cancel_flag().check()?;
                 loaded
-            } else if self.info.local_infile && self.engine.globals().local_infile() {
+            } else if self.client.info.local_infile && self.engine.globals().local_infile() {
                 let input = sink.local_infile(&load.file)?;
                 self.load_rows(&mut writer, input, &plan)
             } else {
@@ -107,7 +107,7 @@ impl Session {
         }
         self.ok_with_id(
             sink,
-            written.affected(self.info.found_rows),
+            written.affected(self.client.info.found_rows),
             written.first_auto_increment,
             info,
         )

@@ -123,7 +123,7 @@ impl Session {
             updated.changed,
             self.warnings.count()
         );
-        let affected = match self.info.found_rows {
+        let affected = match self.client.info.found_rows {
             true => updated.matched,
             false => updated.changed,
         };

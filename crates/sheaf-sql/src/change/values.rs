@@ -41,11 +41,11 @@ impl SessionValues for Session {
     }
 
     fn user(&self) -> String {
-        format!("{}@{}", self.info.user, self.info.host)
+        format!("{}@{}", self.client.info.user, self.client.info.host)
     }
 
     fn current_user(&self) -> String {
-        let name = self.account_name();
+        let name = self.client.account_name();
         format!("{}@{}", name.user, name.host)
     }
 

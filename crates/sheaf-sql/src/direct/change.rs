@@ -760,7 +760,7 @@ impl Session {
             ),
             false => String::new(),
         };
-        let affected = if self.info.found_rows {
+        let affected = if self.client.info.found_rows {
             matched
         } else {
             changed

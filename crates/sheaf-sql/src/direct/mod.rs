@@ -400,7 +400,8 @@ impl Session {
     /// read its tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
         for need in &plan.needs {
-            self.require_on_table(&need.database, &need.table, need.privileges)?;
+            self.client
+                .require_on_table(&need.database, &need.table, need.privileges)?;
         }
         let Some(given) = self.given_of(plan, &[]) else {
             return Ok(None);
@@ -480,8 +481,8 @@ impl Session {
         self.clear_warnings();
         // A panic may have left it.
         self.statement_view = None;
-        if !self.has_all_rights() {
-            self.check_needs(&plan.needs)?;
+        if !self.client.has_all_rights() {
+            self.client.check_needs(&plan.needs)?;
         }
         self.begin_implicitly();
         let parameters = operand::as_literals(&parameters);

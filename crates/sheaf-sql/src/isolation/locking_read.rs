@@ -146,7 +146,8 @@ impl Session {
             let mut are_current = true;
             for target in &targets {
                 let definition = &target.table.definition;
-                self.check_may_lock(&definition.database, &definition.name)?;
+                self.client
+                    .check_may_lock(&definition.database, &definition.name)?;
                 are_current &=
                     target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
             }

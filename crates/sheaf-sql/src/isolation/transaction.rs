@@ -190,7 +190,7 @@ impl Session {
             ServerReadOnly::Nobody => return Ok(()),
             ServerReadOnly::WithoutPrivilege => {
                 let to_write = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
-                if self.has_all_rights() || self.check_one_of(to_write).is_ok() {
+                if self.client.has_all_rights() || self.client.check_one_of(to_write).is_ok() {
                     return Ok(());
                 }
                 "--read-only"

@@ -381,7 +381,8 @@ impl Session {
                 if obeys_clause {
                     for table in &sources {
                         let definition = &table.definition;
-                        self.check_may_lock(&definition.database, &definition.name)?;
+                        self.client
+                            .check_may_lock(&definition.database, &definition.name)?;
                     }
                 }
                 let read = ReadPlan::choose(ReadFacts {
@@ -433,7 +434,7 @@ impl Session {
                 {
                     return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
                 }
-                self.check_read(database, table)?;
+                self.client.check_read(database, table)?;
                 let found =
                     crate::catalog_views::information_schema::virtual_table(database, table, self)?;
                 Ok(found.map(|(schema, batch)| {

@@ -232,7 +232,7 @@ impl Session {
     }
 
     fn hinted_group(&self, name: &str) -> Result<Option<Arc<ActiveGroup>>> {
-        self.check_one_of(TO_USE)?;
+        self.client.check_one_of(TO_USE)?;
         let mut groups = lock(&self.engine.resource_groups.0);
         let definition = self.engine.resource_group(name)?;
         if definition.kind == ResourceGroupKind::System {
@@ -279,10 +279,10 @@ pub(crate) fn resource_groups(session: &Session) -> Rows {
         ("THREAD_PRIORITY", Cells::Signed),
     ]);
     let may_see = |kind| match kind {
-        ResourceGroupKind::User => session.check_one_of(TO_USE).is_ok(),
+        ResourceGroupKind::User => session.client.check_one_of(TO_USE).is_ok(),
         ResourceGroupKind::System => {
             let to_administer = Privileges::RESOURCE_GROUP_ADMIN;
-            session.check_one_of(to_administer).is_ok()
+            session.client.check_one_of(to_administer).is_ok()
         }
     };
     let stored = session.engine.catalog().resource_groups();

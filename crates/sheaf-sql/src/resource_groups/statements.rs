@@ -12,6 +12,7 @@ use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind, TableErr
 use sheaf_types::error::codes;
 
 use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
+use crate::accounts::Client;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
 use crate::query::result::ResultSink;
@@ -20,7 +21,7 @@ use crate::session::Session;
 /// The most characters of a group's name.
 const MAX_NAME_CHARACTERS: usize = 64;
 
-impl Session {
+impl Client {
     /// What a statement about resource groups needs. Error 1227.
     pub(crate) fn check_resource_group_statement(
         &self,
@@ -31,7 +32,9 @@ impl Session {
             _ => self.check_one_of(Privileges::RESOURCE_GROUP_ADMIN),
         }
     }
+}
 
+impl Session {
     pub(crate) fn change_resource_groups(
         &mut self,
         statement: ResourceGroupStatement,
@@ -177,7 +180,7 @@ impl Session {
         let group = engine.resource_group(name)?;
         let is_system = group.kind == ResourceGroupKind::System;
         if is_system {
-            self.check_one_of(Privileges::RESOURCE_GROUP_ADMIN)?;
+            self.client.check_one_of(Privileges::RESOURCE_GROUP_ADMIN)?;
         }
         if !group.enabled {
             return Err(super::group_is_disabled(&group.name));

@@ -42,7 +42,7 @@ use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
-use crate::accounts::Rights;
+use crate::accounts::Client;
 use crate::change::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
 use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
@@ -156,10 +156,7 @@ pub struct PreparedInfo {
 pub struct Session {
     pub(crate) engine: Arc<Engine>,
     pub(crate) handle: Arc<SessionHandle>,
-    pub(crate) info: SessionInfo,
-    pub(crate) rights: Rights,
-    /// The running statement changes rows of one table and looks at none of its columns.
-    pub(crate) is_blind_change: bool,
+    pub(crate) client: Client,
     pub(crate) database: Option<String>,
     /// While a prepared statement runs in the database of its PREPARE: the session's own.
     pub(crate) own_database: Option<Option<String>>,
@@ -231,9 +228,7 @@ impl Session {
             memory: engine.runtime().statement_pool(Arc::clone(handle.memory())),
             engine,
             handle,
-            info,
-            rights: Rights::all(),
-            is_blind_change: false,
+            client: Client::new(info),
             database: None,
             own_database: None,
             user_variables: BTreeMap::new(),
@@ -288,11 +283,13 @@ impl Session {
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
         self.task = None;
         self.handle.assign_group(None);
-        self.take_rights();
-        if let Some(name) = variables::unsupported_character_set_of_id(self.info.collation_id) {
+        self.client.take_rights(self.engine.catalog(), &self.handle);
+        if let Some(name) =
+            variables::unsupported_character_set_of_id(self.client.info.collation_id)
+        {
             return Err(SqlError::unknown_character_set(name));
         }
-        let collation = variables::collation_of_id(self.info.collation_id);
+        let collation = variables::collation_of_id(self.client.info.collation_id);
         let character_set = variables::character_set_of(collation).to_string();
         for name in [
             "character_set_client",
@@ -310,7 +307,7 @@ impl Session {
             "pseudo_thread_id",
             VariableValue::Integer(self.handle.id().into()),
         );
-        match self.info.database.clone() {
+        match self.client.info.database.clone() {
             Some(database) => self.set_database(&database),
             None => {
                 self.tell_database_collation();
@@ -338,7 +335,7 @@ impl Session {
     }
 
     pub fn info(&self) -> &SessionInfo {
-        &self.info
+        &self.client.info
     }
 
     pub fn variables(&self) -> &Variables {
@@ -347,7 +344,7 @@ impl Session {
 
     /// Whether a request may hold several statements (COM_SET_OPTION).
     pub fn set_multi_statements(&mut self, allowed: bool) {
-        self.info.multi_statements = allowed;
+        self.client.info.multi_statements = allowed;
     }
 
     /// Runs a request: one statement, or several when the client asked for that. On an error nothing of the failed
@@ -415,7 +412,7 @@ impl Session {
         while let Some((range, next)) = scan::first_statement(rest) {
             let (statement, following) = (&rest[range], &rest[next..]);
             self.more_results = scan::first_statement(following).is_some();
-            if self.more_results && !self.info.multi_statements {
+            if self.more_results && !self.client.info.multi_statements {
                 let line = 1 + text[..text.len() - following.len()].matches('\n').count() as u64;
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
@@ -449,7 +446,8 @@ impl Session {
         if self.engine.is_shutting_down() || self.handle.is_killed() || self.is_released {
             return Err(SqlError::server_shutdown());
         }
-        self.refresh_rights();
+        self.client
+            .refresh_rights(self.engine.catalog(), &self.handle);
         self.enter_group();
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
@@ -680,7 +678,7 @@ impl Session {
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).
     pub fn reset(&mut self) {
         let database = self.database.take();
-        self.info.database = database.or_else(|| self.info.database.take());
+        self.client.info.database = database.or_else(|| self.client.info.database.take());
         // The database may be gone by now; then none is selected.
         if self.start_over().is_err() {
             self.database = None;
@@ -696,7 +694,7 @@ impl Session {
         self.engine
             .give_place(&self.handle, info.account.as_ref())?;
         self.handle.set_user(&info.user, &info.host);
-        self.info = info;
+        self.client.info = info;
         self.database = None;
         self.handle.set_database(None);
         self.start_over()
@@ -708,11 +706,12 @@ impl Session {
 
     /// Error 1049 if there is no such database.
     pub fn set_database(&mut self, name: &str) -> Result<()> {
-        self.refresh_rights();
+        self.client
+            .refresh_rights(self.engine.catalog(), &self.handle);
         let name = if crate::catalog_views::information_schema::is_virtual_database(name) {
             name.to_ascii_lowercase()
-        } else if !self.sees_database(name) {
-            return Err(self.denied_database(name));
+        } else if !self.client.sees_database(name) {
+            return Err(self.client.denied_database(name));
         } else if self.engine.catalog().database_exists(name) {
             name.to_string()
         } else {
@@ -745,7 +744,7 @@ impl Session {
                 })
                 .collect());
         }
-        self.check_sees_table(database, table)?;
+        self.client.check_sees_table(database, table)?;
         let table = self.engine.catalog().table(database, table)?;
         let definition = &table.definition;
         Ok(definition

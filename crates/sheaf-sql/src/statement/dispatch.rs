@@ -186,7 +186,8 @@ impl Session {
 
     /// Ends another session of the same user, or of any user with the privilege (COM_PROCESS_KILL).
     pub fn kill_session(&self, id: u64) -> Result<()> {
-        self.check_may_kill(id)?;
+        self.client
+            .check_may_kill(self.engine.session_handle(id)?.as_ref())?;
         self.engine.kill(id, true)
     }
 
@@ -201,7 +202,8 @@ impl Session {
             .as_i128()
             .and_then(|id| u64::try_from(id).ok())
             .ok_or_else(|| SqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to KILL"))?;
-        self.check_may_kill(id)?;
+        self.client
+            .check_may_kill(self.engine.session_handle(id)?.as_ref())?;
         if id == self.id() {
             // A statement that kills its own session, or itself, is what gets interrupted.
             self.engine.kill(id, connection)?;
@@ -213,14 +215,7 @@ impl Session {
 
     /// A table's database and name; error 1046 if neither the name nor the session has a database.
     pub(crate) fn resolve(&self, name: &TableName) -> Result<(String, String)> {
-        let database = match &name.database {
-            Some(database) => database.clone(),
-            None => self
-                .database
-                .clone()
-                .ok_or_else(SqlError::no_database_selected)?,
-        };
-        Ok((database, name.table.clone()))
+        name.resolve(self.database.as_deref())
     }
 
     /// [`Self::resolve`] for statements that change something: `information_schema` cannot be.
@@ -234,8 +229,8 @@ impl Session {
     pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
         if crate::catalog_views::information_schema::is_virtual_database(database) {
             return Err(SqlError::database_access_denied(
-                &self.info.user,
-                &self.info.host,
+                &self.client.info.user,
+                &self.client.info.host,
                 database,
             ));
         }

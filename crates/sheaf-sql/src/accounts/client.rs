@@ -1,0 +1,221 @@
+//! The client of a session: who it is, what it said that it can do, and what it may do.
+//!
+//! These are the questions about rights that need nothing else of the session. Which of them a statement asks is said
+//! in [`requirements`](super::requirements).
+
+use sheaf_table::{AccountName, Catalog, Privileges};
+use sheaf_types::error::codes;
+
+use crate::accounts::{Rights, TableNeed};
+use crate::catalog_views::information_schema::is_virtual_database;
+use crate::error::{Result, SqlError};
+use crate::parser::account::UserName;
+use crate::session::{SessionHandle, SessionInfo};
+
+/// One of these is needed to lock rows that are read.
+const TO_LOCK: Privileges = Privileges::from_all(&[
+    Privileges::UPDATE,
+    Privileges::DELETE,
+    Privileges::LOCK_TABLES,
+]);
+
+/// See the module's comment.
+pub(crate) struct Client {
+    pub(crate) info: SessionInfo,
+    pub(super) rights: Rights,
+    /// The running statement changes rows of one table and looks at none of its columns.
+    pub(super) is_blind_change: bool,
+}
+
+impl Client {
+    pub(crate) fn new(info: SessionInfo) -> Client {
+        Client {
+            info,
+            rights: Rights::all(),
+            is_blind_change: false,
+        }
+    }
+
+    /// Takes notice of changes of accounts. A statement's rights are those at its start.
+    pub(crate) fn refresh_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
+        self.is_blind_change = false;
+        if self.info.account.is_some() && self.rights.version != catalog.accounts_version() {
+            self.take_rights(catalog, handle);
+        }
+    }
+
+    /// The rights that the session's account has.
+    pub(crate) fn take_rights(&mut self, catalog: &Catalog, handle: &SessionHandle) {
+        // It may have another name now. Until its client has identified itself, the handle knows of none.
+        if self.info.account.is_some()
+            && let Some(name) = handle.account()
+        {
+            self.info.account = Some(name);
+        }
+        self.rights = match &self.info.account {
+            Some(name) => Rights::of(catalog, name),
+            None => Rights::all(),
+        };
+    }
+
+    pub(crate) fn has_all_rights(&self) -> bool {
+        self.rights.are_all
+    }
+
+    /// The account that the client is, as CURRENT_USER() shows it.
+    pub(crate) fn account_name(&self) -> AccountName {
+        match &self.info.account {
+            Some(name) => name.clone(),
+            None => AccountName::new(&self.info.user, &self.info.host),
+        }
+    }
+
+    /// Error 1227 without one of the privileges.
+    pub(crate) fn check_one_of(&self, privileges: Privileges) -> Result<()> {
+        if self.rights.global.intersects(privileges) {
+            return Ok(());
+        }
+        let names: Vec<&str> = privileges.names().collect();
+        Err(SqlError::new(
+            codes::SPECIFIC_ACCESS_DENIED_ERROR,
+            format!(
+                "Access denied; you need (at least one of) the {} privilege(s) for this operation",
+                names.join(" or ")
+            ),
+        ))
+    }
+
+    /// Error 1044 if a privilege for a database is missing.
+    pub(crate) fn check_database(&self, database: &str, privileges: Privileges) -> Result<()> {
+        match self.rights.on_database(database).contains(privileges) {
+            true => Ok(()),
+            false => Err(self.denied_database(database)),
+        }
+    }
+
+    /// Error 1044 for a database in which the session may do nothing.
+    pub(crate) fn check_sees_database(&self, database: &str) -> Result<()> {
+        match self.sees_database(database) {
+            true => Ok(()),
+            false => Err(self.denied_database(database)),
+        }
+    }
+
+    pub(crate) fn denied_database(&self, database: &str) -> SqlError {
+        let name = self.account_name();
+        SqlError::database_access_denied(&name.user, &name.host, database)
+    }
+
+    pub(crate) fn sees_database(&self, database: &str) -> bool {
+        is_virtual_database(database) || self.rights.see_database(database)
+    }
+
+    pub(crate) fn sees_table(&self, database: &str, table: &str) -> bool {
+        is_virtual_database(database) || self.rights.see_table(database, table)
+    }
+
+    /// Error 1142 for a table that the session may do nothing with.
+    pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
+        match self.sees_table(database, table) {
+            true => Ok(()),
+            false => Err(self.denied_table(table, "SELECT")),
+        }
+    }
+
+    /// Error 1142 if privileges for a table are missing.
+    pub(crate) fn require_on_table(
+        &self,
+        database: &str,
+        table: &str,
+        privileges: Privileges,
+    ) -> Result<()> {
+        if self.rights.global.contains(privileges) || is_virtual_database(database) {
+            return Ok(());
+        }
+        let missing = privileges.without(self.rights.on_table(database, table));
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(self.denied_table(table, &missing.to_string())),
+        }
+    }
+
+    /// The same, of privileges one of which is enough; the first is the one that is missed.
+    pub(crate) fn require_one_on_table(
+        &self,
+        database: &str,
+        table: &str,
+        privileges: Privileges,
+        command: &str,
+    ) -> Result<()> {
+        let granted = self.rights.on_table(database, table);
+        match granted.intersects(privileges) || is_virtual_database(database) {
+            true => Ok(()),
+            false => Err(self.denied_table(table, command)),
+        }
+    }
+
+    pub(super) fn denied_table(&self, table: &str, command: &str) -> SqlError {
+        let (user, host) = (&self.info.user, &self.info.host);
+        SqlError::new(
+            codes::TABLEACCESS_DENIED_ERROR,
+            format!("{command} command denied to user '{user}'@'{host}' for table '{table}'"),
+        )
+    }
+
+    /// Whether a query may read a table that it names: error 1142 if not. A change that reads no column of its table
+    /// needs not be allowed to.
+    pub(crate) fn check_read(&self, database: &str, table: &str) -> Result<()> {
+        match self.is_blind_change {
+            true => Ok(()),
+            false => self.require_on_table(database, table, Privileges::SELECT),
+        }
+    }
+
+    /// Checks what a direct plan needs. Error 1142.
+    pub(crate) fn check_needs(&self, needs: &[TableNeed]) -> Result<()> {
+        for need in needs {
+            let (database, table) = (&need.database, &need.table);
+            self.require_on_table(database, table, need.privileges)?;
+            if need.locks {
+                self.check_may_lock(database, table)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_may_lock(&self, database: &str, table: &str) -> Result<()> {
+        self.require_one_on_table(database, table, TO_LOCK, "SELECT with locking clause")
+    }
+
+    pub(crate) fn is_own(&self, user: &UserName) -> bool {
+        match user {
+            UserName::Current => true,
+            UserName::Named(name) => *name == self.account_name(),
+        }
+    }
+
+    /// Whether a session is one's own, or one may see those of others. Error 1227.
+    pub(crate) fn check_sees_session(&self, session: &SessionHandle) -> Result<()> {
+        match self.sees_sessions_of(&session.activity().user) {
+            true => Ok(()),
+            false => self.check_one_of(Privileges::PROCESS),
+        }
+    }
+
+    /// Whether the list of sessions has those of a user.
+    pub(crate) fn sees_sessions_of(&self, user: &str) -> bool {
+        user == self.info.user || self.rights.global.contains(Privileges::PROCESS)
+    }
+
+    /// Error 1095 for a session that is not one's own to end.
+    pub(crate) fn check_may_kill(&self, session: &SessionHandle) -> Result<()> {
+        let to_kill = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
+        if session.activity().user == self.info.user || self.check_one_of(to_kill).is_ok() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            codes::KILL_DENIED_ERROR,
+            format!("You are not owner of thread {}", session.id()),
+        ))
+    }
+}
