@@ -84,8 +84,7 @@ impl Session {
         let (tables, query) = delete_query(delete, references, &targets)?;
         let query = parsed.with(query.as_ref());
         if !delete.ignore && self.variables.sql_mode().is_strict() {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
         self.check_safe_update(query, references, targets)?;
         let mut statement = self.begin_changes()?;

@@ -79,10 +79,10 @@ impl Session {
         refuse_unsupported(&insert)?;
         let mut destination = self.destination_of(&mut insert)?;
         if destination.options.mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
-        self.watch_divisions_of_source();
+        self.findings
+            .watch_divisions_of_source(self.variables.sql_mode());
         let mut rows: Vec<Vec<ast::Expr>> = Vec::new();
         if !insert.assignments.is_empty() {
             let mut row = Vec::with_capacity(insert.assignments.len());
@@ -125,7 +125,7 @@ impl Session {
                     let inserted = planned
                         .and_then(|planned| self.insert_rows_of(destination, columns, planned));
                     let inserted = self.end_implicit(opened, inserted)?;
-                    self.warn_of_truncated_texts();
+                    self.findings.warn(&mut self.warnings);
                     let info = inserted.info(self.warnings.count());
                     return self.insert_done(destination, inserted, info, sink);
                 }
@@ -138,7 +138,7 @@ impl Session {
         let opened = self.begin_for_reads_that_lock();
         let inserted = self.insert_values(destination, rows);
         let inserted = self.end_implicit(opened, inserted)?;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         let info = if info_wanted {
             inserted.info(self.warnings.count())
         } else {
@@ -458,7 +458,7 @@ impl Session {
         let mut writer = self.open_new_writer(request, options)?;
         let done = self.write_rows(&mut writer, targets, RowsToInsert::Planned(planned));
         let written = self.close_writer(writer, done)?;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         Ok(written)
     }
 

@@ -116,7 +116,7 @@ impl Session {
         let outcome = self.update_locked(parsed, (&references, &locked), assignments);
         self.keep_tables(locked);
         let updated = outcome?;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         let info = format!(
             "Rows matched: {}  Changed: {}  Warnings: {}",
             updated.matched,
@@ -141,10 +141,9 @@ impl Session {
         let (targets, rules, query) = self.update_query(update.ast, references, assignments)?;
         let query = update.with(query.as_ref());
         if rules.mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
-        self.watch_divisions();
+        self.findings.watch_divisions(self.variables.sql_mode());
         self.check_safe_update(query, references, changed)?;
         let mut statement = self.begin_changes()?;
         let outcome =

@@ -77,7 +77,7 @@ impl SessionValues for Session {
     }
 
     fn truncated_texts(&self) -> TruncatedTexts {
-        self.truncated_texts.clone()
+        self.findings.truncated_texts.clone()
     }
 
     fn cancel_flag(&self) -> CancelFlag {

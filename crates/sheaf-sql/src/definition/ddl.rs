@@ -148,10 +148,10 @@ impl Session {
     ) -> Result<()> {
         let mode = self.insert_mode(ignore);
         if mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
-        self.watch_divisions_of_source();
+        self.findings
+            .watch_divisions_of_source(self.variables.sql_mode());
         let lowered = self.lower(query, None, false)?;
         let planned = self.plan_query(query, None)?;
         let schema = planned.schema();

@@ -695,8 +695,7 @@ impl Session {
     /// In a strict mode, a change fails where it computes with what is no number or too long, in its condition, too.
     fn refuse_bad_texts(&mut self, access: &Access, computes: bool) {
         if (computes || access.filter().is_some()) && self.insert_mode(false).strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
     }
 
@@ -752,7 +751,7 @@ impl Session {
             return Ok(false);
         };
         self.handle.counters.handler_update.add(changed);
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         let info = match sink.wants_info() {
             true => format!(
                 "Rows matched: {matched}  Changed: {changed}  Warnings: {}",
@@ -837,7 +836,7 @@ impl Session {
                 Attempt::NotDirect => {
                     // Another way is taken, which finds the same rows.
                     session.warnings.clone_from(&before);
-                    session.truncated_texts.take();
+                    session.findings.truncated_texts.take();
                     statement.start_again()?;
                     Some(None)
                 }

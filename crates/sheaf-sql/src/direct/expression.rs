@@ -370,7 +370,7 @@ impl Session {
         let make = |session: &mut Session| session.instance_of(expressions, &values);
         let given = (&expressions.inputs, values.as_slice());
         let instance = self.kept_instance(given, |cache| &mut cache.known, make)?;
-        if !self.truncated_texts.note_again(&instance.noted) {
+        if !self.findings.truncated_texts.note_again(&instance.noted) {
             return None;
         }
         let inputs = free_arrays(&instance.free, &values)?;
@@ -502,9 +502,9 @@ impl Session {
 
     fn instance_of(&self, expressions: &Expressions, values: &[Value]) -> Option<Instance> {
         if expressions.are_shown || expressions.are_stored {
-            self.watch_divisions();
+            self.findings.watch_divisions(self.variables.sql_mode());
         }
-        let noted_before = self.truncated_texts.messages();
+        let noted_before = self.findings.truncated_texts.messages();
         let mut kinds: Vec<(&str, SchemaRef)> = Vec::with_capacity(expressions.kinds.len() + 1);
         for kind in &expressions.kinds {
             let columns = kind.columns.iter();
@@ -569,7 +569,7 @@ impl Session {
             fields: planned.fields,
             columns: columns.collect(),
             free,
-            noted: self.truncated_texts.messages_after(noted_before),
+            noted: self.findings.truncated_texts.messages_after(noted_before),
         })
     }
 }

@@ -303,7 +303,7 @@ impl Session {
             Err(error) => Err(error),
         };
         let inserted = self.end_implicit(opened, inserted)?;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         let info = match insert.rows.len() {
             1 if lists.is_none() => String::new(),
             _ => inserted.info(self.warnings.count()),
@@ -323,8 +323,7 @@ impl Session {
             return Ok(Some(values));
         };
         if insert.destination.options.mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
         let Some(evaluator) = self.evaluator(expressions, parameters) else {
             return Ok(None);
@@ -353,8 +352,7 @@ impl Session {
         let expressions = match &duplicates.expressions {
             Some(expressions) => {
                 if mode.strict {
-                    self.truncated_texts.refuse();
-                    self.oversized_results.refuse();
+                    self.findings.refuse();
                 }
                 Some(KeptExpressions(self.evaluator(expressions, parameters)?))
             }

@@ -94,8 +94,7 @@ impl Session {
     ) -> Result<bool> {
         let options = insert.destination.options;
         if options.mode.strict {
-            self.truncated_texts.refuse();
-            self.oversized_results.refuse();
+            self.findings.refuse();
         }
         self.statement_view = Some(self.current_view()?);
         let mut found = Values::default();
@@ -125,7 +124,7 @@ impl Session {
             Err(error) => Err(error),
         };
         let inserted = self.end_implicit(opened, inserted)?;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         let info = inserted.info(self.warnings.count());
         self.insert_done(Parsed::new(&insert.destination, ""), inserted, info, sink)?;
         Ok(true)

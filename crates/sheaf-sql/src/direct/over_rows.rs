@@ -558,7 +558,7 @@ impl Session {
         mut inputs: PlanInputs,
         view: ReadView,
     ) -> Option<QueryInstance> {
-        self.watch_divisions();
+        self.findings.watch_divisions(self.variables.sql_mode());
         for (number, subquery) in query.subqueries.iter().enumerate() {
             let field = subquery.field(number, self, &query.text)?;
             inputs.fields.push(field);
@@ -606,8 +606,8 @@ impl Session {
         let optimized = optimize_logical(plan.ok()?, &context).ok()?;
         let physical = plan_physical(&optimized, &context).ok()?;
         // What was wrong with constants is to be told by each run.
-        let (texts, _) = self.truncated_texts.take();
-        let (oversized, _) = self.oversized_results.take();
+        let (texts, _) = self.findings.truncated_texts.take();
+        let (oversized, _) = self.findings.oversized_results.take();
         if !texts.is_empty() || !oversized.is_empty() {
             return None;
         }

@@ -179,7 +179,7 @@ impl Session {
             statement.start_again()?;
             self.warnings.clone_from(&before);
             // Those of rows that the next attempt finds again.
-            self.truncated_texts.take();
+            self.findings.truncated_texts.take();
         }
         Err(SqlError::lock_wait_timeout())
     }

@@ -150,7 +150,7 @@ impl Session {
         query: ParsedQuery<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.watch_divisions();
+        self.findings.watch_divisions(self.variables.sql_mode());
         if locked_rows(query.ast) == Locked::Skip {
             return self.query_skipping_locked(query, sink);
         }
@@ -348,7 +348,8 @@ impl Session {
         query: ParsedQuery<'_>,
         view: ReadView,
     ) -> Result<PlannedQuery> {
-        self.watch_divisions_of_conditions();
+        self.findings
+            .watch_divisions_of_conditions(self.variables.sql_mode());
         self.plan(query, None, Purpose::Change, Some(view))
     }
 
@@ -579,7 +580,7 @@ impl Session {
             value_bytes,
             batch_bytes: value_bytes.max(share),
             cancel: self.handle.cancel_flag().clone(),
-            oversized: Some(self.oversized_results.clone()),
+            oversized: Some(self.findings.oversized_results.clone()),
         }
     }
 

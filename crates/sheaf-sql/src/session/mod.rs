@@ -7,6 +7,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`handle`] | what other threads may know of a session, and do to it |
+//! | [`findings`] | what is found wrong with values while expressions are evaluated |
 //! | [`warnings`] | what SHOW WARNINGS lists |
 //! | [`prepared`] | prepared statements, of the protocol and of SQL |
 //! | [`status`] | what SHOW STATUS lists |
@@ -14,6 +15,7 @@
 //! | [`statement_timer`] | the clock of `max_execution_time` |
 //! | [`set`] | SET |
 
+pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod prepared;
 pub(crate) mod set;
@@ -33,8 +35,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use datafusion_execution::TaskContext;
-use sheaf_exec::functions::limits::OversizedResults;
-use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
@@ -57,6 +57,7 @@ use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 use crate::resource_groups::SessionGroup;
+use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 use crate::session::prepared::PreparedStatements;
 use crate::session::status::Command;
@@ -163,10 +164,8 @@ pub struct Session {
     pub(crate) variables: Variables,
     pub(crate) user_variables: BTreeMap<String, Value>,
     pub(crate) warnings: Warnings,
-    /// Texts that the running statement has cut to numbers, on their way to the warnings.
-    pub(crate) truncated_texts: TruncatedTexts,
-    /// The same of texts that were too long.
-    pub(crate) oversized_results: OversizedResults,
+    /// What the running statement finds wrong with values, on its way to the warnings.
+    pub(crate) findings: Findings,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) expressions: ExpressionCache,
@@ -233,8 +232,7 @@ impl Session {
             own_database: None,
             user_variables: BTreeMap::new(),
             warnings: Warnings::default(),
-            truncated_texts: TruncatedTexts::default(),
-            oversized_results: OversizedResults::default(),
+            findings: Findings::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             expressions: ExpressionCache::default(),
@@ -571,54 +569,10 @@ impl Session {
 
     pub(crate) fn clear_warnings(&mut self) {
         self.warnings.clear(self.variables.max_error_count());
-        self.truncated_texts.begin();
-        self.oversized_results.begin();
+        self.findings.begin();
         if let Some(note) = &self.rewrite_note {
             self.warnings.note(codes::UNKNOWN_ERROR, note.clone());
         }
-    }
-
-    /// Divisions by zero are warned of, or are errors, if `sql_mode` says so.
-    pub(crate) fn watch_divisions(&self) {
-        let mode = self.variables.sql_mode();
-        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
-            self.truncated_texts.watch_divisions();
-        }
-    }
-
-    /// As [`watch_divisions`](Self::watch_divisions), also of conditions, for what INSERT … SELECT and CREATE TABLE …
-    /// SELECT read.
-    pub(crate) fn watch_divisions_of_source(&self) {
-        let mode = self.variables.sql_mode();
-        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
-            self.truncated_texts.watch_divisions();
-            self.truncated_texts.watch_conditions(false);
-        }
-    }
-
-    /// As [`watch_divisions`](Self::watch_divisions), of the conditions of UPDATE and DELETE alone.
-    pub(crate) fn watch_divisions_of_conditions(&self) {
-        let mode = self.variables.sql_mode();
-        if mode.contains("ERROR_FOR_DIVISION_BY_ZERO") {
-            self.truncated_texts.watch_constant_divisors();
-            self.truncated_texts.watch_conditions(true);
-        }
-    }
-
-    /// Makes warnings of the texts that the statement has cut to numbers, of its divisions by zero, and of texts that
-    /// were too long.
-    pub(crate) fn warn_of_truncated_texts(&mut self) {
-        let (messages, others) = self.truncated_texts.take();
-        for (code, message) in messages {
-            self.warnings.warn(code, message);
-        }
-        self.warnings.count_others(others);
-        let (messages, others) = self.oversized_results.take();
-        for message in messages {
-            self.warnings
-                .warn(codes::WARN_ALLOWED_PACKET_OVERFLOWED, message);
-        }
-        self.warnings.count_others(others);
     }
 
     /// Ends a statement without rows.
@@ -639,7 +593,7 @@ impl Session {
         info: String,
     ) -> Result<()> {
         self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         sink.ok(OkInfo {
             affected_rows,
             last_insert_id: self.insert_id_cell.get().unwrap_or(last_insert_id),
@@ -660,7 +614,7 @@ impl Session {
     /// Ends the result set of a query.
     pub(crate) fn end_query(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
         self.row_count = -1;
-        self.warn_of_truncated_texts();
+        self.findings.warn(&mut self.warnings);
         sink.end_of_rows(self.end_of_rows())
     }
 

@@ -73,7 +73,7 @@ impl Session {
         assignments: Parsed<'_, Vec<Assignment>>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        self.watch_divisions();
+        self.findings.watch_divisions(self.variables.sql_mode());
         let Parsed {
             ast: assignments,
             text,

@@ -169,7 +169,7 @@ impl Session {
             Statement::UnlockTables => self.unlock(sink),
             Statement::FlushWithReadLock(tables) => self.flush_with_read_lock(&tables, sink),
             Statement::Do(expressions) => {
-                self.watch_divisions();
+                self.findings.watch_divisions(self.variables.sql_mode());
                 for expression in &expressions {
                     self.evaluate(Parsed::new(expression, text))?;
                 }
