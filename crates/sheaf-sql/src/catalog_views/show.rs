@@ -204,7 +204,7 @@ impl Session {
     }
 
     fn send(&mut self, rows: &Rows, sink: &mut dyn ResultSink) -> Result<()> {
-        self.row_count = -1;
+        self.outcome.row_count = -1;
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
@@ -233,7 +233,7 @@ impl Session {
                 let planned = self.plan_query(Parsed::new(&query, text), Some(&Arc::new(table)))?;
                 sink.columns(&planned.columns)?;
                 self.run_planned(planned, |batch| sink.rows(batch))?;
-                self.row_count = -1;
+                self.outcome.row_count = -1;
                 sink.end_of_rows(self.end_of_rows())
             }
         }
@@ -464,7 +464,7 @@ impl Session {
                 &self.handle.commands,
                 &pool,
                 &gauges,
-                self.last_query_cost,
+                self.outcome.last_query_cost,
             );
             for (name, value) in &mut entries {
                 let encryption = self.client.info.encryption.as_ref();

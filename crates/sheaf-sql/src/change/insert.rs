@@ -193,7 +193,7 @@ impl Session {
             rows,
         } = inserted;
         if written.first_auto_increment != 0 {
-            self.last_insert_id = written.first_auto_increment;
+            self.outcome.last_insert_id = written.first_auto_increment;
         }
         if let Some(items) = &destination.ast.returning {
             // Rows leave while the statement runs.

@@ -103,7 +103,7 @@ impl Session {
             self.warnings.count()
         );
         if written.first_auto_increment != 0 {
-            self.last_insert_id = written.first_auto_increment;
+            self.outcome.last_insert_id = written.first_auto_increment;
         }
         self.ok_with_id(
             sink,

@@ -69,11 +69,11 @@ impl SessionValues for Session {
     }
 
     fn last_insert_id(&self) -> u64 {
-        self.last_insert_id
+        self.outcome.last_insert_id
     }
 
     fn insert_id_cell(&self) -> InsertIdCell {
-        self.insert_id_cell.clone()
+        self.outcome.insert_id_cell.clone()
     }
 
     fn truncated_texts(&self) -> TruncatedTexts {
@@ -85,11 +85,11 @@ impl SessionValues for Session {
     }
 
     fn row_count(&self) -> i64 {
-        self.row_count
+        self.outcome.row_count
     }
 
     fn found_rows(&self) -> u64 {
-        self.found_rows
+        self.outcome.found_rows
     }
 
     fn now_utc_micros(&self) -> i64 {
@@ -115,7 +115,7 @@ impl SessionValues for Session {
         }
         Some(match name.as_str() {
             "timestamp" => Value::Double(self.now_utc_micros() as f64 / 1e6),
-            "last_insert_id" | "identity" => Value::UInt(self.last_insert_id),
+            "last_insert_id" | "identity" => Value::UInt(self.outcome.last_insert_id),
             "warning_count" => Value::UInt(self.warnings.previous_count()),
             "error_count" => Value::UInt(self.warnings.previous_errors()),
             // Values that only the engine has are read from the engine.

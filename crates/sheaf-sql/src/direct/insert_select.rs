@@ -99,11 +99,11 @@ impl Session {
         self.statement_view = Some(self.current_view()?);
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
-        let before = (self.found_rows, self.row_count);
+        let before = (self.outcome.found_rows, self.outcome.row_count);
         let is_done = self.run_action(&insert.query, given, &mut found);
         self.statement_view = None;
         if !is_done? {
-            (self.found_rows, self.row_count) = before;
+            (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);
         }
         let next = self.next_transaction;

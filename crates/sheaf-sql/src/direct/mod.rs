@@ -493,7 +493,7 @@ impl Session {
             Ok(false) => self.warnings = warnings,
             _ => {
                 if is_query {
-                    self.last_query_cost = COST_WITHOUT_ESTIMATE;
+                    self.outcome.last_query_cost = COST_WITHOUT_ESTIMATE;
                 }
                 self.handle.commands.count(plan.command());
                 self.handle.commands.count(Command::Direct);

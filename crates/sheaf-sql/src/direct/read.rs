@@ -883,8 +883,8 @@ impl Session {
     }
 
     pub(super) fn end_direct_read(&mut self, sent: u64, sink: &mut dyn ResultSink) -> Result<bool> {
-        self.found_rows = sent;
-        self.row_count = -1;
+        self.outcome.found_rows = sent;
+        self.outcome.row_count = -1;
         self.findings.warn(&mut self.warnings);
         sink.end_of_rows(self.end_of_rows())?;
         Ok(true)

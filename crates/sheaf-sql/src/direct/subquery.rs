@@ -408,10 +408,10 @@ impl Subquery {
         parameters: &[Value],
     ) -> Result<Option<Vec<RecordBatch>>> {
         let mut values = Values::default();
-        let before = (session.found_rows, session.row_count);
+        let before = (session.outcome.found_rows, session.outcome.row_count);
         let given = (parameters, Spelled::AsWritten);
         let is_done = session.run_action(&self.plan.action, given, &mut values)?;
-        (session.found_rows, session.row_count) = before;
+        (session.outcome.found_rows, session.outcome.row_count) = before;
         Ok(is_done.then_some(values.batches))
     }
 

@@ -59,7 +59,7 @@ impl Session {
             if searches.is_empty() {
                 return Ok(KeptRead::Planned(planned));
             }
-            self.last_query_cost = planned.physical.cost_us;
+            self.outcome.last_query_cost = planned.physical.cost_us;
             let Some(result) = self.collect_result_within(planned, MAX_WAITING_BYTES)? else {
                 break;
             };

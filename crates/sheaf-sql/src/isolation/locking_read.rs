@@ -319,14 +319,14 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         sink.columns(&result.columns)?;
-        self.found_rows = 0;
+        self.outcome.found_rows = 0;
         for batch in &result.batches {
-            let room = usize::try_from(limit - self.found_rows).unwrap_or(usize::MAX);
+            let room = usize::try_from(limit - self.outcome.found_rows).unwrap_or(usize::MAX);
             let rows = room.min(batch.num_rows());
             if rows == 0 {
                 continue;
             }
-            self.found_rows += rows as u64;
+            self.outcome.found_rows += rows as u64;
             sink.rows(&batch.slice(0, rows))?;
         }
         self.end_query(sink)
@@ -392,7 +392,7 @@ impl Session {
             sink,
         );
         let rows = self.end_changes(statement, outcome)?;
-        self.found_rows = rows;
+        self.outcome.found_rows = rows;
         self.end_query(sink)
     }
 

@@ -174,7 +174,7 @@ impl Session {
                 KeptRead::Planned(planned) => planned,
             },
         };
-        self.last_query_cost = planned.physical.cost_us;
+        self.outcome.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
         let mut announced = false;
         let mut rows = 0u64;
@@ -197,7 +197,7 @@ impl Session {
         if !announced {
             sink.columns(&columns)?;
         }
-        self.found_rows = rows;
+        self.outcome.found_rows = rows;
         self.end_query(sink)
     }
 
@@ -209,7 +209,7 @@ impl Session {
             ..query.ast.clone()
         };
         let planned = self.plan_query(query.with(&whole), None)?;
-        self.last_query_cost = planned.physical.cost_us;
+        self.outcome.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
         let mut announced = false;
         let mut rows = 0u64;
@@ -228,8 +228,8 @@ impl Session {
         if !announced {
             sink.columns(&columns)?;
         }
-        self.found_rows = rows;
-        self.row_count = -1;
+        self.outcome.found_rows = rows;
+        self.outcome.row_count = -1;
         sink.end_of_rows(self.end_of_rows())
     }
 

@@ -9,6 +9,7 @@
 //! | [`handle`] | what other threads may know of a session, and do to it |
 //! | [`findings`] | what is found wrong with values while expressions are evaluated |
 //! | [`warnings`] | what SHOW WARNINGS lists |
+//! | [`outcome`] | what a statement leaves to those after it |
 //! | [`prepared`] | prepared statements, of the protocol and of SQL |
 //! | [`status`] | what SHOW STATUS lists |
 //! | `status_reference` | docs/status.md, written from it |
@@ -17,6 +18,7 @@
 
 pub(crate) mod findings;
 pub(crate) mod handle;
+pub(crate) mod outcome;
 pub(crate) mod prepared;
 pub(crate) mod set;
 pub(crate) mod statement_timer;
@@ -52,13 +54,13 @@ use crate::error::{Result, SqlError};
 use crate::isolation::locked_tables::LockedTables;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::isolation::transaction::{NextTransaction, SessionTransaction};
-use crate::last_insert_id::InsertIdCell;
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 use crate::resource_groups::SessionGroup;
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
+use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
 use crate::session::status::Command;
 use crate::session::warnings::{Level, Warnings};
@@ -173,15 +175,8 @@ pub struct Session {
     pub(crate) statement_view: Option<sheaf_storage::ReadView>,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
-    /// LAST_INSERT_ID().
-    pub(crate) last_insert_id: u64,
-    /// What the running statement makes of it by LAST_INSERT_ID(value).
-    pub(crate) insert_id_cell: InsertIdCell,
-    /// ROW_COUNT() of the previous statement.
-    pub(crate) row_count: i64,
-    /// FOUND_ROWS() of the previous query.
-    pub(crate) found_rows: u64,
-    pub(crate) last_query_cost: f64,
+    /// What statements leave to those after them.
+    pub(crate) outcome: Outcome,
     /// Start of the running statement, microseconds since 1970 UTC.
     pub(crate) statement_start_micros: i64,
     /// The threads that run its statements.
@@ -239,11 +234,7 @@ impl Session {
             statement_view: None,
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
-            last_insert_id: 0,
-            insert_id_cell: InsertIdCell::default(),
-            row_count: 0,
-            found_rows: 0,
-            last_query_cost: 0.0,
+            outcome: Outcome::default(),
             statement_start_micros: 0,
             group: SessionGroup::default(),
             task: None,
@@ -278,7 +269,7 @@ impl Session {
         self.statement_cache = StatementCache::default();
         self.expressions = ExpressionCache::default();
         self.traces = OptimizerTraces::default();
-        (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
+        self.outcome.forget();
         self.task = None;
         self.handle.assign_group(None);
         self.client.take_rights(self.engine.catalog(), &self.handle);
@@ -471,9 +462,7 @@ impl Session {
         }
         self.forget_statement_hints();
         self.rewrite_note = None;
-        if let Some(id) = self.insert_id_cell.take() {
-            self.last_insert_id = id;
-        }
+        self.outcome.take_insert_id();
         let result = outcome.unwrap_or_else(|panic| {
             let message = panic_text(panic.as_ref());
             let statement = crate::error::excerpt(text);
@@ -525,7 +514,7 @@ impl Session {
         }
         self.warnings
             .add(Level::Error, error.code, error.message.clone());
-        self.row_count = -1;
+        self.outcome.row_count = -1;
         error
     }
 
@@ -592,11 +581,11 @@ impl Session {
         last_insert_id: u64,
         info: String,
     ) -> Result<()> {
-        self.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
+        self.outcome.row_count = i64::try_from(affected_rows).unwrap_or(i64::MAX);
         self.findings.warn(&mut self.warnings);
         sink.ok(OkInfo {
             affected_rows,
-            last_insert_id: self.insert_id_cell.get().unwrap_or(last_insert_id),
+            last_insert_id: self.outcome.insert_id_cell.get().unwrap_or(last_insert_id),
             warnings: self.warnings.wire_count(),
             info,
             more_results: self.more_results,
@@ -613,7 +602,7 @@ impl Session {
 
     /// Ends the result set of a query.
     pub(crate) fn end_query(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
-        self.row_count = -1;
+        self.outcome.row_count = -1;
         self.findings.warn(&mut self.warnings);
         sink.end_of_rows(self.end_of_rows())
     }

@@ -82,7 +82,7 @@ impl Session {
             .into_iter()
             .map(|assignment| self.value_of(Parsed::new(assignment, text)))
             .collect::<Result<Vec<_>>>()?;
-        let before = (self.variables.clone(), self.last_insert_id);
+        let before = (self.variables.clone(), self.outcome.last_insert_id);
         let mut user_variables = Vec::new();
         let mut globals = GlobalAssignments::new(self.engine.globals());
         let outcome = assigned
@@ -90,7 +90,7 @@ impl Session {
             .try_for_each(|assigned| self.assign(assigned, &mut globals, &mut user_variables))
             .and_then(|()| self.assign_globals(globals));
         if let Err(error) = outcome {
-            (self.variables, self.last_insert_id) = before;
+            (self.variables, self.outcome.last_insert_id) = before;
             for (name, value) in user_variables.into_iter().rev() {
                 self.restore_user_variable(name, value);
             }
@@ -196,7 +196,7 @@ impl Session {
             let NewValue::Integer(number) = new else {
                 return Err(SqlError::wrong_type_for_variable(name));
             };
-            self.last_insert_id = u64::try_from(number).unwrap_or(0);
+            self.outcome.last_insert_id = u64::try_from(number).unwrap_or(0);
             return Ok(());
         }
         let (session, draft) = (&mut self.variables, &mut globals.draft);

@@ -1,0 +1,31 @@
+//! What a statement leaves to those after it: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID() and `Last_query_cost`.
+
+use crate::last_insert_id::InsertIdCell;
+
+/// See the module's comment.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// ROW_COUNT() of the previous statement.
+    pub(crate) row_count: i64,
+    /// FOUND_ROWS() of the previous query.
+    pub(crate) found_rows: u64,
+    /// LAST_INSERT_ID().
+    pub(crate) last_insert_id: u64,
+    /// What the running statement makes of it by LAST_INSERT_ID(value).
+    pub(crate) insert_id_cell: InsertIdCell,
+    pub(crate) last_query_cost: f64,
+}
+
+impl Outcome {
+    /// The session starts over. What its last query cost is still told.
+    pub(crate) fn forget(&mut self) {
+        (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
+    }
+
+    /// The statement is over, and LAST_INSERT_ID(value) takes effect.
+    pub(crate) fn take_insert_id(&mut self) {
+        if let Some(id) = self.insert_id_cell.take() {
+            self.last_insert_id = id;
+        }
+    }
+}
