@@ -31,11 +31,11 @@ use sqlparser::ast;
 use crate::accounts::is_account_table;
 use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};
+use crate::isolation::table_wait::WaitsFor;
 use crate::isolation::transaction::NextTransaction;
 use crate::parser::change::name_of;
 use crate::parser::statement::{LockedTable, TableChange, TableName};
 use crate::query::result::ResultSink;
-use crate::query::run::WaitsFor;
 use crate::session::Session;
 use crate::statement::properties::UnderLockTables;
 

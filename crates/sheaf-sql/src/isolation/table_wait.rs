@@ -1,0 +1,199 @@
+//! Opening tables, and waiting for those that others keep.
+//!
+//! ```text
+//!   attempt -> slice of a wait -> killed? too long? a deadlock? -> attempt -> ... -> the table's guard
+//! ```
+//!
+//! A table is kept as it is while a statement or a transaction uses it. A session that wants to change its
+//! definition, or comes after one that does, waits here: in slices, so that KILL is noticed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sheaf_storage::StorageError;
+use sheaf_table::{
+    BorrowedReadGuard, Catalog, ChangeGuard, DefinitionChange, LockRequest, ReadGuard,
+    RowWriteGuard, Table, TableError, WriteGuard,
+};
+
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+
+/// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
+const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
+/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless
+/// they wait for a transaction that is longer.
+const MAX_COURTESY: Duration = Duration::from_secs(2);
+
+/// What a session waits for, for SHOW PROCESSLIST.
+#[derive(Clone, Copy)]
+pub(crate) enum WaitsFor {
+    Table,
+    GlobalReadLock,
+    CommitLock,
+}
+
+impl WaitsFor {
+    fn state(self) -> &'static str {
+        match self {
+            WaitsFor::Table => "Waiting for table metadata lock",
+            WaitsFor::GlobalReadLock => "Waiting for global read lock",
+            WaitsFor::CommitLock => "Waiting for commit lock",
+        }
+    }
+}
+
+impl Session {
+    /// Waits for a lock in slices, until the session's limit or a kill.
+    fn wait_for_lock<T>(
+        &self,
+        is_first: bool,
+        attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        self.wait_within(limit, WaitsFor::Table, is_first, attempt)
+    }
+
+    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those
+    /// pass that wait for LOCK TABLES, for a while.
+    pub(crate) fn wait_within<T>(
+        &self,
+        limit: impl Fn() -> Duration,
+        what: WaitsFor,
+        is_first: bool,
+        mut attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let mut request = LockRequest {
+            is_first,
+            session: self.handle.id(),
+            ..LockRequest::from(LOCK_WAIT_SLICE)
+        };
+        // The end of the first slice.
+        let mut began: Option<Instant> = None;
+        loop {
+            match attempt(request) {
+                Err(TableError::LockWaitTimeout) => {
+                    self.handle.cancel_flag().check()?;
+                    if self.handle.should_stop_waiting() {
+                        return Err(SqlError::query_interrupted());
+                    }
+                    let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
+                    if waited >= limit() {
+                        return Err(SqlError::lock_wait_timeout());
+                    }
+                    request.is_first &= waited < MAX_COURTESY;
+                    self.handle.set_state(what.state());
+                }
+                Err(error) => return Err(error.into()),
+                Ok(guard) => {
+                    if began.is_some() {
+                        self.handle.set_state("executing");
+                    }
+                    return Ok(guard);
+                }
+            }
+        }
+    }
+
+    /// `is_first`: no other session waits for this one. Error 1100 if it has locked other tables.
+    pub(crate) fn lock_for_read(&self, table: &Table, is_first: bool) -> Result<ReadGuard> {
+        self.check_is_locked(table)?;
+        let definition = &table.definition;
+        let catalog = self.engine.catalog();
+        self.wait_for_lock(is_first, |request| {
+            let opened = catalog.open_for_read(&definition.database, &definition.name, request);
+            self.or_deadlock(table, &[], opened)
+        })
+    }
+
+    /// A wait for a table that goes on, after a slice of it, is a deadlock if the table's writer waits for one that the
+    /// transaction, or the statement, keeps as it is. As in MySQL, the change of the definition goes on.
+    fn or_deadlock<T>(
+        &self,
+        table: &Table,
+        opened: &[ChangeGuard],
+        attempt: Result<T, TableError>,
+    ) -> Result<T, TableError> {
+        match attempt {
+            Err(TableError::LockWaitTimeout) if self.waits_in_a_circle(table, opened) => {
+                Err(StorageError::Deadlock.into())
+            }
+            other => other,
+        }
+    }
+
+    fn waits_in_a_circle(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
+        let (reading, writing) = self.kept_tables();
+        let mut writing = writing.iter().chain(opened);
+        let mut reading = reading.iter();
+        writing.any(|held| table.waits_in_a_circle(held, true))
+            || reading.any(|held| table.waits_in_a_circle(held, false))
+    }
+
+    /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.
+    pub(crate) fn borrow_for_read<'t>(
+        &self,
+        table: &'t Table,
+        is_first: bool,
+    ) -> Result<Option<BorrowedReadGuard<'t>>> {
+        self.wait_for_lock(is_first, |request| {
+            let opened = Catalog::borrow_for_read(table, request);
+            self.or_deadlock(table, &[], opened)
+        })
+    }
+
+    /// Opens a table as the one writer of it.
+    pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
+        let catalog = self.engine.catalog();
+        let limit = || {
+            let table = catalog.table(database, table);
+            self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
+        };
+        let announced = DefinitionChange::default();
+        self.wait_within(limit, WaitsFor::Table, false, |request| {
+            let request = LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            };
+            catalog.open_for_write(database, table, request)
+        })
+    }
+
+    /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
+    /// for rows.
+    fn write_lock_wait(&self, is_locked_by_session: bool) -> Duration {
+        Duration::from_secs(match is_locked_by_session {
+            true => self.variables.lock_wait_timeout_seconds(),
+            false => self.variables.innodb_lock_wait_timeout_seconds(),
+        })
+    }
+
+    /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
+    /// `opened`: those that the statement has opened before.
+    pub(crate) fn relock_for_change_of_rows(
+        &self,
+        table: &Arc<Table>,
+        opened: &[ChangeGuard],
+        is_first: bool,
+    ) -> Result<Option<RowWriteGuard>> {
+        let limit = || self.write_lock_wait(table.is_locked_by_session());
+        self.wait_within(limit, WaitsFor::Table, is_first, |request| {
+            let relocked = Catalog::reopen_for_row_writes(table, request);
+            self.or_deadlock(table, opened, relocked)
+        })
+    }
+
+    /// Runs a change of definitions, which waits for the statements that use the table.
+    pub(crate) fn with_definition_lock<T>(
+        &self,
+        mut change: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let announced = DefinitionChange::default();
+        self.wait_for_lock(false, |request| {
+            change(LockRequest {
+                definition_change: Some(&announced),
+                ..request
+            })
+        })
+    }
+}
