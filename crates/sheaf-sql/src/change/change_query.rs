@@ -291,7 +291,7 @@ impl Session {
         if !self.variables.sql_safe_updates() || query.ast.limit_clause.is_some() {
             return Ok(());
         }
-        let view = self.current_view()?;
+        let view = self.transactions.current_view(self.engine.storage())?;
         let planned = self.plan_change(query, view)?;
         for target in targets {
             let alias = Some(references.0[target].alias.as_str());
@@ -334,7 +334,7 @@ impl Session {
         let is_free = self.holds_no_table();
         let mut guards = Vec::with_capacity(tables.len());
         for table in tables.iter() {
-            let guard = match self.take_kept_table(table) {
+            let guard = match self.transactions.take_kept_table(table) {
                 Some(guard) => Ok(Some(guard)),
                 None => self
                     .relock_for_change_of_rows(table, &guards, is_free && guards.is_empty())
@@ -343,11 +343,11 @@ impl Session {
             match guard {
                 Ok(Some(guard)) => guards.push(guard),
                 Ok(None) => {
-                    self.return_tables(guards);
+                    self.transactions.return_tables(guards);
                     return Ok(None);
                 }
                 Err(error) => {
-                    self.return_tables(guards);
+                    self.transactions.return_tables(guards);
                     return Err(error);
                 }
             }
@@ -363,7 +363,7 @@ impl Session {
             tables.give_out(self.variables.auto_increment_series());
             return Ok(Some(tables));
         }
-        self.return_tables(guards);
+        self.transactions.return_tables(guards);
         Ok(None)
     }
 }

@@ -58,13 +58,13 @@ impl Session {
             })?;
         let parsed = Parsed::new(&delete, text);
         let outcome = self.delete_locked(parsed, (&references, &locked), targets);
-        self.keep_tables(locked);
+        self.transactions.keep_tables(locked);
         let (deleted, returned) = outcome?;
         match returned {
             None => self.ok(sink, deleted, String::new()),
             Some(returned) => {
                 // Rows leave while the statement runs.
-                self.finish_commit()?;
+                self.transactions.finish_commit(&self.handle.counters)?;
                 sink.columns(&returned.columns)?;
                 for batch in &returned.batches {
                     sink.rows(batch)?;

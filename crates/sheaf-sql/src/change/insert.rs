@@ -197,7 +197,7 @@ impl Session {
         }
         if let Some(items) = &destination.ast.returning {
             // Rows leave while the statement runs.
-            self.finish_commit()?;
+            self.transactions.finish_commit(&self.handle.counters)?;
             let evaluator = self.returning(destination.with(items), &table)?;
             sink.columns(&evaluator.metas)?;
             for rows in rows.chunks(RETURNING_ROWS) {
@@ -286,9 +286,9 @@ impl Session {
             }
         }
         // What SET TRANSACTION said is not about reads of the values alone.
-        let next = self.next_transaction;
+        let next = self.transactions.next;
         let values = self.values_of(destination.with(&rows), &types)?;
-        self.next_transaction = next;
+        self.transactions.next = next;
         let mut writer = self.open_writer(database, &table.definition.name, *options)?;
         let targets = if all_default {
             targets

@@ -597,7 +597,7 @@ impl Session {
         let checks = self.variables.foreign_key_checks();
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         if !options.bulk
-            || self.in_transaction()
+            || self.transactions.is_open()
             || self.locked_tables.is_some()
             || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail
@@ -746,7 +746,7 @@ impl Session {
                 ..
             } => {
                 let ended = self.end_changes(transaction, done);
-                self.keep_tables(tables);
+                self.transactions.keep_tables(tables);
                 ended?;
             }
             Target::Bulk { load, _memory } => {

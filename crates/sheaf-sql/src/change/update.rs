@@ -114,7 +114,7 @@ impl Session {
             })?;
         let parsed = Parsed::new(&update, text);
         let outcome = self.update_locked(parsed, (&references, &locked), assignments);
-        self.keep_tables(locked);
+        self.transactions.keep_tables(locked);
         let updated = outcome?;
         self.findings.warn(&mut self.warnings);
         let info = format!(

@@ -814,7 +814,7 @@ impl Session {
             Ok(_) => self.change_locked(found, (&locked, table), work),
             Err(error) => Err(error),
         };
-        self.keep_tables(locked);
+        self.transactions.keep_tables(locked);
         outcome
     }
 
@@ -844,7 +844,7 @@ impl Session {
         });
         match outcome {
             Ok(None) => {
-                self.abandon_changes(statement)?;
+                self.transactions.abandon_changes(statement)?;
                 Ok(None)
             }
             outcome => self.end_changes(statement, outcome),

@@ -282,7 +282,7 @@ impl Session {
             },
             None => None,
         };
-        let next = self.next_transaction;
+        let next = self.transactions.next;
         let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(&insert.table, options) {
             Ok(Some(mut writer)) => {
@@ -294,9 +294,9 @@ impl Session {
             }
             Ok(None) => {
                 if opened {
-                    self.roll_back_open()?;
+                    self.transactions.roll_back(&self.handle.counters)?;
                     // What SET TRANSACTION said is for the other way.
-                    self.next_transaction = next;
+                    self.transactions.next = next;
                 }
                 return Ok(false);
             }

@@ -96,7 +96,7 @@ impl Session {
         if options.mode.strict {
             self.findings.refuse();
         }
-        self.statement_view = Some(self.current_view()?);
+        self.statement_view = Some(self.transactions.current_view(self.engine.storage())?);
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
@@ -106,7 +106,7 @@ impl Session {
             (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);
         }
-        let next = self.next_transaction;
+        let next = self.transactions.next;
         let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(&insert.table, options) {
             Ok(Some(mut writer)) => {
@@ -115,9 +115,9 @@ impl Session {
             }
             Ok(None) => {
                 if opened {
-                    self.roll_back_open()?;
+                    self.transactions.roll_back(&self.handle.counters)?;
                     // What SET TRANSACTION said is for the other way.
-                    self.next_transaction = next;
+                    self.transactions.next = next;
                 }
                 return Ok(false);
             }

@@ -138,7 +138,7 @@ pub(super) struct OpenTables<'t> {
 impl Session {
     /// `None`: a table is not what the plan was made for, or the read takes locks.
     pub(super) fn open_to_join<'j>(&mut self, join: &'j Join) -> Result<Option<OpenTables<'j>>> {
-        if self.reads_lock() {
+        if self.transactions.reads_lock() {
             return Ok(None);
         }
         let is_free = self.holds_no_table() && self.statement_view.is_none();
@@ -260,6 +260,6 @@ impl Join {
         let Some(_guard) = session.borrow_for_read(&first.table, false)? else {
             return Ok(false);
         };
-        Ok(first.best(parameters)?.is_some() && !session.reads_lock())
+        Ok(first.best(parameters)?.is_some() && !session.transactions.reads_lock())
     }
 }

@@ -91,7 +91,7 @@ impl Session {
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        if !sink.takes_rows() || self.reads_lock() {
+        if !sink.takes_rows() || self.transactions.reads_lock() {
             return Ok(false);
         }
         if locking.mode == LockMode::Exclusive && !self.begin_for_update(table)? {
@@ -128,7 +128,7 @@ impl Session {
             })
         });
         if let Ok(None) = outcome {
-            self.abandon_changes(statement)?;
+            self.transactions.abandon_changes(statement)?;
             return Ok(false);
         }
         match self.end_changes(statement, outcome)? {

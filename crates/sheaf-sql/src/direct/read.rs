@@ -621,7 +621,7 @@ struct OpenTable<'t> {
 impl Session {
     /// `None`: the table is not what the plan was made for, or the read takes locks.
     fn open_to_read<'t>(&mut self, table: &'t Table) -> Result<Option<OpenTable<'t>>> {
-        if self.reads_lock() {
+        if self.transactions.reads_lock() {
             return Ok(None);
         }
         self.keep_definition(table)?;
@@ -827,7 +827,7 @@ impl Session {
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(None);
         };
-        if self.reads_lock() {
+        if self.transactions.reads_lock() {
             return Ok(None);
         }
         let ready = read.prepare(self.variables.sql_select_limit(), table, parameters)?;
@@ -836,7 +836,7 @@ impl Session {
         };
         if ready.way != Way::Through {
             // Whether it ends soon is told by trying, which counts as nothing.
-            let view = self.current_view()?;
+            let view = self.transactions.current_view(self.engine.storage())?;
             table.check_view(&view)?;
             let counters = SessionCounters::default();
             let rows = self.walk_for_a_while(read, (table, &view), &ready, &counters)?;

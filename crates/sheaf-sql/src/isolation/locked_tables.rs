@@ -149,7 +149,7 @@ impl Session {
     pub(crate) fn unlock(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
         if self.locked_tables.is_some() {
             self.commit_open()?;
-            self.next_transaction = NextTransaction::default();
+            self.transactions.next = NextTransaction::default();
         }
         self.unlock_everything();
         self.ok(sink, 0, String::new())

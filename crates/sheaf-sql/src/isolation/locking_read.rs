@@ -168,7 +168,7 @@ impl Session {
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
         self.check_no_read_lock()?;
         self.begin_change()?;
-        let (_, writing) = self.kept_tables();
+        let (_, writing) = self.transactions.kept_tables();
         if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {
             return Ok(true);
         }
@@ -176,7 +176,7 @@ impl Session {
         let Some(guard) = self.relock_for_change_of_rows(table, &[], is_first)? else {
             return Ok(false);
         };
-        self.return_tables(vec![guard.into()]);
+        self.transactions.return_tables(vec![guard.into()]);
         Ok(true)
     }
 

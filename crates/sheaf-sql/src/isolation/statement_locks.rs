@@ -525,7 +525,7 @@ impl Session {
         mut searches: Vec<PlannedSearch>,
         wait: LockWait,
     ) -> Result<bool> {
-        let Some(changes) = self.open_changes() else {
+        let Some(changes) = self.transactions.open_changes() else {
             return Ok(true);
         };
         searches.retain(PlannedSearch::has_come_to_the_end);
@@ -545,7 +545,7 @@ impl Session {
         mode: impl Fn(&Arc<Table>) -> LockMode,
         wait: LockWait,
     ) -> Result<()> {
-        let Some(changes) = self.open_changes() else {
+        let Some(changes) = self.transactions.open_changes() else {
             return Ok(());
         };
         for PlannedSearch { search, .. } in searches_of(&planned.physical.plan, Lookups::Unknown)? {

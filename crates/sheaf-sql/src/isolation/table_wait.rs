@@ -123,7 +123,7 @@ impl Session {
     }
 
     fn waits_in_a_circle(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
-        let (reading, writing) = self.kept_tables();
+        let (reading, writing) = self.transactions.kept_tables();
         let mut writing = writing.iter().chain(opened);
         let mut reading = reading.iter();
         writing.any(|held| table.waits_in_a_circle(held, true))

@@ -37,7 +37,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sheaf_storage::{LockWait, PendingCommit, ReadView, Transaction};
+use sheaf_access::SessionCounters;
+use sheaf_storage::{LockWait, PendingCommit, ReadView, Storage, Transaction};
 use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 use sheaf_types::error::codes;
@@ -158,6 +159,141 @@ impl StatementTransaction {
     }
 }
 
+/// A session's transactions: the open one, the next one, and what is left of the last.
+#[derive(Default)]
+pub(crate) struct Transactions {
+    /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
+    open: Option<Box<SessionTransaction>>,
+    pub(crate) next: NextTransaction,
+    /// See [`Session::leave_commits`].
+    leaves_commits: bool,
+    unfinished_commit: Option<UnfinishedCommit>,
+}
+
+impl Transactions {
+    /// Forgets the open transaction after a panic, which rolls it back: what the statement left behind cannot be told
+    /// apart from what was there before it.
+    pub(crate) fn drop_open(&mut self) {
+        self.open = None;
+    }
+
+    /// The wait for the log of the last commit is left to the caller of the session.
+    pub(crate) fn has_unfinished_commit(&self) -> bool {
+        self.unfinished_commit.is_some()
+    }
+
+    /// Whether no table is kept as it is for the open transaction.
+    fn holds_no_table(&self) -> bool {
+        let is_free =
+            |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();
+        self.open.as_deref().is_none_or(is_free)
+    }
+
+    /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
+    /// session's transaction, if there is one; if not, what SET TRANSACTION said is for the other way.
+    pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
+        let StatementTransaction {
+            transaction,
+            autocommit,
+            next,
+            ..
+        } = statement;
+        match autocommit {
+            true => {
+                transaction.transaction.rollback()?;
+                self.next = next;
+            }
+            false => self.open = Some(transaction),
+        }
+        Ok(())
+    }
+
+    /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
+    pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
+        if let Some(transaction) = &mut self.open {
+            transaction.writing.extend(tables.into_tables());
+        } else if let Some(unfinished) = &mut self.unfinished_commit {
+            unfinished.writing.extend(tables.into_tables());
+        }
+    }
+
+    /// Takes the guard of a table that the transaction has opened for writing already.
+    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
+        let writing = &mut self.open.as_mut()?.writing;
+        let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
+        Some(writing.swap_remove(position))
+    }
+
+    /// Puts guards back that a statement took and did not use.
+    pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
+        if let Some(transaction) = &mut self.open {
+            transaction.writing.extend(guards);
+        }
+    }
+
+    /// The tables that the open transaction keeps as they are: those that it has read, and those that it has changed.
+    pub(crate) fn kept_tables(&self) -> (&[ReadGuard], &[ChangeGuard]) {
+        match &self.open {
+            Some(open) => (&open.reading, &open.writing),
+            None => (&[], &[]),
+        }
+    }
+
+    /// True between BEGIN and COMMIT.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether plain reads lock what they read. A transaction that only reads is serializable by its snapshot: all that
+    /// have committed before, and none that came later.
+    pub(crate) fn reads_lock(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
+    }
+
+    /// The open transaction, to lock what it reads.
+    pub(crate) fn open_changes(&mut self) -> Option<&mut Transaction> {
+        let open = self.open.as_mut()?;
+        Some(&mut open.transaction)
+    }
+
+    /// A new view of what has committed by now, plus the changes of the open transaction, if there is one.
+    pub(crate) fn current_view(&self, storage: &Storage) -> Result<ReadView> {
+        match &self.open {
+            Some(open) => Ok(open.transaction.read_view()?),
+            None => Ok(storage.read_view()?),
+        }
+    }
+
+    /// Waits for the commit of the running statement, because more is to be done or told before it returns.
+    pub(crate) fn finish_commit(&mut self, counters: &SessionCounters) -> Result<()> {
+        let Some(unfinished) = self.unfinished_commit.take() else {
+            return Ok(());
+        };
+        unfinished.finish()?;
+        counters.handler_commit.add(1);
+        Ok(())
+    }
+
+    /// Rolls the open transaction back, if there is one.
+    pub(crate) fn roll_back(&mut self, counters: &SessionCounters) -> Result<()> {
+        if let Some(open) = self.open.take() {
+            let SessionTransaction {
+                transaction,
+                writing,
+                reading,
+                ..
+            } = *open;
+            counters.handler_rollback.add(1);
+            let rolled_back = transaction.rollback();
+            drop((writing, reading));
+            rolled_back?;
+        }
+        Ok(())
+    }
+}
+
 /// Statements.
 impl Session {
     /// Makes attempts until one succeeds. `None` says that a row is not what the attempt's view shows, because another
@@ -208,9 +344,9 @@ impl Session {
     /// [`Self::check_server_writable`].
     pub(crate) fn check_writable(&mut self) -> Result<()> {
         self.check_server_writable()?;
-        let read_only = match &self.transaction {
+        let read_only = match &self.transactions.open {
             Some(open) => open.read_only,
-            None => match self.next_transaction.read_only {
+            None => match self.transactions.next.read_only {
                 Some(read_only) => read_only,
                 None => self.variables.transaction_read_only(),
             },
@@ -234,8 +370,8 @@ impl Session {
     /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
     pub(crate) fn begin_locks(&mut self, wait: Option<Duration>) -> StatementTransaction {
         let wait = self.row_lock_wait(wait);
-        let next = self.next_transaction;
-        let (mut transaction, autocommit) = match self.transaction.take() {
+        let next = self.transactions.next;
+        let (mut transaction, autocommit) = match self.transactions.open.take() {
             Some(transaction) => (transaction, false),
             None => (Box::new(self.new_transaction(None)), true),
         };
@@ -276,7 +412,7 @@ impl Session {
             Ok(done) => {
                 match autocommit {
                     true => self.commit(*transaction)?,
-                    false => self.transaction = Some(transaction),
+                    false => self.transactions.open = Some(transaction),
                 }
                 Ok(done)
             }
@@ -286,93 +422,28 @@ impl Session {
                     transaction.transaction.rollback()?;
                 } else {
                     transaction.transaction.rollback_to(savepoint)?;
-                    self.transaction = Some(transaction);
+                    self.transactions.open = Some(transaction);
                 }
                 Err(error)
             }
         }
     }
 
-    /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
-    /// session's transaction, if there is one; if not, what SET TRANSACTION said is for the other way.
-    pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
-        let StatementTransaction {
-            transaction,
-            autocommit,
-            next,
-            ..
-        } = statement;
-        match autocommit {
-            true => {
-                transaction.transaction.rollback()?;
-                self.next_transaction = next;
-            }
-            false => self.transaction = Some(transaction),
-        }
-        Ok(())
-    }
-
-    /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
-    pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.writing.extend(tables.into_tables());
-        } else if let Some(unfinished) = &mut self.unfinished_commit {
-            unfinished.writing.extend(tables.into_tables());
-        }
-    }
-
-    /// Takes the guard of a table that the transaction has opened for writing already.
-    pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
-        let writing = &mut self.transaction.as_mut()?.writing;
-        let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
-        Some(writing.swap_remove(position))
-    }
-
-    /// Puts guards back that a statement took and did not use.
-    pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.writing.extend(guards);
-        }
-    }
-
-    /// The tables that the open transaction keeps as they are: those that it has read, and those that it has changed.
-    pub(crate) fn kept_tables(&self) -> (&[ReadGuard], &[ChangeGuard]) {
-        match &self.transaction {
-            Some(open) => (&open.reading, &open.writing),
-            None => (&[], &[]),
-        }
-    }
-
     /// Whether no table is kept as it is for the session, so that no other session waits for it.
     pub(crate) fn holds_no_table(&self) -> bool {
-        let is_free =
-            |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();
-        self.locked_tables.is_none() && self.transaction.as_deref().is_none_or(is_free)
-    }
-
-    /// True between BEGIN and COMMIT.
-    pub(crate) fn in_transaction(&self) -> bool {
-        self.transaction.is_some()
-    }
-
-    /// Whether plain reads lock what they read. A transaction that only reads is serializable by its snapshot: all that
-    /// have committed before, and none that came later.
-    pub(crate) fn reads_lock(&self) -> bool {
-        self.transaction
-            .as_ref()
-            .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
+        self.locked_tables.is_none() && self.transactions.holds_no_table()
     }
 
     /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock.
     /// True if the statement has to [end](Self::end_implicit) it.
     pub(crate) fn begin_for_reads_that_lock(&mut self) -> bool {
-        let isolation = match self.next_transaction.isolation {
+        let isolation = match self.transactions.next.isolation {
             Some(isolation) => isolation,
             None => self.variables.transaction_isolation(),
         };
-        let opens = self.transaction.is_none() && isolation == Isolation::Serializable;
+        let opens = self.transactions.open.is_none() && isolation == Isolation::Serializable;
         if opens {
-            self.transaction = Some(Box::new(self.new_transaction(None)));
+            self.transactions.open = Some(Box::new(self.new_transaction(None)));
         }
         opens
     }
@@ -382,15 +453,9 @@ impl Session {
         match (opened, &outcome) {
             (false, _) => {}
             (true, Ok(_)) => self.commit_open()?,
-            (true, Err(_)) => self.roll_back_open()?,
+            (true, Err(_)) => self.transactions.roll_back(&self.handle.counters)?,
         }
         outcome
-    }
-
-    /// The open transaction, to lock what it reads.
-    pub(crate) fn open_changes(&mut self) -> Option<&mut Transaction> {
-        let open = self.transaction.as_mut()?;
-        Some(&mut open.transaction)
     }
 
     /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET
@@ -399,8 +464,8 @@ impl Session {
         if let Some(view) = &self.statement_view {
             return Ok(view.clone());
         }
-        let Some(open) = &mut self.transaction else {
-            self.next_transaction = NextTransaction::default();
+        let Some(open) = &mut self.transactions.open else {
+            self.transactions.next = NextTransaction::default();
             return Ok(self.engine.storage().read_view()?);
         };
         match open.isolation {
@@ -412,23 +477,15 @@ impl Session {
         }
     }
 
-    /// A new view of what has committed by now, plus the changes of the open transaction, if there is one.
-    pub(crate) fn current_view(&self) -> Result<ReadView> {
-        match &self.transaction {
-            Some(open) => Ok(open.transaction.read_view()?),
-            None => Ok(self.engine.storage().read_view()?),
-        }
-    }
-
     /// Keeps the definition of a table that the transaction reads as it is.
     pub(crate) fn keep_definition(&mut self, table: &Table) -> Result<()> {
         let is_kept = |open: &SessionTransaction| {
             let mut guards = open.reading.iter();
             guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
         };
-        if !self.transaction.as_deref().is_none_or(is_kept) {
+        if !self.transactions.open.as_deref().is_none_or(is_kept) {
             let guard = self.lock_for_read(table, self.holds_no_table())?;
-            if let Some(open) = &mut self.transaction {
+            if let Some(open) = &mut self.transactions.open {
                 open.reading.push(guard);
             }
         }
@@ -451,7 +508,7 @@ impl Session {
 /// BEGIN, COMMIT and what is between them.
 impl Session {
     fn new_transaction(&mut self, read_only: Option<bool>) -> SessionTransaction {
-        let next = std::mem::take(&mut self.next_transaction);
+        let next = std::mem::take(&mut self.transactions.next);
         let read_only = read_only.or(next.read_only);
         let isolation = next
             .isolation
@@ -481,7 +538,7 @@ impl Session {
     ) -> Result<()> {
         self.commit_open()?;
         self.unlock_tables();
-        self.transaction = Some(Box::new(self.new_transaction(read_only)));
+        self.transactions.open = Some(Box::new(self.new_transaction(read_only)));
         if consistent_snapshot {
             self.read_view()?;
         }
@@ -490,8 +547,8 @@ impl Session {
 
     /// Opens a transaction for a statement that reads or changes tables while autocommit is off.
     pub(crate) fn begin_implicitly(&mut self) {
-        if !self.variables.autocommit() && self.transaction.is_none() {
-            self.transaction = Some(Box::new(self.new_transaction(None)));
+        if !self.variables.autocommit() && self.transactions.open.is_none() {
+            self.transactions.open = Some(Box::new(self.new_transaction(None)));
         }
     }
 
@@ -501,21 +558,21 @@ impl Session {
         end: TransactionEnd,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let kept = self.transaction.as_ref().map(|open| NextTransaction {
+        let kept = self.transactions.open.as_ref().map(|open| NextTransaction {
             isolation: Some(open.isolation),
             read_only: Some(open.read_only),
         });
         match commit {
             true if end.chain => self.commit_open()?,
             true => self.commit_open_later()?,
-            false => self.roll_back_open()?,
+            false => self.transactions.roll_back(&self.handle.counters)?,
         }
-        self.next_transaction = match end.chain {
-            true => kept.unwrap_or(self.next_transaction),
+        self.transactions.next = match end.chain {
+            true => kept.unwrap_or(self.transactions.next),
             false => NextTransaction::default(),
         };
         if end.chain {
-            self.transaction = Some(Box::new(self.new_transaction(None)));
+            self.transactions.open = Some(Box::new(self.new_transaction(None)));
         }
         self.is_released |= end.release;
         self.ok(sink, 0, String::new())
@@ -524,12 +581,12 @@ impl Session {
     /// Commits the open transaction, if there is one.
     pub(crate) fn commit_open(&mut self) -> Result<()> {
         self.commit_open_later()?;
-        self.finish_commit()
+        self.transactions.finish_commit(&self.handle.counters)
     }
 
     /// As [`Self::commit_open`], at the end of a request: the wait may be left to the caller of the session.
     fn commit_open_later(&mut self) -> Result<()> {
-        match self.transaction.take() {
+        match self.transactions.open.take() {
             Some(open) => self.commit(*open),
             None => Ok(()),
         }
@@ -562,11 +619,11 @@ impl Session {
                 _ticket: ticket,
             };
             // Answers of several statements may leave one by one, and this one's too early.
-            let may_leave = self.leaves_commits && self.is_alone;
+            let may_leave = self.transactions.leaves_commits && self.is_alone;
             let pending = &unfinished.pending;
             if may_leave && pending.is_short() && pending.has_to_wait() {
-                debug_assert!(self.unfinished_commit.is_none());
-                self.unfinished_commit = Some(unfinished);
+                debug_assert!(self.transactions.unfinished_commit.is_none());
+                self.transactions.unfinished_commit = Some(unfinished);
                 return Ok(());
             }
             unfinished.finish()?;
@@ -575,49 +632,22 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the commit of the running statement, because more is to be done or told before it returns.
-    pub(crate) fn finish_commit(&mut self) -> Result<()> {
-        let Some(unfinished) = self.unfinished_commit.take() else {
-            return Ok(());
-        };
-        unfinished.finish()?;
-        self.handle.counters.handler_commit.add(1);
-        Ok(())
-    }
-
     /// Whether requests may return before what they have committed is durable. The caller then asks after each for what
     /// is [left of it](Self::take_unfinished_commit), finishes that before the client hears anything, and
     /// [tells](Self::commit_ended) how it went.
     pub fn leave_commits(&mut self, leave: bool) {
-        self.leaves_commits = leave;
+        self.transactions.leaves_commits = leave;
     }
 
     /// What is left to do of the last request.
     pub fn take_unfinished_commit(&mut self) -> Option<UnfinishedCommit> {
-        self.unfinished_commit.take()
-    }
-
-    /// Rolls the open transaction back, if there is one.
-    pub(crate) fn roll_back_open(&mut self) -> Result<()> {
-        if let Some(open) = self.transaction.take() {
-            let SessionTransaction {
-                transaction,
-                writing,
-                reading,
-                ..
-            } = *open;
-            self.handle.counters.handler_rollback.add(1);
-            let rolled_back = transaction.rollback();
-            drop((writing, reading));
-            rolled_back?;
-        }
-        Ok(())
+        self.transactions.unfinished_commit.take()
     }
 
     /// SAVEPOINT: one of the same name is forgotten. Without a transaction there is nothing to come back to.
     pub(crate) fn savepoint(&mut self, name: String, sink: &mut dyn ResultSink) -> Result<()> {
         self.begin_implicitly();
-        if let Some(open) = &mut self.transaction {
+        if let Some(open) = &mut self.transactions.open {
             open.savepoints
                 .retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
             if name.chars().count() > MAX_SAVEPOINT_NAME_CHARACTERS {
@@ -638,7 +668,7 @@ impl Session {
 
     /// ROLLBACK TO: savepoints after this one are forgotten. Error 1305 if there is none of the name.
     pub(crate) fn rollback_to(&mut self, name: &str, sink: &mut dyn ResultSink) -> Result<()> {
-        let open = self.transaction.as_mut();
+        let open = self.transactions.open.as_mut();
         let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
         let position = open.savepoint_position(name)?;
         let (_, mark) = open.savepoints[position];
@@ -653,7 +683,7 @@ impl Session {
         name: &str,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let open = self.transaction.as_mut();
+        let open = self.transactions.open.as_mut();
         let open = open.ok_or_else(|| SqlError::no_such_savepoint(name))?;
         let position = open.savepoint_position(name)?;
         open.savepoints.truncate(position);

@@ -137,7 +137,7 @@ impl Session {
         };
         let planned = match self.lock_rows_of(query)? {
             Some(LockedRead::Result(result)) => return self.send_locked(&result, limit, sink),
-            Some(LockedRead::Rows(view)) if !self.reads_lock() => {
+            Some(LockedRead::Rows(view)) if !self.transactions.reads_lock() => {
                 self.plan(query, None, Purpose::Locked, Some(view))?
             }
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
@@ -362,19 +362,21 @@ impl Session {
                 let read = ReadPlan::choose(ReadFacts {
                     purpose,
                     has_view: view.is_some(),
-                    locks_for: match (obeys_clause, self.reads_lock()) {
+                    locks_for: match (obeys_clause, self.transactions.reads_lock()) {
                         (true, _) => LocksFor::Clause,
                         (false, true) => LocksFor::Level,
                         (false, false) => LocksFor::Nobody,
                     },
-                    in_transaction: self.in_transaction(),
+                    in_transaction: self.transactions.is_open(),
                     reads_tables: !sources.is_empty(),
                     has_joins: reads_twice(&lowered.plan)?,
                 });
                 let view = match (view, read.view) {
                     (Some(view), _) => view,
                     (None, ViewFor::Newest) => ReadView::newest(),
-                    (None, ViewFor::Current) => self.current_view()?,
+                    (None, ViewFor::Current) => {
+                        self.transactions.current_view(self.engine.storage())?
+                    }
                     (None, ViewFor::Snapshot | ViewFor::Given) => self.read_view()?,
                 };
                 let to_lock = (read.locks == LockWhen::WhenItHasRun).then(|| view.clone());

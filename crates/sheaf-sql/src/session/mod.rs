@@ -53,7 +53,7 @@ use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::isolation::locked_tables::LockedTables;
 pub use crate::isolation::transaction::UnfinishedCommit;
-use crate::isolation::transaction::{NextTransaction, SessionTransaction};
+use crate::isolation::transaction::{NextTransaction, Transactions};
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
@@ -185,9 +185,7 @@ pub struct Session {
     pub(crate) task: Option<Arc<TaskContext>>,
     /// What its statements have of the query memory.
     pub(crate) memory: Arc<StatementPool>,
-    /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
-    pub(crate) transaction: Option<Box<SessionTransaction>>,
-    pub(crate) next_transaction: NextTransaction,
+    pub(crate) transactions: Transactions,
     /// LOCK TABLES.
     pub(crate) locked_tables: Option<Box<LockedTables>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -198,9 +196,6 @@ pub struct Session {
     pub(crate) locks_ticket: Option<ChangeTicket>,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
-    /// See [`Session::leave_commits`].
-    pub(crate) leaves_commits: bool,
-    pub(crate) unfinished_commit: Option<UnfinishedCommit>,
     /// The session's own variables while a statement runs whose hints set some.
     pub(crate) variables_before_hints: Option<Variables>,
     /// What the client is told of the running statement, if it was rewritten.
@@ -238,15 +233,12 @@ impl Session {
             statement_start_micros: 0,
             group: SessionGroup::default(),
             task: None,
-            transaction: None,
-            next_transaction: NextTransaction::default(),
+            transactions: Transactions::default(),
             locked_tables: None,
             global_read_lock: None,
             change_ticket: None,
             locks_ticket: None,
             is_released: false,
-            leaves_commits: false,
-            unfinished_commit: None,
             variables_before_hints: None,
             rewrite_note: None,
             more_results: false,
@@ -258,8 +250,8 @@ impl Session {
 
     /// The state of a new session of the same client.
     fn start_over(&mut self) -> Result<()> {
-        self.next_transaction = NextTransaction::default();
-        let rolled_back = self.roll_back_open();
+        self.transactions.next = NextTransaction::default();
+        let rolled_back = self.transactions.roll_back(&self.handle.counters);
         self.unlock_everything();
         rolled_back?;
         self.variables = self.engine.globals();
@@ -453,7 +445,7 @@ impl Session {
             memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
         self.end_change();
-        match self.unfinished_commit.is_some() {
+        match self.transactions.has_unfinished_commit() {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
         }
@@ -467,8 +459,7 @@ impl Session {
             let message = panic_text(panic.as_ref());
             let statement = crate::error::excerpt(text);
             tracing::error!(message, statement, "a statement panicked");
-            // What it left behind cannot be told apart from what was there before it.
-            self.transaction = None;
+            self.transactions.drop_open();
             Err(SqlError::unknown(format!(
                 "Internal error; the statement was given up: {message}"
             )))
@@ -508,7 +499,7 @@ impl Session {
         };
         self.handle.commands.count(Command::Errors);
         if error.ends_transaction()
-            && let Err(error) = self.roll_back_open()
+            && let Err(error) = self.transactions.roll_back(&self.handle.counters)
         {
             tracing::error!(%error, "a transaction that cannot go on could not be rolled back");
         }
@@ -724,7 +715,7 @@ impl Session {
         if self.variables.autocommit() {
             flags |= status_flags::AUTOCOMMIT;
         }
-        if self.in_transaction() {
+        if self.transactions.is_open() {
             flags |= status_flags::IN_TRANSACTION;
         }
         if self.variables.sql_mode().contains("NO_BACKSLASH_ESCAPES") {

@@ -262,10 +262,10 @@ impl Session {
     ) -> Result<()> {
         // Without a scope: for the next transaction only.
         if scope == Scope::Default {
-            if self.in_transaction() {
+            if self.transactions.is_open() {
                 return Err(SqlError::transaction_in_progress());
             }
-            self.next_transaction = NextTransaction {
+            self.transactions.next = NextTransaction {
                 isolation: isolation.as_deref().map(Isolation::of_name),
                 read_only,
             };

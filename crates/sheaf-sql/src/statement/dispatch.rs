@@ -61,7 +61,7 @@ impl Session {
         match properties.transaction {
             Effect::Commits => {
                 self.commit_open()?;
-                self.next_transaction = NextTransaction::default();
+                self.transactions.next = NextTransaction::default();
             }
             Effect::Begins => self.begin_implicitly(),
             Effect::None => {}

@@ -137,10 +137,11 @@ fn an_attempt_that_gives_up_leaves_set_transaction_to_the_next() {
     let session = &mut bench.session;
     let statement = session.begin_changes().expect("the session may write");
     session
+        .transactions
         .abandon_changes(statement)
         .expect("nothing was changed");
     assert_eq!(
-        session.next_transaction.isolation,
+        session.transactions.next.isolation,
         Some(Isolation::Serializable)
     );
 }
