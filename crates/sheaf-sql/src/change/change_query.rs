@@ -270,7 +270,8 @@ impl Session {
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
                 self.client.require_on_table(database, name, privilege)?;
-                self.check_locked_to_change(table, &references.0[target].alias)?;
+                self.table_locks
+                    .check_to_change(table, &references.0[target].alias)?;
                 tables.push(Arc::clone(table));
             }
             if let Some(locked) = self.lock_tables(&tables)? {

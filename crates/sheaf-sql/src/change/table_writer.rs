@@ -598,7 +598,7 @@ impl Session {
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         if !options.bulk
             || self.transactions.is_open()
-            || self.locked_tables.is_some()
+            || self.table_locks.are_held()
             || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail
             || current.row_count_estimate() > 0

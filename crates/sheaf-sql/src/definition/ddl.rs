@@ -386,7 +386,7 @@ impl Session {
         }
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         self.with_definition_lock(|wait| catalog.drop_tables(&found, check, wait))?;
-        self.forget_locked(&found);
+        self.table_locks.forget_locked(&found);
         self.ok(sink, 0, String::new())
     }
 
@@ -402,7 +402,7 @@ impl Session {
         }
         let catalog = self.engine.catalog();
         self.with_definition_lock(|wait| catalog.rename_tables(&renames, wait))?;
-        self.rename_locked(&renames);
+        self.table_locks.rename_locked(&renames);
         self.ok(sink, 0, String::new())
     }
 
@@ -510,7 +510,7 @@ impl Session {
             });
         let renames: Vec<_> = renamed.map(|new| (old_name.clone(), new)).collect();
         if altered.is_some() {
-            self.rename_locked(&renames);
+            self.table_locks.rename_locked(&renames);
         }
         Ok(altered)
     }

@@ -471,7 +471,7 @@ impl Session {
         run: impl FnOnce(&mut Session, &[Value]) -> Result<bool>,
     ) -> Result<bool> {
         // Locked tables go by the names of references, which it does not have.
-        if self.locked_tables.is_some() {
+        if self.table_locks.are_held() {
             return Ok(false);
         }
         let Some(parameters) = self.given_of(plan, parameters) else {

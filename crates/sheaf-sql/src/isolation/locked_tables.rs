@@ -25,7 +25,9 @@ use std::time::Duration;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query, walk_tables};
 use sheaf_table::global_read_lock::CommitTicket;
-use sheaf_table::{QualifiedName, SessionLock, SessionLockMode, Table};
+use sheaf_table::{
+    Catalog, ChangeTicket, GlobalReadLocked, QualifiedName, SessionLock, SessionLockMode, Table,
+};
 use sqlparser::ast;
 
 use crate::accounts::is_account_table;
@@ -64,134 +66,91 @@ impl LockedTables {
         let names = self.names.iter().filter(|known| known.table == *table);
         names.map(|known| known.mode).max()
     }
+
+    /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
+    fn check_for_write(&self, name: &TableName, database: Option<&str>) -> Result<()> {
+        let table = name.resolve(database)?;
+        match self.mode_of(&table) {
+            Some(SessionLockMode::Write) => Ok(()),
+            Some(SessionLockMode::Read) => Err(SqlError::table_locked_for_read(&table.1)),
+            None => Err(SqlError::table_not_locked(&table.1)),
+        }
+    }
+
+    fn check_to_alter(
+        &self,
+        name: &TableName,
+        changes: &[TableChange],
+        database: Option<&str>,
+    ) -> Result<()> {
+        self.check_for_write(name, database)?;
+        let (own_database, _) = name.resolve(database)?;
+        for change in changes {
+            if let TableChange::AddForeignKey(key) = change {
+                let parent = &key.table;
+                let database = parent.database.as_ref().unwrap_or(&own_database);
+                if !self.is_locked(database, &parent.table) {
+                    return Err(SqlError::table_not_locked(&parent.table));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_to_rename(
+        &self,
+        pairs: &[(TableName, TableName)],
+        database: Option<&str>,
+    ) -> Result<()> {
+        // Names that the statement gives itself.
+        let mut given = Vec::with_capacity(pairs.len());
+        for (old, new) in pairs {
+            if !given.contains(&old.resolve(database)?) {
+                self.check_for_write(old, database)?;
+            }
+            given.push(new.resolve(database)?);
+        }
+        Ok(())
+    }
 }
 
-/// LOCK TABLES and UNLOCK TABLES.
-impl Session {
-    pub(crate) fn lock_tables_by_name(
-        &mut self,
-        tables: &[LockedTable],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.unlock_tables();
-        let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
-        let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
-        let mut written = Vec::new();
-        for LockedTable { name, alias, write } in tables {
-            let table = self.resolve(name)?;
-            let alias = alias.clone().unwrap_or_else(|| table.1.clone());
-            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
-            if names.iter().any(is_same) {
-                return Err(SqlError::non_unique_table(&alias));
-            }
-            let mode = match write {
-                true => SessionLockMode::Write,
-                false => SessionLockMode::Read,
-            };
-            if !needs_no_lock(&table.0, &table.1) {
-                let found = self.engine.catalog().table(&table.0, &table.1)?;
-                if *write {
-                    written.push(found);
-                }
-                let wanted = wanted.entry(table.clone()).or_insert(mode);
-                *wanted = mode.max(*wanted);
-            }
-            names.push(LockedName { table, alias, mode });
-        }
-        if !written.is_empty() {
-            self.check_no_read_lock()?;
-            self.begin_change()?;
-            if self.variables.foreign_key_checks() {
-                for (table, mode) in self.engine.catalog().locks_to_change(&written) {
-                    let wanted = wanted.entry(table).or_insert(mode);
-                    *wanted = mode.max(*wanted);
-                }
-            }
-        }
-        let limit = match self.global_read_lock {
-            // A session that holds a table may be waiting to commit, until this session unlocks.
-            Some(_) => self.variables.innodb_lock_wait_timeout_seconds(),
-            None => self.variables.lock_wait_timeout_seconds(),
-        };
-        let limit = Duration::from_secs(limit);
-        let catalog = self.engine.catalog();
-        let announced = catalog.announce_for_session(&wanted)?;
-        let locks = self.wait_within(
-            || limit,
-            WaitsFor::Table,
-            false,
-            |request| catalog.lock_for_session(&wanted, request),
-        )?;
-        drop(announced);
-        self.locked_tables = Some(Box::new(LockedTables { names, locks }));
-        if !written.is_empty() {
-            self.locks_ticket = self.change_ticket.take();
-        }
-        self.ok(sink, 0, String::new())
+/// The locks of a session that last longer than a transaction, and what keeps others' global read lock out.
+#[derive(Default)]
+pub(crate) struct TableLocks {
+    /// LOCK TABLES.
+    named: Option<Box<LockedTables>>,
+    /// FLUSH TABLES WITH READ LOCK.
+    global: Option<GlobalReadLocked>,
+    /// The running statement changes something.
+    change_ticket: Option<ChangeTicket>,
+    /// Tables are locked for WRITE.
+    locks_ticket: Option<ChangeTicket>,
+}
+
+impl TableLocks {
+    /// LOCK TABLES holds.
+    pub(crate) fn are_held(&self) -> bool {
+        self.named.is_some()
     }
 
     /// Releases what LOCK TABLES has locked.
-    pub(crate) fn unlock_tables(&mut self) {
-        self.locked_tables = None;
+    pub(crate) fn unlock_tables(&mut self, catalog: &Catalog) {
+        self.named = None;
         if let Some(ticket) = self.locks_ticket.take() {
-            self.engine.catalog().global_read_lock().end_change(ticket);
+            catalog.global_read_lock().end_change(ticket);
         }
     }
 
     /// Releases all locks that last longer than a transaction.
-    pub(crate) fn unlock_everything(&mut self) {
-        self.end_change();
-        self.unlock_tables();
-        self.global_read_lock = None;
-    }
-
-    /// UNLOCK TABLES: it commits if tables were locked, but not after FLUSH TABLES WITH READ LOCK.
-    pub(crate) fn unlock(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
-        if self.locked_tables.is_some() {
-            self.commit_open()?;
-            self.transactions.next = NextTransaction::default();
-        }
-        self.unlock_everything();
-        self.ok(sink, 0, String::new())
-    }
-
-    /// FLUSH TABLES [...] WITH READ LOCK. Error 1192 while tables are locked.
-    pub(crate) fn flush_with_read_lock(
-        &mut self,
-        tables: &[TableName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        if self.locked_tables.is_some() {
-            return Err(SqlError::locked_tables_are_active());
-        }
-        if !tables.is_empty() {
-            let read = |name: &TableName| LockedTable {
-                name: name.clone(),
-                alias: None,
-                write: false,
-            };
-            let tables: Vec<LockedTable> = tables.iter().map(read).collect();
-            return self.lock_tables_by_name(&tables, sink);
-        }
-        if self.global_read_lock.is_none() {
-            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-            let global = self.engine.catalog().global_read_lock();
-            let announced = global.announce();
-            let locked = self.wait_within(
-                || limit,
-                WaitsFor::GlobalReadLock,
-                false,
-                |request| global.lock(request),
-            )?;
-            drop(announced);
-            self.global_read_lock = Some(locked);
-        }
-        self.ok(sink, 0, String::new())
+    pub(crate) fn unlock_everything(&mut self, catalog: &Catalog) {
+        self.end_change(catalog);
+        self.unlock_tables(catalog);
+        self.global = None;
     }
 
     /// Tables that were renamed, one after the other, stay locked by their new names.
     pub(crate) fn rename_locked(&mut self, renames: &[(QualifiedName, QualifiedName)]) {
-        let Some(locked) = &mut self.locked_tables else {
+        let Some(locked) = &mut self.named else {
             return;
         };
         for (from, to) in renames {
@@ -209,61 +168,38 @@ impl Session {
 
     /// Tables that were dropped are not locked any more.
     pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName]) {
-        if let Some(locked) = &mut self.locked_tables {
+        if let Some(locked) = &mut self.named {
             locked.names.retain(|known| !dropped.contains(&known.table));
             locked.locks.retain(|table, _| !dropped.contains(table));
         }
     }
-}
 
-/// What keeps the global read lock out, and what it keeps out.
-impl Session {
     /// Error 1223 if the session itself keeps everything from changing.
     pub(crate) fn check_no_read_lock(&self) -> Result<()> {
-        match &self.global_read_lock {
+        match &self.global {
             Some(_) => Err(SqlError::conflicting_read_lock()),
             None => Ok(()),
         }
     }
 
-    /// The running statement is going to change something: waits while some session has the global read lock.
-    pub(crate) fn begin_change(&mut self) -> Result<()> {
-        if self.change_ticket.is_some() || self.locks_ticket.is_some() {
-            return Ok(());
-        }
-        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        let global = self.engine.catalog().global_read_lock();
-        let is_first = self.holds_no_table();
-        let ticket = self.wait_within(limit, WaitsFor::GlobalReadLock, is_first, |request| {
-            global.begin_change(request)
-        })?;
-        self.change_ticket = Some(ticket);
-        Ok(())
-    }
-
     /// The statement is over.
-    pub(crate) fn end_change(&mut self) {
+    pub(crate) fn end_change(&mut self, catalog: &Catalog) {
         if let Some(ticket) = self.change_ticket.take() {
-            self.engine.catalog().global_read_lock().end_change(ticket);
+            catalog.global_read_lock().end_change(ticket);
         }
-    }
-
-    /// Changes are about to be committed.
-    pub(crate) fn begin_commit(&self) -> Result<CommitTicket> {
-        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        let global = self.engine.catalog().global_read_lock();
-        self.wait_within(limit, WaitsFor::CommitLock, true, |request| {
-            global.begin_commit(request)
-        })
     }
 }
 
 /// What statements may use while tables are locked.
-impl Session {
+impl TableLocks {
     /// Errors 1100 for a table that a statement names and the session has not locked by this name, 1099 for one to
     /// change that it has locked for READ, 1192 for what cannot be done while tables are locked.
-    pub(crate) fn check_locked_tables(&self, used: UnderLockTables<'_>) -> Result<()> {
-        let Some(locked) = &self.locked_tables else {
+    pub(crate) fn check_used(
+        &self,
+        used: UnderLockTables<'_>,
+        database: Option<&str>,
+    ) -> Result<()> {
+        let Some(locked) = &self.named else {
             return Ok(());
         };
         let mut named = NamedTables::default();
@@ -309,7 +245,7 @@ impl Session {
                 }
             }
             UnderLockTables::Create(create) => {
-                self.check_locked_for_write(locked, &create.name)?;
+                locked.check_for_write(&create.name, database)?;
                 return match create.if_not_exists {
                     true => Ok(()),
                     // It is there, or it would not be locked.
@@ -318,16 +254,16 @@ impl Session {
             }
             UnderLockTables::Define(names) => {
                 let mut names = names.iter();
-                return names.try_for_each(|name| self.check_locked_for_write(locked, name));
+                return names.try_for_each(|name| locked.check_for_write(name, database));
             }
             UnderLockTables::Alter(name, changes) => {
-                return self.check_locked_to_alter(locked, name, changes);
+                return locked.check_to_alter(name, changes, database);
             }
-            UnderLockTables::Rename(pairs) => return self.check_locked_to_rename(locked, pairs),
+            UnderLockTables::Rename(pairs) => return locked.check_to_rename(pairs, database),
         }
         let mut used = BTreeSet::new();
         for NamedTable { name, alias, write } in named.found {
-            let (database, table) = self.resolve(&name)?;
+            let (database, table) = name.resolve(database)?;
             if needs_no_lock(&database, &table) {
                 continue;
             }
@@ -346,55 +282,9 @@ impl Session {
         Ok(())
     }
 
-    /// Definitions of tables that are locked for WRITE may change, and their names, as in MySQL 8.
-    fn check_locked_for_write(&self, locked: &LockedTables, name: &TableName) -> Result<()> {
-        let table = self.resolve(name)?;
-        match locked.mode_of(&table) {
-            Some(SessionLockMode::Write) => Ok(()),
-            Some(SessionLockMode::Read) => Err(SqlError::table_locked_for_read(&table.1)),
-            None => Err(SqlError::table_not_locked(&table.1)),
-        }
-    }
-
-    fn check_locked_to_alter(
-        &self,
-        locked: &LockedTables,
-        name: &TableName,
-        changes: &[TableChange],
-    ) -> Result<()> {
-        self.check_locked_for_write(locked, name)?;
-        let (own_database, _) = self.resolve(name)?;
-        for change in changes {
-            if let TableChange::AddForeignKey(key) = change {
-                let parent = &key.table;
-                let database = parent.database.as_ref().unwrap_or(&own_database);
-                if !locked.is_locked(database, &parent.table) {
-                    return Err(SqlError::table_not_locked(&parent.table));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_locked_to_rename(
-        &self,
-        locked: &LockedTables,
-        pairs: &[(TableName, TableName)],
-    ) -> Result<()> {
-        // Names that the statement gives itself.
-        let mut given = Vec::with_capacity(pairs.len());
-        for (old, new) in pairs {
-            if !given.contains(&self.resolve(old)?) {
-                self.check_locked_for_write(locked, old)?;
-            }
-            given.push(self.resolve(new)?);
-        }
-        Ok(())
-    }
-
     /// Error 1099 for a table to change that the session has locked for READ under this name.
-    pub(crate) fn check_locked_to_change(&self, table: &Table, alias: &str) -> Result<()> {
-        let Some(locked) = &self.locked_tables else {
+    pub(crate) fn check_to_change(&self, table: &Table, alias: &str) -> Result<()> {
+        let Some(locked) = &self.named else {
             return Ok(());
         };
         let definition = &table.definition;
@@ -413,12 +303,148 @@ impl Session {
     /// Error 1100 for a table that the session has not locked under any name, if it has locked some.
     pub(crate) fn check_is_locked(&self, table: &Table) -> Result<()> {
         let definition = &table.definition;
-        match &self.locked_tables {
+        match &self.named {
             Some(locked) if !locked.is_locked(&definition.database, &definition.name) => {
                 Err(SqlError::table_not_locked(&definition.name))
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// LOCK TABLES and UNLOCK TABLES.
+impl Session {
+    pub(crate) fn lock_tables_by_name(
+        &mut self,
+        tables: &[LockedTable],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        self.table_locks.unlock_tables(self.engine.catalog());
+        let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
+        let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
+        let mut written = Vec::new();
+        for LockedTable { name, alias, write } in tables {
+            let table = self.resolve(name)?;
+            let alias = alias.clone().unwrap_or_else(|| table.1.clone());
+            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
+            if names.iter().any(is_same) {
+                return Err(SqlError::non_unique_table(&alias));
+            }
+            let mode = match write {
+                true => SessionLockMode::Write,
+                false => SessionLockMode::Read,
+            };
+            if !needs_no_lock(&table.0, &table.1) {
+                let found = self.engine.catalog().table(&table.0, &table.1)?;
+                if *write {
+                    written.push(found);
+                }
+                let wanted = wanted.entry(table.clone()).or_insert(mode);
+                *wanted = mode.max(*wanted);
+            }
+            names.push(LockedName { table, alias, mode });
+        }
+        if !written.is_empty() {
+            self.table_locks.check_no_read_lock()?;
+            self.begin_change()?;
+            if self.variables.foreign_key_checks() {
+                for (table, mode) in self.engine.catalog().locks_to_change(&written) {
+                    let wanted = wanted.entry(table).or_insert(mode);
+                    *wanted = mode.max(*wanted);
+                }
+            }
+        }
+        let limit = match self.table_locks.global {
+            // A session that holds a table may be waiting to commit, until this session unlocks.
+            Some(_) => self.variables.innodb_lock_wait_timeout_seconds(),
+            None => self.variables.lock_wait_timeout_seconds(),
+        };
+        let limit = Duration::from_secs(limit);
+        let catalog = self.engine.catalog();
+        let announced = catalog.announce_for_session(&wanted)?;
+        let locks = self.wait_within(
+            || limit,
+            WaitsFor::Table,
+            false,
+            |request| catalog.lock_for_session(&wanted, request),
+        )?;
+        drop(announced);
+        self.table_locks.named = Some(Box::new(LockedTables { names, locks }));
+        if !written.is_empty() {
+            self.table_locks.locks_ticket = self.table_locks.change_ticket.take();
+        }
+        self.ok(sink, 0, String::new())
+    }
+
+    /// UNLOCK TABLES: it commits if tables were locked, but not after FLUSH TABLES WITH READ LOCK.
+    pub(crate) fn unlock(&mut self, sink: &mut dyn ResultSink) -> Result<()> {
+        if self.table_locks.are_held() {
+            self.commit_open()?;
+            self.transactions.next = NextTransaction::default();
+        }
+        self.table_locks.unlock_everything(self.engine.catalog());
+        self.ok(sink, 0, String::new())
+    }
+
+    /// FLUSH TABLES [...] WITH READ LOCK. Error 1192 while tables are locked.
+    pub(crate) fn flush_with_read_lock(
+        &mut self,
+        tables: &[TableName],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        if self.table_locks.are_held() {
+            return Err(SqlError::locked_tables_are_active());
+        }
+        if !tables.is_empty() {
+            let read = |name: &TableName| LockedTable {
+                name: name.clone(),
+                alias: None,
+                write: false,
+            };
+            let tables: Vec<LockedTable> = tables.iter().map(read).collect();
+            return self.lock_tables_by_name(&tables, sink);
+        }
+        if self.table_locks.global.is_none() {
+            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+            let global = self.engine.catalog().global_read_lock();
+            let announced = global.announce();
+            let locked = self.wait_within(
+                || limit,
+                WaitsFor::GlobalReadLock,
+                false,
+                |request| global.lock(request),
+            )?;
+            drop(announced);
+            self.table_locks.global = Some(locked);
+        }
+        self.ok(sink, 0, String::new())
+    }
+}
+
+/// What keeps the global read lock out, and what it keeps out.
+impl Session {
+    /// The running statement is going to change something: waits while some session has the global read lock.
+    pub(crate) fn begin_change(&mut self) -> Result<()> {
+        if self.table_locks.change_ticket.is_some() || self.table_locks.locks_ticket.is_some() {
+            return Ok(());
+        }
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        let global = self.engine.catalog().global_read_lock();
+        let is_first = self.holds_no_table();
+        let ticket = self.wait_within(limit, WaitsFor::GlobalReadLock, is_first, |request| {
+            global.begin_change(request)
+        })?;
+        self.table_locks.change_ticket = Some(ticket);
+        Ok(())
+    }
+
+    /// Changes are about to be committed.
+    pub(crate) fn begin_commit(&self) -> Result<CommitTicket> {
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        let global = self.engine.catalog().global_read_lock();
+        self.wait_within(limit, WaitsFor::CommitLock, true, |request| {
+            global.begin_commit(request)
+        })
     }
 }
 

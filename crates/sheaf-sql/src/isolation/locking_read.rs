@@ -166,7 +166,7 @@ impl Session {
     /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
     /// done with the table, so that no other session waits for this one meanwhile. False: its definition has changed.
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
-        self.check_no_read_lock()?;
+        self.table_locks.check_no_read_lock()?;
         self.begin_change()?;
         let (_, writing) = self.transactions.kept_tables();
         if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {

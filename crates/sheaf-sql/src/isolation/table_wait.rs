@@ -97,7 +97,7 @@ impl Session {
 
     /// `is_first`: no other session waits for this one. Error 1100 if it has locked other tables.
     pub(crate) fn lock_for_read(&self, table: &Table, is_first: bool) -> Result<ReadGuard> {
-        self.check_is_locked(table)?;
+        self.table_locks.check_is_locked(table)?;
         let definition = &table.definition;
         let catalog = self.engine.catalog();
         self.wait_for_lock(is_first, |request| {

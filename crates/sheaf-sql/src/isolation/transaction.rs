@@ -354,7 +354,7 @@ impl Session {
         if read_only {
             return Err(SqlError::read_only_transaction());
         }
-        self.check_no_read_lock()?;
+        self.table_locks.check_no_read_lock()?;
         self.begin_change()
     }
 
@@ -431,7 +431,7 @@ impl Session {
 
     /// Whether no table is kept as it is for the session, so that no other session waits for it.
     pub(crate) fn holds_no_table(&self) -> bool {
-        self.locked_tables.is_none() && self.transactions.holds_no_table()
+        !self.table_locks.are_held() && self.transactions.holds_no_table()
     }
 
     /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock.
@@ -537,7 +537,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.commit_open()?;
-        self.unlock_tables();
+        self.table_locks.unlock_tables(self.engine.catalog());
         self.transactions.open = Some(Box::new(self.new_transaction(read_only)));
         if consistent_snapshot {
             self.read_view()?;

@@ -40,7 +40,7 @@ use datafusion_execution::TaskContext;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
-use sheaf_table::{AccountName, ChangeTicket, GlobalReadLocked};
+use sheaf_table::AccountName;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -51,7 +51,7 @@ use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
 use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
-use crate::isolation::locked_tables::LockedTables;
+use crate::isolation::locked_tables::TableLocks;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::isolation::transaction::{NextTransaction, Transactions};
 use crate::parser::statement_bytes::statement_text;
@@ -186,14 +186,7 @@ pub struct Session {
     /// What its statements have of the query memory.
     pub(crate) memory: Arc<StatementPool>,
     pub(crate) transactions: Transactions,
-    /// LOCK TABLES.
-    pub(crate) locked_tables: Option<Box<LockedTables>>,
-    /// FLUSH TABLES WITH READ LOCK.
-    pub(crate) global_read_lock: Option<GlobalReadLocked>,
-    /// The running statement changes something.
-    pub(crate) change_ticket: Option<ChangeTicket>,
-    /// Tables are locked for WRITE.
-    pub(crate) locks_ticket: Option<ChangeTicket>,
+    pub(crate) table_locks: TableLocks,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
     /// The session's own variables while a statement runs whose hints set some.
@@ -234,10 +227,7 @@ impl Session {
             group: SessionGroup::default(),
             task: None,
             transactions: Transactions::default(),
-            locked_tables: None,
-            global_read_lock: None,
-            change_ticket: None,
-            locks_ticket: None,
+            table_locks: TableLocks::default(),
             is_released: false,
             variables_before_hints: None,
             rewrite_note: None,
@@ -252,7 +242,7 @@ impl Session {
     fn start_over(&mut self) -> Result<()> {
         self.transactions.next = NextTransaction::default();
         let rolled_back = self.transactions.roll_back(&self.handle.counters);
-        self.unlock_everything();
+        self.table_locks.unlock_everything(self.engine.catalog());
         rolled_back?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
@@ -444,7 +434,7 @@ impl Session {
             let memory = Arc::clone(self.handle.memory());
             memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
-        self.end_change();
+        self.table_locks.end_change(self.engine.catalog());
         match self.transactions.has_unfinished_commit() {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
@@ -804,7 +794,7 @@ fn bytes_of(value: &Value) -> usize {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
-        self.unlock_everything();
+        self.table_locks.unlock_everything(self.engine.catalog());
         if let Err(error) = thread_placement::leave() {
             tracing::debug!(%error, "a thread stays where its session's resource group was");
         }

@@ -45,11 +45,12 @@ impl Session {
             self.clear_warnings();
         }
         self.check_requirement(properties.requirement)?;
-        self.check_locked_tables(properties.under_lock_tables)?;
+        self.table_locks
+            .check_used(properties.under_lock_tables, self.database.as_deref())?;
         match properties.changes {
             Changes::Definitions => self.check_writable()?,
             Changes::Statistics => {
-                self.check_no_read_lock()?;
+                self.table_locks.check_no_read_lock()?;
                 self.begin_change()?;
             }
             Changes::Rows | Changes::Nothing => {}
