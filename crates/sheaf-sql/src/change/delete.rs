@@ -22,8 +22,8 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
-use crate::session::Session;
 use crate::session::warnings::Warnings;
+use crate::session::{Session, SessionHandle};
 
 /// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
 const RETURNING_SHARE: usize = 4;
@@ -127,14 +127,12 @@ impl Session {
                     (rows, Some(returned))
                 }
             };
-            let mut warnings = std::mem::take(&mut session.warnings);
-            let outcome = session.delete_rows(
-                statement,
+            let outcome = delete_rows(
+                (statement, &session.handle),
                 (tables, locked),
                 (rows, &view),
-                delete.ignore.then_some(&mut warnings),
+                delete.ignore.then_some(&mut session.warnings),
             );
-            session.warnings = warnings;
             let Some(deleted) = outcome? else {
                 return Ok(None);
             };
@@ -146,56 +144,6 @@ impl Session {
             let is_stable = statement.lock_searches(&view, &mut searches, found)?;
             Ok(is_stable.then_some((deleted.rows, returned)))
         })
-    }
-
-    /// `None`: a row is not what the view shows.
-    fn delete_rows(
-        &self,
-        transaction: &mut StatementTransaction,
-        (tables, locked): (&[Arc<Table>], &ChangeSet),
-        (mut rows, view): (SpooledRows, &ReadView),
-        mut ignore: Option<&mut Warnings>,
-    ) -> Result<Option<Deleted>> {
-        let mut deleted = 0;
-        let mut found = Vec::new();
-        let mut number = 0u64;
-        while rows.next(&mut found)? {
-            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-                self.handle.cancel_flag().check()?;
-            }
-            number += 1;
-            for (table, key) in tables.iter().zip(&found) {
-                let Some(key) = key_of(key)? else {
-                    continue;
-                };
-                let Some(is_new) = transaction.lock_row(view, table, key, LockMode::Exclusive)?
-                else {
-                    return Ok(None);
-                };
-                let position = position_of(locked, table)?;
-                match locked.delete(transaction.changes(), position, key) {
-                    Ok(true) => {
-                        deleted += 1;
-                        transaction.row_is_changed(table, key, is_new);
-                    }
-                    // A row that a join finds again is gone already.
-                    Ok(false) => {}
-                    Err(error) => match &mut ignore {
-                        Some(warnings) if is_ignorable(&error) => {
-                            transaction.tells_of_others();
-                            warnings.warn(error.mysql_code(), error.to_string());
-                        }
-                        _ => return Err(error.into()),
-                    },
-                }
-            }
-        }
-        self.handle.counters.handler_delete.add(deleted);
-        Ok(Some(Deleted {
-            rows: deleted,
-            found: usize::try_from(number).unwrap_or(usize::MAX),
-            last: found.into_iter().next(),
-        }))
     }
 
     /// Collects keys, the first column, and rows for the client, the others.
@@ -224,6 +172,54 @@ impl Session {
         })?;
         Ok((spool.read(), returned))
     }
+}
+
+/// `None`: a row is not what the view shows.
+fn delete_rows(
+    (transaction, handle): (&mut StatementTransaction, &SessionHandle),
+    (tables, locked): (&[Arc<Table>], &ChangeSet),
+    (mut rows, view): (SpooledRows, &ReadView),
+    mut ignore: Option<&mut Warnings>,
+) -> Result<Option<Deleted>> {
+    let mut deleted = 0;
+    let mut found = Vec::new();
+    let mut number = 0u64;
+    while rows.next(&mut found)? {
+        if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            handle.cancel_flag().check()?;
+        }
+        number += 1;
+        for (table, key) in tables.iter().zip(&found) {
+            let Some(key) = key_of(key)? else {
+                continue;
+            };
+            let Some(is_new) = transaction.lock_row(view, table, key, LockMode::Exclusive)? else {
+                return Ok(None);
+            };
+            let position = position_of(locked, table)?;
+            match locked.delete(transaction.changes(), position, key) {
+                Ok(true) => {
+                    deleted += 1;
+                    transaction.row_is_changed(table, key, is_new);
+                }
+                // A row that a join finds again is gone already.
+                Ok(false) => {}
+                Err(error) => match &mut ignore {
+                    Some(warnings) if is_ignorable(&error) => {
+                        transaction.tells_of_others();
+                        warnings.warn(error.mysql_code(), error.to_string());
+                    }
+                    _ => return Err(error.into()),
+                },
+            }
+        }
+    }
+    handle.counters.handler_delete.add(deleted);
+    Ok(Some(Deleted {
+        rows: deleted,
+        found: usize::try_from(number).unwrap_or(usize::MAX),
+        last: found.into_iter().next(),
+    }))
 }
 
 /// The references to delete from.

@@ -21,7 +21,7 @@ use crate::parser::statement::TableName;
 use crate::query::result::{Origin, ResultSink};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::rows::value_at;
-use crate::query::run::PlannedQuery;
+use crate::query::run::{PlannedQuery, Runner};
 use crate::session::Session;
 use sheaf_frontend::query::SessionValues;
 
@@ -514,55 +514,50 @@ impl Session {
         rows: RowsToInsert,
     ) -> Result<()> {
         let now = self.local_now_micros();
-        // Taken out for the time of the run, which borrows the session.
-        let mut warnings = std::mem::take(&mut self.warnings);
+        let runner = Runner::new(&self.handle, &self.workers);
+        let warnings = &mut self.warnings;
         let (table, options) = (writer.table(), writer.options());
-        let shape = RowShape::new(table, &targets, options, now, &mut warnings);
-        let written = shape.and_then(|shape| {
-            let mut row = shape.new_row();
-            let table = Arc::clone(writer.table());
-            let type_of = |target: usize| &table.definition.columns[target].ty;
-            match rows {
-                RowsToInsert::Collected(mut rows, origins) => {
-                    let mut values = Vec::new();
-                    while rows.next(&mut values)? {
+        let shape = RowShape::new(table, &targets, options, now, warnings)?;
+        let mut row = shape.new_row();
+        let table = Arc::clone(writer.table());
+        let type_of = |target: usize| &table.definition.columns[target].ty;
+        match rows {
+            RowsToInsert::Collected(mut rows, origins) => {
+                let mut values = Vec::new();
+                while rows.next(&mut values)? {
+                    let number = writer.rows_seen() + 1;
+                    for (at, target) in targets.iter().enumerate() {
+                        let value = shown_in(&values[at], &origins[at], type_of(*target));
+                        shape.put(&mut row, *target, &value, number, warnings)?;
+                    }
+                    if values.len() > targets.len() {
+                        writer.set_source(values.drain(targets.len()..));
+                    }
+                    writer.write(&row, warnings)?;
+                }
+                Ok(())
+            }
+            RowsToInsert::Planned(planned) => {
+                let origins = planned.origins();
+                runner.run(planned, |batch| {
+                    for position in 0..batch.num_rows() {
                         let number = writer.rows_seen() + 1;
                         for (at, target) in targets.iter().enumerate() {
-                            let value = shown_in(&values[at], &origins[at], type_of(*target));
-                            shape.put(&mut row, *target, &value, number, &mut warnings)?;
+                            let value = value_at(batch.column(at).as_ref(), position)?;
+                            let value = shown_in(&value, &origins[at], type_of(*target));
+                            shape.put(&mut row, *target, &value, number, warnings)?;
                         }
-                        if values.len() > targets.len() {
-                            writer.set_source(values.drain(targets.len()..));
+                        if batch.num_columns() > targets.len() {
+                            let source = batch.columns().iter().skip(targets.len());
+                            let source = source.map(|column| value_at(column.as_ref(), position));
+                            writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
                         }
-                        writer.write(&row, &mut warnings)?;
+                        writer.write(&row, warnings)?;
                     }
                     Ok(())
-                }
-                RowsToInsert::Planned(planned) => {
-                    let origins = planned.origins();
-                    self.run_planned(planned, |batch| {
-                        for position in 0..batch.num_rows() {
-                            let number = writer.rows_seen() + 1;
-                            for (at, target) in targets.iter().enumerate() {
-                                let value = value_at(batch.column(at).as_ref(), position)?;
-                                let value = shown_in(&value, &origins[at], type_of(*target));
-                                shape.put(&mut row, *target, &value, number, &mut warnings)?;
-                            }
-                            if batch.num_columns() > targets.len() {
-                                let source = batch.columns().iter().skip(targets.len());
-                                let source =
-                                    source.map(|column| value_at(column.as_ref(), position));
-                                writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
-                            }
-                            writer.write(&row, &mut warnings)?;
-                        }
-                        Ok(())
-                    })
-                }
+                })
             }
-        });
-        self.warnings = warnings;
-        written
+        }
     }
 }
 

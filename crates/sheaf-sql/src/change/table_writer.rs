@@ -642,7 +642,7 @@ impl Session {
     fn load_options(&self, memory: &SortMemory) -> (BulkLoadOptions, Arc<SessionProgress>) {
         let options = BulkLoadOptions {
             memory_bytes: memory.bytes(),
-            threads: self.worker_threads(),
+            threads: self.workers.threads(),
         };
         (options, Arc::new(SessionProgress::new(self.handle())))
     }

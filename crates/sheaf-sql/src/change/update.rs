@@ -36,8 +36,8 @@ use crate::parser::statement::Update;
 use crate::query::result::{Origin, ResultSink};
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::run::PlannedQuery;
-use crate::session::Session;
 use crate::session::warnings::Warnings;
+use crate::session::{Session, SessionHandle};
 
 /// Columns that are replaced by what was assigned to them before, in one statement: each may repeat a whole expression.
 const MAX_SUBSTITUTIONS: usize = 1_000;
@@ -215,17 +215,15 @@ impl Session {
             let origins = planned.origins();
             let rows = session.collect_rows(planned)?;
             let seen = SeenKeys::new(session, !single);
-            let mut warnings = std::mem::take(&mut session.warnings);
-            let outcome = session.update_rows(
-                statement,
+            let changed = update_rows(
+                (statement, &session.handle),
                 (targets, locked),
                 (rows, &origins, &view),
                 seen,
                 rules,
-                &mut warnings,
+                &mut session.warnings,
             );
-            session.warnings = warnings;
-            let Some((updated, last)) = outcome? else {
+            let Some((updated, last)) = changed? else {
                 return Ok(None);
             };
             let last = match (&last, targets) {
@@ -237,79 +235,78 @@ impl Session {
             Ok(is_stable.then_some(updated))
         })
     }
+}
 
-    /// Also returns the last row that the query found. `None`: a row is not what the view shows.
-    fn update_rows(
-        &self,
-        transaction: &mut StatementTransaction,
-        (targets, locked): (&[Target], &ChangeSet),
-        (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
-        mut seen: SeenKeys,
-        rules: Rules,
-        warnings: &mut Warnings,
-    ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
-        let mut updated = Updated::default();
-        let mut found = Vec::new();
-        let mut number = 0u64;
-        while rows.next(&mut found)? {
-            if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-                self.handle.cancel_flag().check()?;
+/// Also returns the last row that the query found. `None`: a row is not what the view shows.
+fn update_rows(
+    (transaction, handle): (&mut StatementTransaction, &SessionHandle),
+    (targets, locked): (&[Target], &ChangeSet),
+    (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
+    mut seen: SeenKeys,
+    rules: Rules,
+    warnings: &mut Warnings,
+) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
+    let mut updated = Updated::default();
+    let mut found = Vec::new();
+    let mut number = 0u64;
+    while rows.next(&mut found)? {
+        if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
+            handle.cancel_flag().check()?;
+        }
+        number += 1;
+        for (position, target) in targets.iter().enumerate() {
+            let Some(key) = key_of(&found[target.key])? else {
+                continue;
+            };
+            if !seen.insert(position, key)? {
+                continue;
             }
-            number += 1;
-            for (position, target) in targets.iter().enumerate() {
-                let Some(key) = key_of(&found[target.key])? else {
-                    continue;
-                };
-                if !seen.insert(position, key)? {
-                    continue;
+            let table = position_of(locked, &target.table)?;
+            let mode = LockMode::Exclusive;
+            let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
+                return Ok(None);
+            };
+            let needs = |column: usize| target.checks.is_some() || target.changes(column);
+            let old = target.table.read_row_to_change(key, needs)?;
+            let Some(RowToChange {
+                values: old,
+                untouched,
+            }) = old
+            else {
+                continue;
+            };
+            updated.matched += 1;
+            let row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
+            if row == old {
+                continue;
+            }
+            if let Some(checks) = &target.checks
+                && let Some(name) = checks.broken_by(&row)?
+            {
+                let error = violated(name);
+                if !rules.ignore {
+                    return Err(error.into());
                 }
-                let table = position_of(locked, &target.table)?;
-                let mode = LockMode::Exclusive;
-                let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
-                    return Ok(None);
-                };
-                let needs = |column: usize| target.checks.is_some() || target.changes(column);
-                let old = target.table.read_row_to_change(key, needs)?;
-                let Some(RowToChange {
-                    values: old,
-                    untouched,
-                }) = old
-                else {
-                    continue;
-                };
-                updated.matched += 1;
-                let row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
-                if row == old {
-                    continue;
+                warnings.warn(error.mysql_code(), error.to_string());
+                continue;
+            }
+            let at = (key, untouched.as_slice());
+            match locked.replace_beside(transaction.changes(), table, at, &old, &row) {
+                Ok(()) => {
+                    updated.changed += 1;
+                    transaction.row_is_changed(&target.table, key, is_new);
                 }
-                if let Some(checks) = &target.checks
-                    && let Some(name) = checks.broken_by(&row)?
-                {
-                    let error = violated(name);
-                    if !rules.ignore {
-                        return Err(error.into());
-                    }
+                Err(error) if rules.ignore && is_ignorable(&error) => {
+                    transaction.tells_of_others();
                     warnings.warn(error.mysql_code(), error.to_string());
-                    continue;
                 }
-                let at = (key, untouched.as_slice());
-                match locked.replace_beside(transaction.changes(), table, at, &old, &row) {
-                    Ok(()) => {
-                        updated.changed += 1;
-                        transaction.row_is_changed(&target.table, key, is_new);
-                    }
-                    Err(error) if rules.ignore && is_ignorable(&error) => {
-                        transaction.tells_of_others();
-                        warnings.warn(error.mysql_code(), error.to_string());
-                    }
-                    Err(error) => return Err(error.into()),
-                }
+                Err(error) => return Err(error.into()),
             }
         }
-        self.handle.counters.handler_update.add(updated.changed);
-        updated.found = usize::try_from(number).unwrap_or(usize::MAX);
-        Ok(Some((updated, (number > 0).then_some(found))))
     }
+    handle.counters.handler_update.add(updated.changed);
+    updated.found = usize::try_from(number).unwrap_or(usize::MAX);
+    Ok(Some((updated, (number > 0).then_some(found))))
 }
 
 impl Target {

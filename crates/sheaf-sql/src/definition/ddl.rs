@@ -455,7 +455,7 @@ impl Session {
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
             memory_bytes: 0,
-            threads: self.worker_threads(),
+            threads: self.workers.threads(),
             mode: self.insert_mode(false),
             keeps_zero: self.keeps_zero(),
             series: self.variables.auto_increment_series(),

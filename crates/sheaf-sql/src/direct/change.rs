@@ -41,8 +41,8 @@ use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
 use crate::query::result::{Origin, ResultSink};
-use crate::session::Session;
 use crate::session::warnings::Warnings;
+use crate::session::{Session, SessionHandle};
 
 /// Digits of a BIGINT of either kind.
 const MAX_BIGINT_DIGITS: u8 = 20;
@@ -827,9 +827,8 @@ impl Session {
         let mut statement = self.begin_changes()?;
         let before = self.warnings.clone();
         let outcome = self.until_stable(&mut statement, |session, statement| {
-            let mut warnings = std::mem::take(&mut session.warnings);
-            let attempt = session.attempt(found, tables, work, statement, &mut warnings);
-            session.warnings = warnings;
+            let (handle, warnings) = (&session.handle, &mut session.warnings);
+            let attempt = Session::attempt(handle, found, tables, work, (statement, warnings));
             Ok(match attempt? {
                 Attempt::Done(changed) => Some(Some(changed)),
                 Attempt::RowChanged => None,
@@ -852,12 +851,11 @@ impl Session {
     }
 
     fn attempt(
-        &self,
+        handle: &SessionHandle,
         &Found { rows, bound, most }: &Found<'_>,
         (locked, table): (&ChangeSet, &Arc<Table>),
         work: &Work<'_>,
-        statement: &mut StatementTransaction,
-        warnings: &mut Warnings,
+        (statement, warnings): (&mut StatementTransaction, &mut Warnings),
     ) -> Result<Attempt> {
         let (access, direction) = (&rows.access, rows.direction);
         let view = statement.changes().view_to_lock()?;
@@ -866,8 +864,8 @@ impl Session {
             table,
             view: &view,
             access,
-            handle: &self.handle,
-            counters: &self.handle.counters,
+            handle,
+            counters: &handle.counters,
             wanted: most,
         };
         // A row whose key is known need not be found before it is changed, unless an earlier one may have come there by
@@ -889,7 +887,7 @@ impl Session {
         let mut searches = statement.search_to_lock(table, search, ranges);
         let mut done = Changed::default();
         for key in keys.iter() {
-            self.handle.cancel_flag().check()?;
+            handle.cancel_flag().check()?;
             let row = (key.as_slice(), done.matched + 1);
             if work.amend((locked, table), statement, &view, row, warnings)? {
                 done.matched += 1;

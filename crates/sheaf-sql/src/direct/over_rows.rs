@@ -496,7 +496,7 @@ impl Session {
         let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
         let plan = instance.over(batch)?;
         let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
-        let batches = self.runtime()?.run_here(plan, task, &cancel)?;
+        let batches = self.workers.runtime()?.run_here(plan, task, &cancel)?;
         sink.columns(&shown.columns)?;
         let (mut skip, mut sent) = (offset, 0);
         for batch in &batches {

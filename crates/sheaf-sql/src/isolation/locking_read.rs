@@ -295,7 +295,7 @@ impl Session {
         let columns = planned.columns.clone();
         let mut batches = Vec::new();
         let mut has_room = true;
-        self.run_planned_until(planned, |batch| {
+        self.runner().run_until(planned, |batch| {
             let grown = reservation.try_grow(batch.get_array_memory_size());
             has_room = grown.is_ok() && reservation.size() <= most_bytes;
             if !has_room {
@@ -410,7 +410,7 @@ impl Session {
         sink.columns(&planned.columns[targets.len()..])?;
         let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
         let mut sent = 0;
-        self.run_planned_until(planned, |batch| {
+        self.runner().run_until(planned, |batch| {
             let mut chosen = Vec::with_capacity(batch.num_rows());
             for row in 0..batch.num_rows() {
                 let is_wanted =

@@ -36,8 +36,9 @@ use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::query::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::query::text_length::text_lengths;
-use crate::session::Session;
 use crate::session::statement_timer::ArmedTimer;
+use crate::session::workers::Workers;
+use crate::session::{Session, SessionHandle};
 use sheaf_frontend::query::{Header, LoweredQuery, QueryContext, logical_plan};
 
 /// Rows of a batch.
@@ -113,6 +114,99 @@ impl PlannedQuery {
                 row.name_keys_of(same);
             }
         }
+    }
+}
+
+/// Runs plans with the parts of a session that this takes. The others are free for what is done with the rows.
+pub(crate) struct Runner<'s> {
+    handle: &'s Arc<SessionHandle>,
+    workers: &'s Workers,
+}
+
+impl<'s> Runner<'s> {
+    pub(crate) fn new(handle: &'s Arc<SessionHandle>, workers: &'s Workers) -> Runner<'s> {
+        Runner { handle, workers }
+    }
+
+    /// Runs a plan and hands over its batches.
+    pub(crate) fn run(
+        &self,
+        planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.run_until(planned, |batch| take(batch).map(ControlFlow::Continue))
+    }
+
+    /// As [`Self::run`], until `take` has enough. A plan that runs out of memory before its first rows come
+    /// makes room for one that needs less.
+    pub(crate) fn run_until(
+        &self,
+        mut planned: PlannedQuery,
+        mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        loop {
+            let _running = self.handle.show_plan(&planned.physical);
+            let plan = Arc::clone(&planned.physical.plan);
+            let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
+            let mut admission = match is_big {
+                true => Some(self.admit(&planned.task)?),
+                false => None,
+            };
+            let mut stream = self.workers.runtime()?.run(
+                plan,
+                Arc::clone(&planned.task),
+                self.handle.cancel_flag().clone(),
+            );
+            let failed = loop {
+                match stream.next() {
+                    None => return Ok(()),
+                    Some(Ok(batch)) => {
+                        planned.thrifty = None;
+                        // From here on it is big as long as it has much: its client may take its time.
+                        drop(admission.take());
+                        if take(&batch)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(error)) => break error,
+                }
+            };
+            match planned.thrifty.take() {
+                Some(thrifty) if failed.is_out_of_memory() => {
+                    tracing::debug!(error = %failed, "a query is planned again with less memory");
+                    stream.settle();
+                    (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
+                    self.handle.counters.sheaf_plan_switches.add(1);
+                }
+                _ => return Err(failed.into()),
+            }
+        }
+    }
+
+    /// Waits until the session may run a plan that takes much memory.
+    fn admit(&self, task: &TaskContext) -> Result<Admission> {
+        let admission = self.workers.runtime()?.admit(task);
+        if admission.is_err() {
+            self.handle.cancel_flag().check()?;
+        }
+        Ok(admission?)
+    }
+
+    fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
+        let ThriftyPlan { query, mut context } = plan;
+        context.settings.query_memory_bytes = 0;
+        self.take_small_batches(&mut context);
+        context.trace = Trace::default();
+        let physical = plan_physical(&query, &context)?;
+        Ok((Arc::new(physical), context.task))
+    }
+
+    fn take_small_batches(&self, context: &mut PlannerContext) {
+        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
+        let limits = context.task.session_config().options().extensions.get();
+        context.task = self
+            .workers
+            .new_task(self.handle.id(), THRIFTY_BATCH_ROWS, limits.cloned());
     }
 }
 
@@ -216,81 +310,17 @@ impl Session {
         self.run_planned(planned, take)
     }
 
+    /// What runs the session's plans.
+    pub(crate) fn runner(&self) -> Runner<'_> {
+        Runner::new(&self.handle, &self.workers)
+    }
+
     pub(crate) fn run_planned(
         &mut self,
         planned: PlannedQuery,
-        mut take: impl FnMut(&RecordBatch) -> Result<()>,
+        take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        self.run_planned_until(planned, |batch| take(batch).map(ControlFlow::Continue))
-    }
-
-    /// As [`Self::run_planned`], until `take` has enough. A plan that runs out of memory before its first rows come
-    /// makes room for one that needs less.
-    pub(crate) fn run_planned_until(
-        &mut self,
-        mut planned: PlannedQuery,
-        mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        loop {
-            let _running = self.handle.show_plan(&planned.physical);
-            let plan = Arc::clone(&planned.physical.plan);
-            let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
-            let mut admission = match is_big {
-                true => Some(self.admit(&planned.task)?),
-                false => None,
-            };
-            let mut stream = self.runtime()?.run(
-                plan,
-                Arc::clone(&planned.task),
-                self.handle.cancel_flag().clone(),
-            );
-            let failed = loop {
-                match stream.next() {
-                    None => return Ok(()),
-                    Some(Ok(batch)) => {
-                        planned.thrifty = None;
-                        // From here on it is big as long as it has much: its client may take its time.
-                        drop(admission.take());
-                        if take(&batch)?.is_break() {
-                            return Ok(());
-                        }
-                    }
-                    Some(Err(error)) => break error,
-                }
-            };
-            match planned.thrifty.take() {
-                Some(thrifty) if failed.is_out_of_memory() => {
-                    tracing::debug!(error = %failed, "a query is planned again with less memory");
-                    stream.settle();
-                    (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
-                    self.handle.counters.sheaf_plan_switches.add(1);
-                }
-                _ => return Err(failed.into()),
-            }
-        }
-    }
-
-    /// Waits until the session may run a plan that takes much memory.
-    fn admit(&mut self, task: &TaskContext) -> Result<Admission> {
-        let admission = self.runtime()?.admit(task);
-        if admission.is_err() {
-            self.handle.cancel_flag().check()?;
-        }
-        Ok(admission?)
-    }
-
-    fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
-        let ThriftyPlan { query, mut context } = plan;
-        context.settings.query_memory_bytes = 0;
-        self.take_small_batches(&mut context);
-        context.trace = Trace::default();
-        let physical = plan_physical(&query, &context)?;
-        Ok((Arc::new(physical), context.task))
-    }
-
-    fn take_small_batches(&self, context: &mut PlannerContext) {
-        context.settings.batch_rows = THRIFTY_BATCH_ROWS;
-        context.task = self.new_task_context(THRIFTY_BATCH_ROWS);
+        self.runner().run(planned, take)
     }
 
     /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
@@ -453,7 +483,7 @@ impl Session {
         if physical.most_kept * KEPT_ROW_BYTES > memory {
             // It spills, and merges what it has spilled: a batch of each run is in memory then.
             let trace = std::mem::take(&mut context.trace);
-            self.take_small_batches(&mut context);
+            self.runner().take_small_batches(&mut context);
             physical = plan_physical(&optimized, &context)?;
             context.trace = trace;
         }
@@ -506,7 +536,7 @@ impl Session {
             mrr_buffer_bytes: self.variables.mrr_buffer_bytes(),
             join_buffer_bytes: self.variables.join_buffer_bytes(),
             batch_rows: self.batch_rows(),
-            target_partitions: self.worker_threads(),
+            target_partitions: self.workers.threads(),
             query_memory_bytes: self.engine.memory().query_bytes,
             eq_range_index_dive_limit: self.variables.eq_range_index_dive_limit(),
             costs: self.engine.costs(),
@@ -525,25 +555,19 @@ impl Session {
     }
 
     pub(crate) fn task_context(&mut self) -> Arc<TaskContext> {
-        let task = match self.task.take() {
-            Some(task) => task,
-            None => self.new_task_context(self.batch_rows()),
-        };
-        Arc::clone(self.task.insert(task))
+        if let Some(task) = self.workers.task() {
+            return Arc::clone(task);
+        }
+        let (rows, limits) = (self.batch_rows(), self.result_limits());
+        let task = self.workers.new_task(self.handle.id(), rows, Some(limits));
+        self.workers.keep_task(Arc::clone(&task));
+        task
     }
 
     /// Rows of a batch, as many as the query memory allows: each operator of a plan holds some batches.
     fn batch_rows(&self) -> usize {
         let rows = self.engine.memory().query_bytes / QUERY_BYTES_OF_A_ROW;
         rows.clamp(THRIFTY_BATCH_ROWS, BATCH_ROWS)
-    }
-
-    fn new_task_context(&self, batch_rows: usize) -> Arc<TaskContext> {
-        let (id, threads) = (self.handle.id(), self.worker_threads());
-        let runtime = self.engine.runtime();
-        let mut config = runtime.session_config(batch_rows, threads);
-        config.options_mut().extensions.insert(self.result_limits());
-        runtime.task_context(id.to_string(), config, Arc::clone(&self.memory))
     }
 
     /// What the expressions of the session's statements may make.

@@ -18,8 +18,8 @@ mod statements;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sheaf_exec::ThreadPlacement;
 use sheaf_exec::runtime::thread_placement;
-use sheaf_exec::{QueryRuntime, ThreadPlacement};
 use sheaf_table::{CpuSet, Privileges, ResourceGroup, ResourceGroupKind};
 use sheaf_types::error::codes;
 
@@ -28,6 +28,7 @@ use crate::error::{Result, SqlError};
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
 use crate::session::handle::SessionHandle;
+use crate::session::workers::ActiveGroup;
 
 /// The group of sessions that are in no other.
 const USER_DEFAULT: &str = "USR_default";
@@ -42,47 +43,10 @@ const TO_USE: Privileges = Privileges::from_all(&[
     Privileges::RESOURCE_GROUP_USER,
 ]);
 
-/// A resource group that sessions are in, or were in.
-pub(crate) struct ActiveGroup {
-    definition: Arc<ResourceGroup>,
-    placement: Arc<ThreadPlacement>,
-    runtime: Mutex<Option<Arc<QueryRuntime>>>,
-}
-
-impl ActiveGroup {
-    /// The group's worker threads, which start with the first call.
-    fn runtime(&self, default: &QueryRuntime) -> Result<Arc<QueryRuntime>> {
-        let mut runtime = lock(&self.runtime);
-        if let Some(runtime) = runtime.as_ref() {
-            return Ok(Arc::clone(runtime));
-        }
-        let started = default.placed(&self.definition.name, Arc::clone(&self.placement))?;
-        *runtime = Some(Arc::clone(&started));
-        Ok(started)
-    }
-}
-
 /// The active groups of an engine, by the names of their definitions. Code that changes which session is in which
 /// group, or a definition, holds the lock.
 #[derive(Default)]
 pub(crate) struct ActiveGroups(Mutex<BTreeMap<String, Arc<ActiveGroup>>>);
-
-/// Where a session's statements run.
-#[derive(Default)]
-pub(crate) struct SessionGroup {
-    /// The group that the session was in when its statement began; `None`: the default one.
-    own: Option<Arc<ActiveGroup>>,
-    /// Of the handle, when `own` was taken from it.
-    version: u64,
-    /// The group that a hint of the running statement names; inside is `None` for the default one.
-    hinted: Option<Option<Arc<ActiveGroup>>>,
-}
-
-impl SessionGroup {
-    fn current(&self) -> Option<&Arc<ActiveGroup>> {
-        self.hinted.as_ref().unwrap_or(&self.own).as_ref()
-    }
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is replaced whole, so a panic elsewhere does not spoil it.
@@ -177,11 +141,8 @@ impl Engine {
         if cpus.is_empty() {
             return Err(cannot_bind(name, session, "None of its CPUs is available"));
         }
-        let active = Arc::new(ActiveGroup {
-            definition: Arc::clone(definition),
-            placement: Arc::new(ThreadPlacement::new(cpus, definition.thread_priority)),
-            runtime: Mutex::new(None),
-        });
+        let placement = ThreadPlacement::new(cpus, definition.thread_priority);
+        let active = Arc::new(ActiveGroup::new(Arc::clone(definition), placement));
         groups.insert(key, Arc::clone(&active));
         Ok(Some(active))
     }
@@ -201,32 +162,17 @@ impl Session {
     /// Takes notice of the group that the session was put into, and moves the calling thread there. Called when a
     /// statement starts.
     pub(crate) fn enter_group(&mut self) {
-        if self.handle.group_version() != self.group.version {
-            (self.group.own, self.group.version) = self.handle.take_group();
-            self.task = None;
+        if self.handle.group_version() != self.workers.group_version() {
+            let (own, version) = self.handle.take_group();
+            self.workers.change_group(own, version);
         }
-        self.place_thread();
-    }
-
-    fn place_thread(&self) {
-        let moved = match self.group.current() {
-            Some(group) => group.placement.enter(),
-            None => thread_placement::leave(),
-        };
-        if let Err(error) = moved {
-            // The statement runs where the thread is.
-            tracing::warn!(%error, "a session's thread cannot run where its resource group says");
-        }
+        self.workers.place_thread();
     }
 
     /// RESOURCE_GROUP(name): the running statement is in this group. What keeps it out is a warning.
     pub(crate) fn enter_hinted_group(&mut self, name: &str) {
         match self.hinted_group(name) {
-            Ok(group) => {
-                self.group.hinted = Some(group);
-                self.task = None;
-                self.place_thread();
-            }
+            Ok(group) => self.workers.enter_hinted_group(group),
             Err(SqlError { code, message, .. }) => self.warnings.warn(code, message),
         }
     }
@@ -240,32 +186,6 @@ impl Session {
             return Err(cannot_bind(&definition.name, self.id(), why));
         }
         self.engine.activate(&mut groups, &definition, self.id())
-    }
-
-    /// The statement is over.
-    pub(crate) fn leave_hinted_group(&mut self) {
-        if self.group.hinted.take().is_some() {
-            self.task = None;
-            self.place_thread();
-        }
-    }
-
-    /// The worker threads that the running statement's vectorised plans run on.
-    pub(crate) fn runtime(&self) -> Result<Arc<QueryRuntime>> {
-        let default = self.engine.runtime();
-        match self.group.current() {
-            Some(group) => group.runtime(default),
-            None => Ok(Arc::clone(default)),
-        }
-    }
-
-    /// How many threads the running statement may divide its work among.
-    pub(crate) fn worker_threads(&self) -> usize {
-        let all = self.engine.worker_threads();
-        match self.group.current() {
-            Some(group) => all.min(group.placement.cpus().len()),
-            None => all,
-        }
     }
 }
 

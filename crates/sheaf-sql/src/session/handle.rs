@@ -9,8 +9,8 @@ use sheaf_memory::StatementMemory;
 use sheaf_optimizer::PhysicalQuery;
 use sheaf_table::AccountName;
 
-use crate::resource_groups::ActiveGroup;
 use crate::session::status::CommandCounters;
+use crate::session::workers::ActiveGroup;
 
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;

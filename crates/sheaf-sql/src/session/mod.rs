@@ -10,6 +10,7 @@
 //! | [`findings`] | what is found wrong with values while expressions are evaluated |
 //! | [`warnings`] | what SHOW WARNINGS lists |
 //! | [`outcome`] | what a statement leaves to those after it |
+//! | [`workers`] | what runs its statements: threads, memory |
 //! | [`prepared`] | prepared statements, of the protocol and of SQL |
 //! | [`status`] | what SHOW STATUS lists |
 //! | `status_reference` | docs/status.md, written from it |
@@ -26,6 +27,7 @@ pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod status_reference;
 pub(crate) mod warnings;
+pub(crate) mod workers;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -36,9 +38,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
-use datafusion_execution::TaskContext;
 use sheaf_exec::memory_consumers::out_of_memory_in;
-use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_table::AccountName;
 use sheaf_types::Value;
@@ -57,13 +57,13 @@ use crate::isolation::transaction::{NextTransaction, Transactions};
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
-use crate::resource_groups::SessionGroup;
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
 use crate::session::status::Command;
 use crate::session::warnings::{Level, Warnings};
+use crate::session::workers::Workers;
 use crate::statement::traces::OptimizerTraces;
 use crate::variables::{self, VariableValue, Variables};
 use sheaf_frontend::query::Header;
@@ -179,12 +179,8 @@ pub struct Session {
     pub(crate) outcome: Outcome,
     /// Start of the running statement, microseconds since 1970 UTC.
     pub(crate) statement_start_micros: i64,
-    /// The threads that run its statements.
-    pub(crate) group: SessionGroup,
-    /// What operators see of the session; made again when a variable changes.
-    pub(crate) task: Option<Arc<TaskContext>>,
-    /// What its statements have of the query memory.
-    pub(crate) memory: Arc<StatementPool>,
+    /// The threads that run its statements, and their memory.
+    pub(crate) workers: Workers,
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
     /// See [`Session::is_released`].
@@ -207,7 +203,7 @@ impl Session {
     ) -> Result<Session> {
         let mut session = Session {
             variables: engine.globals(),
-            memory: engine.runtime().statement_pool(Arc::clone(handle.memory())),
+            workers: Workers::new(engine.runtime(), handle.memory()),
             engine,
             handle,
             client: Client::new(info),
@@ -224,8 +220,6 @@ impl Session {
             traces: OptimizerTraces::default(),
             outcome: Outcome::default(),
             statement_start_micros: 0,
-            group: SessionGroup::default(),
-            task: None,
             transactions: Transactions::default(),
             table_locks: TableLocks::default(),
             is_released: false,
@@ -252,7 +246,7 @@ impl Session {
         self.expressions = ExpressionCache::default();
         self.traces = OptimizerTraces::default();
         self.outcome.forget();
-        self.task = None;
+        self.workers.forget_task();
         self.handle.assign_group(None);
         self.client.take_rights(self.engine.catalog(), &self.handle);
         if let Some(name) =
@@ -596,7 +590,7 @@ impl Session {
 
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
-        self.task = None;
+        self.workers.forget_task();
     }
 
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).

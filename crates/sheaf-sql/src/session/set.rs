@@ -97,7 +97,7 @@ impl Session {
             return Err(error);
         }
         // The configuration of plans may depend on what was set.
-        self.task = None;
+        self.workers.forget_task();
         self.ok(sink, 0, String::new())
     }
 

@@ -182,15 +182,15 @@ impl Session {
         self.variables_before_hints
             .get_or_insert_with(|| variables.clone());
         // The configuration of plans may depend on what is set.
-        self.task = None;
+        self.workers.forget_task();
     }
 
     /// Gives the session its variables back when a statement is over.
     pub(crate) fn forget_statement_hints(&mut self) {
-        self.leave_hinted_group();
+        self.workers.leave_hinted_group();
         if let Some(variables) = self.variables_before_hints.take() {
             self.variables = variables;
-            self.task = None;
+            self.workers.forget_task();
         }
     }
 }
