@@ -228,7 +228,7 @@ impl Session {
                         let value = field.map_or(Value::Null, |field| {
                             Value::Text(field.to_text(encoding).into_owned())
                         });
-                        self.set_user_variable(name, value)?;
+                        self.user_variables.set(name, value)?;
                     }
                     (Place::Column(position), _) if n >= record.len() => {
                         shape.put_missing(&mut row, *position, now);

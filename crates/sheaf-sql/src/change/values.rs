@@ -96,7 +96,7 @@ impl SessionValues for Session {
         // SET timestamp = n pins the clock, as replication and tests do; 0 lets it go.
         self.variables
             .pinned_now_micros()
-            .unwrap_or(self.statement_start_micros)
+            .unwrap_or(self.statement.start_micros)
     }
 
     fn time_zone_offset_seconds(&self) -> i32 {
@@ -139,10 +139,7 @@ impl SessionValues for Session {
     }
 
     fn user_variable(&self, name: &str) -> Value {
-        self.user_variables
-            .get(&name.to_lowercase())
-            .cloned()
-            .unwrap_or(Value::Null)
+        self.user_variables.get(name)
     }
 }
 

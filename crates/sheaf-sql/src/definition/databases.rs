@@ -93,7 +93,7 @@ impl Session {
             self.database = None;
             self.handle.set_database(None);
         }
-        if let Some(own) = &mut self.own_database
+        if let Some(own) = &mut self.statement.own_database
             && own.as_deref() == Some(name)
         {
             *own = None;
@@ -127,7 +127,11 @@ impl Session {
 
     /// The database that the session is in, also while a prepared statement runs in another one.
     fn selected_database(&self) -> Option<&str> {
-        let own = self.own_database.as_ref().unwrap_or(&self.database);
+        let own = self
+            .statement
+            .own_database
+            .as_ref()
+            .unwrap_or(&self.database);
         own.as_deref()
     }
 }

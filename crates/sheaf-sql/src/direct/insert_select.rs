@@ -96,12 +96,12 @@ impl Session {
         if options.mode.strict {
             self.findings.refuse();
         }
-        self.statement_view = Some(self.transactions.current_view(self.engine.storage())?);
+        self.statement.view = Some(self.transactions.current_view(self.engine.storage())?);
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
         let is_done = self.run_action(&insert.query, given, &mut found);
-        self.statement_view = None;
+        self.statement.view = None;
         if !is_done? {
             (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);

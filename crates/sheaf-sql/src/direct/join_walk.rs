@@ -141,7 +141,7 @@ impl Session {
         if self.transactions.reads_lock() {
             return Ok(None);
         }
-        let is_free = self.holds_no_table() && self.statement_view.is_none();
+        let is_free = self.holds_no_table() && self.statement.view.is_none();
         let mut guards = Vec::with_capacity(join.tables.len());
         for joined in &join.tables {
             self.keep_definition(&joined.table)?;

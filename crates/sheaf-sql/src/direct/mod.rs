@@ -452,13 +452,13 @@ impl Session {
                 return session.run_action(&plan.action, (parameters, spelled), sink);
             }
             let view = session.read_view()?;
-            session.statement_view = Some(view);
+            session.statement.view = Some(view);
             let all = session.parameters_and_found(plan, parameters);
             let outcome = all.and_then(|all| match all {
                 Some(all) => session.run_action(&plan.action, (&all, spelled), sink),
                 None => Ok(false),
             });
-            session.statement_view = None;
+            session.statement.view = None;
             outcome
         })
     }
@@ -480,7 +480,7 @@ impl Session {
         let warnings = self.warnings.clone();
         self.clear_warnings();
         // A panic may have left it.
-        self.statement_view = None;
+        self.statement.view = None;
         if !self.client.has_all_rights() {
             self.client.check_needs(&plan.needs)?;
         }

@@ -525,7 +525,7 @@ impl Session {
         }
         let fields = instance.schema.fields();
         let fields = &fields[fields.len() - query.subqueries.len()..];
-        let before = self.statement_view.replace(open.view.clone());
+        let before = self.statement.view.replace(open.view.clone());
         let mut of_each = || {
             let mut arrays = Vec::with_capacity(fields.len());
             let mut outer = query.outer.as_slice();
@@ -547,7 +547,7 @@ impl Session {
             Ok(Some(arrays))
         };
         let outcome = of_each();
-        self.statement_view = before;
+        self.statement.view = before;
         outcome
     }
 

@@ -625,7 +625,7 @@ impl Session {
             return Ok(None);
         }
         self.keep_definition(table)?;
-        let is_first = self.holds_no_table() && self.statement_view.is_none();
+        let is_first = self.holds_no_table() && self.statement.view.is_none();
         let Some(guard) = self.borrow_for_read(table, is_first)? else {
             return Ok(None);
         };

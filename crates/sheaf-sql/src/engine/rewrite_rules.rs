@@ -110,7 +110,7 @@ impl Session {
     pub(crate) fn rewrite(&mut self, statement: &str) -> Option<String> {
         let rules = self.engine.rewrite_rules.rules()?;
         let rewritten = rules.rewrite(statement, self.database.as_deref(), &self.dialect())?;
-        self.rewrite_note = Some(format!(
+        self.statement.rewrite_note = Some(format!(
             "Query '{statement}' rewritten to '{rewritten}' by a query rewrite plugin"
         ));
         Some(rewritten)

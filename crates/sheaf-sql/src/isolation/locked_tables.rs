@@ -362,7 +362,7 @@ impl Session {
         let limit = Duration::from_secs(limit);
         let catalog = self.engine.catalog();
         let announced = catalog.announce_for_session(&wanted)?;
-        let locks = self.wait_within(
+        let locks = self.handle.wait_within(
             || limit,
             WaitsFor::Table,
             false,
@@ -408,7 +408,7 @@ impl Session {
             let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
             let global = self.engine.catalog().global_read_lock();
             let announced = global.announce();
-            let locked = self.wait_within(
+            let locked = self.handle.wait_within(
                 || limit,
                 WaitsFor::GlobalReadLock,
                 false,
@@ -431,9 +431,11 @@ impl Session {
         let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         let global = self.engine.catalog().global_read_lock();
         let is_first = self.holds_no_table();
-        let ticket = self.wait_within(limit, WaitsFor::GlobalReadLock, is_first, |request| {
-            global.begin_change(request)
-        })?;
+        let ticket =
+            self.handle
+                .wait_within(limit, WaitsFor::GlobalReadLock, is_first, |request| {
+                    global.begin_change(request)
+                })?;
         self.table_locks.change_ticket = Some(ticket);
         Ok(())
     }
@@ -442,9 +444,10 @@ impl Session {
     pub(crate) fn begin_commit(&self) -> Result<CommitTicket> {
         let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
         let global = self.engine.catalog().global_read_lock();
-        self.wait_within(limit, WaitsFor::CommitLock, true, |request| {
-            global.begin_commit(request)
-        })
+        self.handle
+            .wait_within(limit, WaitsFor::CommitLock, true, |request| {
+                global.begin_commit(request)
+            })
     }
 }
 

@@ -17,7 +17,7 @@ use sheaf_table::{
 };
 
 use crate::error::{Result, SqlError};
-use crate::session::Session;
+use crate::session::{Session, SessionHandle};
 
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
@@ -43,19 +43,9 @@ impl WaitsFor {
     }
 }
 
-impl Session {
-    /// Waits for a lock in slices, until the session's limit or a kill.
-    fn wait_for_lock<T>(
-        &self,
-        is_first: bool,
-        attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
-    ) -> Result<T> {
-        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-        self.wait_within(limit, WaitsFor::Table, is_first, attempt)
-    }
-
-    /// `limit` is asked for when the wait has begun. `is_first`: others do not wait for the session, so it lets those
-    /// pass that wait for LOCK TABLES, for a while.
+impl SessionHandle {
+    /// Waits for a lock in slices, until a limit or a kill. `limit` is asked for when the wait has begun. `is_first`:
+    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES, for a while.
     pub(crate) fn wait_within<T>(
         &self,
         limit: impl Fn() -> Duration,
@@ -65,7 +55,7 @@ impl Session {
     ) -> Result<T> {
         let mut request = LockRequest {
             is_first,
-            session: self.handle.id(),
+            session: self.id(),
             ..LockRequest::from(LOCK_WAIT_SLICE)
         };
         // The end of the first slice.
@@ -73,8 +63,8 @@ impl Session {
         loop {
             match attempt(request) {
                 Err(TableError::LockWaitTimeout) => {
-                    self.handle.cancel_flag().check()?;
-                    if self.handle.should_stop_waiting() {
+                    self.cancel_flag().check()?;
+                    if self.should_stop_waiting() {
                         return Err(SqlError::query_interrupted());
                     }
                     let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
@@ -82,17 +72,30 @@ impl Session {
                         return Err(SqlError::lock_wait_timeout());
                     }
                     request.is_first &= waited < MAX_COURTESY;
-                    self.handle.set_state(what.state());
+                    self.set_state(what.state());
                 }
                 Err(error) => return Err(error.into()),
                 Ok(guard) => {
                     if began.is_some() {
-                        self.handle.set_state("executing");
+                        self.set_state("executing");
                     }
                     return Ok(guard);
                 }
             }
         }
+    }
+}
+
+impl Session {
+    /// Waits for a lock of a table as long as the session does.
+    fn wait_for_lock<T>(
+        &self,
+        is_first: bool,
+        attempt: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
+    ) -> Result<T> {
+        let limit = || Duration::from_secs(self.variables.lock_wait_timeout_seconds());
+        self.handle
+            .wait_within(limit, WaitsFor::Table, is_first, attempt)
     }
 
     /// `is_first`: no other session waits for this one. Error 1100 if it has locked other tables.
@@ -150,13 +153,14 @@ impl Session {
             self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))
         };
         let announced = DefinitionChange::default();
-        self.wait_within(limit, WaitsFor::Table, false, |request| {
-            let request = LockRequest {
-                definition_change: Some(&announced),
-                ..request
-            };
-            catalog.open_for_write(database, table, request)
-        })
+        self.handle
+            .wait_within(limit, WaitsFor::Table, false, |request| {
+                let request = LockRequest {
+                    definition_change: Some(&announced),
+                    ..request
+                };
+                catalog.open_for_write(database, table, request)
+            })
     }
 
     /// How long a statement waits to write a table: for LOCK TABLES as for a change of definitions, and for a load as
@@ -177,10 +181,11 @@ impl Session {
         is_first: bool,
     ) -> Result<Option<RowWriteGuard>> {
         let limit = || self.write_lock_wait(table.is_locked_by_session());
-        self.wait_within(limit, WaitsFor::Table, is_first, |request| {
-            let relocked = Catalog::reopen_for_row_writes(table, request);
-            self.or_deadlock(table, opened, relocked)
-        })
+        self.handle
+            .wait_within(limit, WaitsFor::Table, is_first, |request| {
+                let relocked = Catalog::reopen_for_row_writes(table, request);
+                self.or_deadlock(table, opened, relocked)
+            })
     }
 
     /// Runs a change of definitions, which waits for the statements that use the table.

@@ -461,7 +461,7 @@ impl Session {
     /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET
     /// TRANSACTION said was about it.
     pub(crate) fn read_view(&mut self) -> Result<ReadView> {
-        if let Some(view) = &self.statement_view {
+        if let Some(view) = &self.statement.view {
             return Ok(view.clone());
         }
         let Some(open) = &mut self.transactions.open else {
@@ -619,7 +619,7 @@ impl Session {
                 _ticket: ticket,
             };
             // Answers of several statements may leave one by one, and this one's too early.
-            let may_leave = self.transactions.leaves_commits && self.is_alone;
+            let may_leave = self.transactions.leaves_commits && self.request.is_alone;
             let pending = &unfinished.pending;
             if may_leave && pending.is_short() && pending.has_to_wait() {
                 debug_assert!(self.transactions.unfinished_commit.is_none());

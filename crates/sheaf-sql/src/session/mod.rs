@@ -4,34 +4,45 @@
 //! its result to the sink. Whatever a statement does, the session survives it: errors undo the statement and are listed
 //! as warnings, and a panic becomes error 1105.
 //!
-//! | file | what it holds |
-//! |---|---|
-//! | [`handle`] | what other threads may know of a session, and do to it |
-//! | [`findings`] | what is found wrong with values while expressions are evaluated |
-//! | [`warnings`] | what SHOW WARNINGS lists |
-//! | [`outcome`] | what a statement leaves to those after it |
-//! | [`workers`] | what runs its statements: threads, memory |
-//! | [`prepared`] | prepared statements, of the protocol and of SQL |
-//! | [`status`] | what SHOW STATUS lists |
-//! | `status_reference` | docs/status.md, written from it |
-//! | [`statement_timer`] | the clock of `max_execution_time` |
-//! | [`set`] | SET |
+//! A session is made of parts. Each owns its state, and answers what can be asked of that state alone. Functions take
+//! the parts that they use; the whole session is for what runs statements, and for values that may come from anywhere.
+//!
+//! | part | what it holds | where |
+//! |---|---|---|
+//! | `handle` | what other threads may know of a session, and do to it | [`handle`] |
+//! | `client` | who the client is, and what it may do | `accounts/client.rs` |
+//! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, [`user_variables`] |
+//! | `warnings` | what SHOW WARNINGS lists | [`warnings`] |
+//! | `findings` | what is found wrong with values while expressions are evaluated | [`findings`] |
+//! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`] |
+//! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`] |
+//! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
+//! | `unrelated_tables` | tables that were found to have no foreign keys | `change/change_query.rs` |
+//! | `traces` | what is kept of the optimizer's traces | `statement/traces.rs` |
+//! | `workers` | what runs plans: threads of a resource group, query memory | [`workers`] |
+//! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
+//! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
+//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`] |
+//!
+//! Beside them: [`set`] is SET, [`status`] what SHOW STATUS lists (docs/status.md is written from `status_reference`),
+//! and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod outcome;
 pub(crate) mod prepared;
+pub(crate) mod running;
 pub(crate) mod set;
 pub(crate) mod statement_timer;
 pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod status_reference;
+pub(crate) mod user_variables;
 pub(crate) mod warnings;
 pub(crate) mod workers;
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -41,7 +52,6 @@ use arrow::record_batch::RecordBatch;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_table::AccountName;
-use sheaf_types::Value;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
@@ -61,7 +71,9 @@ use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
+use crate::session::running::{RunningRequest, RunningStatement};
 use crate::session::status::Command;
+use crate::session::user_variables::UserVariables;
 use crate::session::warnings::{Level, Warnings};
 use crate::session::workers::Workers;
 use crate::statement::traces::OptimizerTraces;
@@ -70,10 +82,6 @@ use sheaf_frontend::query::Header;
 
 /// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
 pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
-
-/// The most user variables of a session, and the most bytes of their values together.
-const MAX_USER_VARIABLES: usize = 1_000;
-const MAX_USER_VARIABLE_BYTES: usize = 16 << 20;
 
 /// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]). A statement
 /// whose thread has less stack than the red zone left runs on a stack of its own, which is address space until it is
@@ -155,44 +163,29 @@ pub struct PreparedInfo {
     pub warnings: u16,
 }
 
-/// A session. One thread uses it at a time; [`SessionHandle`] is for the others.
+/// A session. One thread uses it at a time; [`SessionHandle`] is for the others. The module's comment lists its parts.
 pub struct Session {
     pub(crate) engine: Arc<Engine>,
     pub(crate) handle: Arc<SessionHandle>,
     pub(crate) client: Client,
     pub(crate) database: Option<String>,
-    /// While a prepared statement runs in the database of its PREPARE: the session's own.
-    pub(crate) own_database: Option<Option<String>>,
     pub(crate) variables: Variables,
-    pub(crate) user_variables: BTreeMap<String, Value>,
+    pub(crate) user_variables: UserVariables,
     pub(crate) warnings: Warnings,
-    /// What the running statement finds wrong with values, on its way to the warnings.
     pub(crate) findings: Findings,
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) expressions: ExpressionCache,
-    /// What subqueries of the running statement see, where they run on their own.
-    pub(crate) statement_view: Option<sheaf_storage::ReadView>,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
-    /// What statements leave to those after them.
     pub(crate) outcome: Outcome,
-    /// Start of the running statement, microseconds since 1970 UTC.
-    pub(crate) statement_start_micros: i64,
-    /// The threads that run its statements, and their memory.
     pub(crate) workers: Workers,
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
-    /// The session's own variables while a statement runs whose hints set some.
-    pub(crate) variables_before_hints: Option<Variables>,
-    /// What the client is told of the running statement, if it was rewritten.
-    pub(crate) rewrite_note: Option<String>,
-    /// The running request has statements after this one.
-    more_results: bool,
-    /// It has no others, so that its answer is all that its client is told.
-    pub(crate) is_alone: bool,
+    pub(crate) statement: RunningStatement,
+    pub(crate) request: RunningRequest,
 }
 
 impl Session {
@@ -208,25 +201,20 @@ impl Session {
             handle,
             client: Client::new(info),
             database: None,
-            own_database: None,
-            user_variables: BTreeMap::new(),
+            user_variables: UserVariables::default(),
             warnings: Warnings::default(),
             findings: Findings::default(),
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             expressions: ExpressionCache::default(),
-            statement_view: None,
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             outcome: Outcome::default(),
-            statement_start_micros: 0,
             transactions: Transactions::default(),
             table_locks: TableLocks::default(),
             is_released: false,
-            variables_before_hints: None,
-            rewrite_note: None,
-            more_results: false,
-            is_alone: false,
+            statement: RunningStatement::default(),
+            request: RunningRequest::default(),
         };
         session.start_over()?;
         Ok(session)
@@ -350,7 +338,7 @@ impl Session {
     fn execute_text(&mut self, sql: &str, sink: &mut dyn ResultSink) -> Result<()> {
         let may_be_rewritten = self.may_be_rewritten(sql);
         if !may_be_rewritten && let Some(lists) = self.value_lists(sql) {
-            self.begin_request_of_one();
+            self.request = RunningRequest::OF_ONE;
             return self.run(sql, |session| {
                 if session.run_value_lists(&lists, sink)? == Cached::Done {
                     return Ok(());
@@ -360,7 +348,7 @@ impl Session {
             });
         }
         if !may_be_rewritten && self.take_literals(sql) {
-            self.begin_request_of_one();
+            self.request = RunningRequest::OF_ONE;
             return self.run(sql, |session| {
                 let cached = session.run_cached(sql, sink)?;
                 if cached == Cached::Done {
@@ -376,12 +364,12 @@ impl Session {
         let mut any = false;
         while let Some((range, next)) = scan::first_statement(rest) {
             let (statement, following) = (&rest[range], &rest[next..]);
-            self.more_results = scan::first_statement(following).is_some();
-            if self.more_results && !self.client.info.multi_statements {
+            self.request.has_more = scan::first_statement(following).is_some();
+            if self.request.has_more && !self.client.info.multi_statements {
                 let line = 1 + text[..text.len() - following.len()].matches('\n').count() as u64;
                 return Err(SqlError::parse_error(following.trim_start(), line));
             }
-            self.is_alone = !any && !self.more_results;
+            self.request.is_alone = !any && !self.request.has_more;
             any = true;
             let rewritten = self.rewrite(statement);
             let statement = rewritten.as_deref().unwrap_or(statement);
@@ -416,7 +404,7 @@ impl Session {
         self.enter_group();
         self.handle.begin_statement(text);
         self.handle.commands.count(Command::Questions);
-        self.statement_start_micros = now_utc_micros();
+        self.statement.start_micros = now_utc_micros();
         let (red_zone, stack) = if may_nest_deeply(text) {
             (DEEP_RED_ZONE_BYTES, DEEP_STACK_BYTES)
         } else {
@@ -433,11 +421,11 @@ impl Session {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
         }
-        if let Some(own) = self.own_database.take() {
+        if let Some(own) = self.statement.own_database.take() {
             self.database = own;
         }
         self.forget_statement_hints();
-        self.rewrite_note = None;
+        self.statement.rewrite_note = None;
         self.outcome.take_insert_id();
         let result = outcome.unwrap_or_else(|panic| {
             let message = panic_text(panic.as_ref());
@@ -534,7 +522,7 @@ impl Session {
     pub(crate) fn clear_warnings(&mut self) {
         self.warnings.clear(self.variables.max_error_count());
         self.findings.begin();
-        if let Some(note) = &self.rewrite_note {
+        if let Some(note) = &self.statement.rewrite_note {
             self.warnings.note(codes::UNKNOWN_ERROR, note.clone());
         }
     }
@@ -563,7 +551,7 @@ impl Session {
             last_insert_id: self.outcome.insert_id_cell.get().unwrap_or(last_insert_id),
             warnings: self.warnings.wire_count(),
             info,
-            more_results: self.more_results,
+            more_results: self.request.has_more,
         })
     }
 
@@ -571,7 +559,7 @@ impl Session {
     pub(crate) fn end_of_rows(&self) -> EndOfRows {
         EndOfRows {
             warnings: self.warnings.wire_count(),
-            more_results: self.more_results,
+            more_results: self.request.has_more,
         }
     }
 
@@ -580,12 +568,6 @@ impl Session {
         self.outcome.row_count = -1;
         self.findings.warn(&mut self.warnings);
         sink.end_of_rows(self.end_of_rows())
-    }
-
-    /// The request is one statement.
-    pub(crate) fn begin_request_of_one(&mut self) {
-        self.more_results = false;
-        self.is_alone = true;
     }
 
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
@@ -638,7 +620,7 @@ impl Session {
         self.handle.set_database(Some(&name));
         self.database = Some(name);
         // A prepared USE is meant for the session.
-        self.own_database = None;
+        self.statement.own_database = None;
         self.tell_database_collation();
         Ok(())
     }
@@ -738,50 +720,6 @@ impl Session {
     /// The collation that result text is sent in (`character_set_results`).
     pub fn result_collation_id(&self) -> u16 {
         self.variables.result_collation_id()
-    }
-
-    /// Sets a user variable; `name` in lower case. Returns what it was before. Dates and times become texts, as in
-    /// MySQL.
-    pub(crate) fn set_user_variable(&mut self, name: &str, value: Value) -> Result<Option<Value>> {
-        let value = match value {
-            Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
-                Value::Text(value.to_string())
-            }
-            value => value,
-        };
-        if self.user_variables.len() >= MAX_USER_VARIABLES
-            && !self.user_variables.contains_key(name)
-        {
-            return Err(SqlError::unknown(format!(
-                "A session has at most {MAX_USER_VARIABLES} user variables"
-            )));
-        }
-        let others = self.user_variables.iter();
-        let others = others.filter(|(other, _)| *other != name);
-        let bytes: usize = others.map(|(_, value)| bytes_of(value)).sum();
-        if bytes + bytes_of(&value) > MAX_USER_VARIABLE_BYTES {
-            return Err(SqlError::out_of_memory(&format!(
-                "the user variables of a session have at most {MAX_USER_VARIABLE_BYTES} bytes"
-            )));
-        }
-        Ok(self.user_variables.insert(name.to_string(), value))
-    }
-
-    /// Makes a user variable what it was, `None`: unknown.
-    pub(crate) fn restore_user_variable(&mut self, name: String, value: Option<Value>) {
-        match value {
-            Some(value) => self.user_variables.insert(name, value),
-            None => self.user_variables.remove(&name),
-        };
-    }
-}
-
-/// What a value takes beside the space of the value itself.
-fn bytes_of(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
 use crate::query::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
+use crate::session::running::RunningRequest;
 use crate::session::status::Command;
 use crate::session::{PreparedInfo, Session};
 use crate::statement::properties::{Preparing, properties_of};
@@ -185,7 +186,7 @@ impl Session {
         }
         let text = Arc::clone(&prepared.text);
         self.handle.commands.count(Command::StmtExecute);
-        self.begin_request_of_one();
+        self.request = RunningRequest::OF_ONE;
         self.run(&text, |session| {
             session.run_prepared((id, &text), parameters, sink)
         })
@@ -240,7 +241,7 @@ impl Session {
         if prepared.database.as_deref() != self.database.as_deref() {
             let database = prepared.database.as_deref().map(str::to_string);
             let own = std::mem::replace(&mut self.database, database);
-            self.own_database.get_or_insert(own);
+            self.statement.own_database.get_or_insert(own);
         }
         if text.len() > MAX_KEPT_TEXT_BYTES {
             return None;

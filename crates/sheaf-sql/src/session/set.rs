@@ -92,7 +92,7 @@ impl Session {
         if let Err(error) = outcome {
             (self.variables, self.outcome.last_insert_id) = before;
             for (name, value) in user_variables.into_iter().rev() {
-                self.restore_user_variable(name, value);
+                self.user_variables.restore(name, value);
             }
             return Err(error);
         }
@@ -156,7 +156,7 @@ impl Session {
                 self.assign_system(scope, &name, value, globals)
             }
             Assigned::User { name, value } => {
-                let before = self.set_user_variable(&name, value)?;
+                let before = self.user_variables.set(&name, value)?;
                 user_variables.push((name, before));
                 Ok(())
             }

@@ -24,7 +24,7 @@ impl Session {
             return self.dispatch(Parsed::new(*statement, text), sink);
         }
         // A panic may have left it.
-        self.statement_view = None;
+        self.statement.view = None;
         self.begin_trace(properties_of(&ast).is_traced);
         let outcome = self.run_statement(Parsed::new(ast, text), sink);
         self.end_trace(text);

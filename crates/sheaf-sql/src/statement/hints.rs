@@ -179,7 +179,8 @@ impl Session {
 
     fn keep_variables(&mut self) {
         let variables = &self.variables;
-        self.variables_before_hints
+        self.statement
+            .own_variables
             .get_or_insert_with(|| variables.clone());
         // The configuration of plans may depend on what is set.
         self.workers.forget_task();
@@ -188,7 +189,7 @@ impl Session {
     /// Gives the session its variables back when a statement is over.
     pub(crate) fn forget_statement_hints(&mut self) {
         self.workers.leave_hinted_group();
-        if let Some(variables) = self.variables_before_hints.take() {
+        if let Some(variables) = self.statement.own_variables.take() {
             self.variables = variables;
             self.workers.forget_task();
         }

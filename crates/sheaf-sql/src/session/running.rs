@@ -1,0 +1,36 @@
+//! What is known of the running request and of its statement, and forgotten with them.
+
+use sheaf_storage::ReadView;
+
+use crate::variables::Variables;
+
+/// A request: one statement, or several.
+#[derive(Default)]
+pub(crate) struct RunningRequest {
+    /// It has statements after the running one.
+    pub(crate) has_more: bool,
+    /// It has no others, so that its answer is all that its client is told.
+    pub(crate) is_alone: bool,
+}
+
+impl RunningRequest {
+    pub(crate) const OF_ONE: RunningRequest = RunningRequest {
+        has_more: false,
+        is_alone: true,
+    };
+}
+
+/// A statement of it.
+#[derive(Default)]
+pub(crate) struct RunningStatement {
+    /// Its start, microseconds since 1970 UTC.
+    pub(crate) start_micros: i64,
+    /// What its subqueries see, where they run on their own.
+    pub(crate) view: Option<ReadView>,
+    /// While a prepared statement runs in the database of its PREPARE: the session's own.
+    pub(crate) own_database: Option<Option<String>>,
+    /// The session's own variables, if hints of the statement set some.
+    pub(crate) own_variables: Option<Variables>,
+    /// What its client is told, if it was rewritten.
+    pub(crate) rewrite_note: Option<String>,
+}
