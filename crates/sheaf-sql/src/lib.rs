@@ -26,8 +26,8 @@ pub use error::SqlError;
 pub use query::batch_builder::BatchBuilder;
 pub use query::cell_reader::{CellReader, cell_readers};
 pub use query::record_spool::{RecordSpool, SpooledRecords};
-pub use query::result;
-pub use query::result::{
+pub use session::result;
+pub use session::result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
 };
 pub use session::{

@@ -18,8 +18,8 @@ use crate::parser::account::{
     AccountOptions, AccountStatement, Grant, GrantLevel, Identified, Secret, UserDefinition,
     UserName,
 };
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::variables::VariableValue;
 
 /// The most accounts of a database. Each connection looks at all of them.

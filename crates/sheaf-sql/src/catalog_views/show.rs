@@ -17,11 +17,10 @@ use crate::catalog_views::information_schema::{
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
-use crate::query::result::ResultSink;
 use crate::query::rows::{Cell, Cells, Rows};
-use crate::session::Session;
-use crate::session::status;
+use crate::session::result::ResultSink;
 use crate::session::warnings::Level;
+use crate::session::{Session, status};
 use crate::variables::{CHARACTER_SETS, Variables};
 
 const TEXT: Cells = Cells::Text(64);

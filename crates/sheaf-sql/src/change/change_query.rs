@@ -23,12 +23,12 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::on_duplicate::last_part;
-use crate::change::values::select_of;
 use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::run::MAX_REPLANS;
+use crate::query::values::select_of;
 use crate::session::Session;
 
 /// Tables that a session remembers to be connected to no others.

@@ -19,9 +19,9 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
+use crate::session::result::{ColumnMeta, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 

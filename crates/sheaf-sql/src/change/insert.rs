@@ -11,18 +11,18 @@ use crate::change::on_duplicate::{last_part, source_column, take_source_columns}
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::change::update::is_default;
-use crate::change::values::{hybrid_number, shown_in};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
-use crate::query::result::{Origin, ResultSink};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::rows::value_at;
 use crate::query::run::{PlannedQuery, Runner};
+use crate::query::values::{hybrid_number, shown_in};
 use crate::session::Session;
+use crate::session::result::{Origin, ResultSink};
 use sheaf_frontend::query::SessionValues;
 
 /// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.

@@ -18,8 +18,8 @@ use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// The texts of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,22 +12,18 @@
 //! | [`field_reader`] | splits a data file into records and fields |
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
 //! | [`table_writer`] | rows on their way into a table |
-//! | [`values`] | values of expressions outside of queries |
 //! | [`values_before`] | values that name columns of the row that they are for |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
-//! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 
 pub(crate) mod change_query;
 pub(crate) mod delete;
 pub(crate) mod field_reader;
 pub(crate) mod insert;
 pub(crate) mod load_data;
-pub(crate) mod made_columns;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
 pub(crate) mod row_spool;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod update;
-pub(crate) mod values;
 pub(crate) mod values_before;

@@ -28,13 +28,13 @@ use sheaf_types::{
 use sqlparser::ast;
 
 use crate::change::update::{assign, is_default};
-use crate::change::values::{hybrid_number, shown_in};
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
-use crate::query::result::Origin;
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::values::{hybrid_number, shown_in};
 use crate::session::Session;
+use crate::session::result::Origin;
 use crate::session::warnings::Warnings;
 
 /// What the rows are called in the planned expressions. No identifier is written like this.

@@ -29,13 +29,13 @@ use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of,
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::table_writer::{ROWS_PER_CANCEL_CHECK, issue};
-use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
-use crate::query::result::{Origin, ResultSink};
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::run::PlannedQuery;
+use crate::query::values::{hybrid_number, shown_in};
+use crate::session::result::{Origin, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 

@@ -13,9 +13,9 @@ use sheaf_types::{ColumnType, Value, number::decimal_text, temporal};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
-use crate::query::result::ResultSink;
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use sheaf_frontend::query::SessionValues;
 
 /// The collation that MySQL names for values that are no strings.

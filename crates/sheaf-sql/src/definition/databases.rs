@@ -7,8 +7,8 @@ use sheaf_types::error::codes;
 use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::DatabaseOptions;
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// The collation of the databases that no data directory has.
 const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";

@@ -20,15 +20,15 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
-use crate::change::made_columns::made_type;
-use crate::change::values::{hybrid_number, literal};
+use crate::definition::made_columns::made_type;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::result::ResultSink;
 use crate::query::rows::{Cells, Rows};
 use crate::query::run::MAX_REPLANS;
+use crate::query::values::{hybrid_number, literal};
+use crate::session::result::ResultSink;
 use crate::session::{Session, SessionHandle};
 use crate::variables;
 use sheaf_frontend::query::SessionValues;

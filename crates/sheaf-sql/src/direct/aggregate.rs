@@ -13,7 +13,7 @@ use sqlparser::ast;
 
 use super::names::ColumnNames;
 use crate::error::{Result, SqlError};
-use crate::query::result::{Cell, CellRow};
+use crate::session::result::{Cell, CellRow};
 
 /// Digits that a sum may have more than its argument, as in `sheaf_exec`'s SUM.
 const EXTRA_DIGITS: u8 = 22;

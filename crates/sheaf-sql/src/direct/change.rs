@@ -35,12 +35,12 @@ use super::read::{condition, index_order, row_count};
 use super::row::RowReader;
 use crate::change::change_query::position_of;
 use crate::change::update::{assign, is_default};
-use crate::change::values::{hybrid_number, shown_in};
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
-use crate::query::result::{Origin, ResultSink};
+use crate::query::values::{hybrid_number, shown_in};
+use crate::session::result::{Origin, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 

@@ -11,8 +11,8 @@ use super::expression::cell_of;
 use super::read::{PlainQuery, PlainSelect, plain_query, plain_select};
 use super::select_list::{self, Computed, SelectList, Spelled};
 use crate::error::Result;
-use crate::query::result::{Cell, CellRow, ColumnMeta, ResultSink};
 use crate::session::Session;
+use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
 
 /// See the module's comment.
 #[derive(Debug)]

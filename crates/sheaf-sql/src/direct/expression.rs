@@ -47,11 +47,11 @@ use super::given::{Clock, ClockPart, Given, MAX_DIGITS, local_day};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
-use crate::query::result::{Cell, ColumnMeta, Origin};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::array_of;
 use crate::query::rows::value_at;
 use crate::session::Session;
+use crate::session::result::{Cell, ColumnMeta, Origin};
 use sheaf_frontend::query::SessionValues;
 
 /// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.

@@ -12,8 +12,8 @@ use sqlparser::ast;
 
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
-use crate::query::result::Origin;
 use crate::session::Session;
+use crate::session::result::Origin;
 use sheaf_frontend::query::SessionValues;
 
 /// Fraction digits of a second, at most.

@@ -22,11 +22,11 @@ use crate::change::insert::Destination;
 use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, last_part, with_named_rows};
 use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::change::update::is_default;
-use crate::change::values::{hybrid_number, literal, shown_in};
 use crate::error::{Result, SqlError};
-use crate::query::result::{Origin, ResultSink};
 use crate::parser::Parsed;
+use crate::query::values::{hybrid_number, literal, shown_in};
 use crate::session::Session;
+use crate::session::result::{Origin, ResultSink};
 use crate::session::warnings::Warnings;
 
 /// See the module's comment.

@@ -17,13 +17,13 @@ use crate::accounts::{TableNeed, insert_needs};
 use crate::change::insert::Destination;
 use crate::change::on_duplicate::last_part;
 use crate::change::table_writer::{RowShape, TableWriter};
-use crate::change::values::shown_in;
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
-use crate::query::result::ResultSink;
 use crate::query::rows::value_at;
+use crate::query::values::shown_in;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// See the module's comment.
 pub(super) struct InsertSelect {

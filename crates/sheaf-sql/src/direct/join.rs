@@ -36,8 +36,8 @@ use super::operand::{Operand, is_comparable};
 use super::order::{OrderItem, SortKey, descends};
 use super::read::{PlainQuery, PlainSelect, limit_and_offset, plain_query, plain_select};
 use super::select_list::{self, GroupedItem, is_function};
-use crate::query::result::ColumnMeta;
 use crate::session::Session;
+use crate::session::result::ColumnMeta;
 
 /// Tables of a plan, at most.
 const MAX_TABLES: usize = 8;

@@ -12,8 +12,8 @@ use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::row_count;
 use super::row::{RowReader, long_value};
 use crate::error::Result;
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
 /// pay for themselves.

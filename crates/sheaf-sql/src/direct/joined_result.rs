@@ -21,7 +21,7 @@ use super::names::Names;
 use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey};
 use super::row::{Item, long_value};
 use crate::error::Result;
-use crate::query::result::{Cell, CellRow, ResultSink};
+use crate::session::result::{Cell, CellRow, ResultSink};
 
 /// What the select list consists of; tables by their places in the order in which they are read.
 #[derive(Debug)]

@@ -25,8 +25,8 @@ use crate::error::Result;
 use crate::isolation::locking_read::lock_row_or_skip;
 use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// What a query locks, and how.
 #[derive(Clone, Copy, Debug)]

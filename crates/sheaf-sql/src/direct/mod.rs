@@ -90,8 +90,8 @@ use crate::accounts::{TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::parser::{self, Parameters};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::session::status::Command;
 use crate::variables::Variables;
 

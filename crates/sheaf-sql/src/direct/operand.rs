@@ -23,8 +23,8 @@ use sheaf_types::temporal::split_datetime;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
-use crate::change::values::{literal, number};
 use crate::parser::parameter_number;
+use crate::query::values::{literal, number};
 
 /// A constant of the statement, or the value of one of its parameters.
 #[derive(Clone, Debug)]

@@ -45,12 +45,12 @@ use super::row::value_of;
 use super::select_list::{Headers, Spelled, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
 use crate::accounts::TableNeed;
-use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
 use crate::parser::Parsed;
-use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::row_evaluator::{array_of, table_of};
+use crate::query::values::{ONE_ITEM, select_of};
 use crate::session::Session;
+use crate::session::result::{ColumnMeta, ResultSink};
 
 /// Subqueries of a statement are run so often, at most.
 const MAX_SUBQUERY_RUNS: usize = 200;

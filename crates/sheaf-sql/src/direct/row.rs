@@ -14,8 +14,8 @@ use super::entry::EntryReader;
 use super::expression::cell_of;
 use super::waiting_rows::WaitingRows;
 use crate::error::Result;
-use crate::query::result::{Cell, CellRow};
 use crate::session::handle::SessionHandle;
+use crate::session::result::{Cell, CellRow};
 
 /// A direct plan's rows are few and nearly always in memory. Where they are not, they are read ahead like those of any
 /// scan.

@@ -12,8 +12,8 @@ use super::expression::{Collector, Expressions};
 use super::names::{ColumnNames, Names, column_of};
 use super::row::Item;
 use crate::parser::parameter_number;
-use crate::query::result::{ColumnMeta, table_flags};
 use crate::session::Session;
+use crate::session::result::{ColumnMeta, table_flags};
 use sheaf_frontend::query::Header;
 
 /// The items of a select list with what the protocol and Arrow say of them.

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use sheaf_types::Value;
 
 use super::{Circumstances, DirectPlan, Known, Spelled};
-use crate::change::values::{negated, number};
 use crate::error::Result;
-use crate::query::result::ResultSink;
+use crate::query::values::{negated, number};
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
 /// Statements longer than this are not looked for: parsing is not what takes their time.

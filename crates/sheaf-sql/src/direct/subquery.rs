@@ -34,14 +34,14 @@ use super::join::are_comparable;
 use super::names::{Names, column_of};
 use super::select_list::Spelled;
 use super::{DirectPlan, needs_of};
-use crate::change::values::{ONE_ITEM, select_of};
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
 use crate::query::batch_builder::BatchBuilder;
-use crate::query::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 use crate::query::rows::value_at;
+use crate::query::values::{ONE_ITEM, select_of};
 use crate::session::Session;
+use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 
 /// An OR of several columns has so many branches, at most.
 const MAX_BRANCHES: usize = 8;

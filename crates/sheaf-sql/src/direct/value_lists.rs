@@ -24,8 +24,8 @@ use super::statement_cache::{Pass, Taken, signed_number};
 use super::{Action, Cached, DirectPlan};
 use crate::error::Result;
 use crate::parser::scan::unescaped;
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// Shorter statements have plans of their own.
 const MIN_STATEMENT_BYTES: usize = 1 << 10;

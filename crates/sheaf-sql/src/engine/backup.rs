@@ -8,9 +8,9 @@ use sheaf_storage::StorageError;
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
-use crate::query::result::ResultSink;
 use crate::query::rows::{Cells, Rows};
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 impl Session {
     pub(crate) fn backup(&mut self, folder: &str, sink: &mut dyn ResultSink) -> Result<()> {

@@ -17,8 +17,8 @@ use sheaf_types::error::codes;
 use crate::error::{Result, SqlError};
 use crate::parser::rewrite::RewriteRules;
 use crate::parser::{self, Parsed, Statement};
-use crate::query::result::ResultSink;
 use crate::query::rows::value_at;
+use crate::session::result::ResultSink;
 use crate::session::{IgnoredResult, Session};
 
 const DATABASE: &str = "query_rewrite";

@@ -37,8 +37,8 @@ use crate::isolation::table_wait::WaitsFor;
 use crate::isolation::transaction::NextTransaction;
 use crate::parser::change::name_of;
 use crate::parser::statement::{LockedTable, TableChange, TableName};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::statement::properties::UnderLockTables;
 
 /// The tables that a session has locked.

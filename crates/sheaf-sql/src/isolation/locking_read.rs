@@ -36,10 +36,10 @@ use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
-use crate::query::result::{ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
+use crate::session::result::{ColumnMeta, ResultSink};
 
 /// What a locking read has locked.
 pub(crate) enum LockedRead {

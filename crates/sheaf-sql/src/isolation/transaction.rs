@@ -46,8 +46,8 @@ use sheaf_types::error::codes;
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::variables::ServerReadOnly;
 
 /// How often a statement begins again because rows that it found had changed before it locked them.

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 
 use crate::error::{Result, SqlError};
-use crate::query::result::{Cell, CellRow};
+use crate::session::result::{Cell, CellRow};
 
 /// Collects rows until they are [taken](Self::finish) as a batch.
 pub struct BatchBuilder {

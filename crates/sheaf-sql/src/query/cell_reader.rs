@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use arrow::record_batch::RecordBatch;
 
 use crate::error::{Result, SqlError};
-use crate::query::result::{Cell, ColumnMeta};
+use crate::session::result::{Cell, ColumnMeta};
 
 /// One column of a batch.
 pub struct CellReader<'a> {

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`run`] | SELECT: from the syntax tree to rows at the sink |
 //! | [`read_plan`] | through which view a query reads, and when what it reads is locked |
-//! | [`result`] | what a statement returns: columns, batches, an OK |
 //! | [`cell_reader`] | one value of a batch, for clients that want rows |
 //! | [`batch_builder`] | rows of a direct plan as batches |
+//! | [`values`] | values of expressions outside of queries |
 //! | [`rows`] | small tables that are made of what the engine knows |
 //! | [`row_evaluator`] | expressions over rows that are at hand |
 //! | [`record_spool`] | records that wait, in their order |
@@ -17,9 +17,9 @@ pub(crate) mod batch_builder;
 pub(crate) mod cell_reader;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;
-pub mod result;
 pub(crate) mod row_evaluator;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod sort_memory;
 pub(crate) mod text_length;
+pub(crate) mod values;

@@ -30,12 +30,12 @@ use sheaf_table::Column;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use crate::change::values::select_of_items;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::query::result::ColumnMeta;
 use crate::query::rows::value_at;
+use crate::query::values::select_of_items;
 use crate::session::Session;
+use crate::session::result::ColumnMeta;
 use sheaf_frontend::query::{QueryContext, logical_plan};
 
 /// One kind of row: the name that its columns are qualified with, and the columns.

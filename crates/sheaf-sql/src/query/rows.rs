@@ -17,7 +17,7 @@ use sheaf_types::Value;
 use sheaf_types::text::like::Pattern;
 
 use crate::error::{Result, SqlError};
-use crate::query::result::{ColumnMeta, EndOfRows, ResultSink};
+use crate::session::result::{ColumnMeta, EndOfRows, ResultSink};
 use sheaf_frontend::query::Header;
 
 /// A column of such a table.

@@ -12,7 +12,7 @@ use datafusion_expr::{Aggregate, Distinct, Expr, LogicalPlan};
 use sheaf_access::TYPE_KEY;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
-use crate::query::result::{is_of_any_length, shown_length};
+use crate::session::result::{is_of_any_length, shown_length};
 
 /// Expressions and plans that are looked at for one statement, at most: a column may stand for what stands for others.
 const MAX_STEPS: u32 = 2_000;

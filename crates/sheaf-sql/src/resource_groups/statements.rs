@@ -15,8 +15,8 @@ use super::{TO_USE, cannot_bind, is_default_group, lock, no_such_group};
 use crate::accounts::Client;
 use crate::error::{Result, SqlError};
 use crate::parser::resource_group::{ResourceGroupSettings, ResourceGroupStatement};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 
 /// The most characters of a group's name.
 const MAX_NAME_CHARACTERS: usize = 64;

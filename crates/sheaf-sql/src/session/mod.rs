@@ -24,13 +24,14 @@
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`] |
 //!
-//! Beside them: [`set`] is SET, [`status`] what SHOW STATUS lists (docs/status.md is written from `status_reference`),
+//! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists (docs/status.md is written from `status_reference`),
 //! and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod outcome;
 pub(crate) mod prepared;
+pub mod result;
 pub(crate) mod running;
 pub(crate) mod set;
 pub(crate) mod statement_timer;
@@ -66,11 +67,11 @@ pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::isolation::transaction::{NextTransaction, Transactions};
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
-use crate::query::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
+use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
 use crate::session::running::{RunningRequest, RunningStatement};
 use crate::session::status::Command;
 use crate::session::user_variables::UserVariables;

@@ -18,7 +18,7 @@ use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
-use crate::query::result::{
+use crate::session::result::{
     BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
 };
 use crate::session::running::RunningRequest;

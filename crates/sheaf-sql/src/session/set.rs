@@ -8,8 +8,8 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::{Isolation, NextTransaction};
 use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Scope, SetValue};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::variables::{self, NewValue, Truncated, VariableValue, Variables};
 
 impl From<Value> for NewValue {

@@ -7,8 +7,8 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::NextTransaction;
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
-use crate::query::result::ResultSink;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, properties_of};
 
 impl Session {

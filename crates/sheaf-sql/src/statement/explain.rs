@@ -11,10 +11,10 @@ use sqlparser::ast;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{Explain, ExplainFormat, ExplainTarget, Statement};
 use crate::parser::{Parsed, ParsedStatement};
-use crate::query::result::ResultSink;
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
+use crate::session::result::ResultSink;
 use crate::statement::properties::properties_of;
 
 /// What a statement does with the rows that its query finds.

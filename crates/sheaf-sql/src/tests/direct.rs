@@ -10,7 +10,7 @@ use sheaf_types::Value;
 use super::{Bench, Collected};
 use crate::error::Result;
 use crate::isolation::transaction::Isolation;
-use crate::query::result::CellRow;
+use crate::session::result::CellRow;
 use crate::{Cell, ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionHandle};
 
 /// Waiting for another thread fails after this.

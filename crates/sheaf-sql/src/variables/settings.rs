@@ -14,7 +14,7 @@ use super::{
 };
 use crate::encoding::TextEncoding;
 use crate::isolation::transaction::Isolation;
-use crate::query::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
+use crate::session::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
 
 /// The id of utf8mb4_0900_ai_ci.
 const DEFAULT_ID: u16 = 255;
