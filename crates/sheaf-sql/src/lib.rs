@@ -19,6 +19,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 pub mod variables;
+mod virtual_database;
 
 pub use catalog_views::information_schema;
 pub use engine::{Engine, EngineOptions};
@@ -31,8 +32,8 @@ pub use session::result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
 };
 pub use session::{
-    Encryption, PreparedInfo, SERVER_VERSION, Session, SessionHandle, SessionInfo,
-    UnfinishedCommit, status_flags,
+    Encryption, PreparedInfo, Session, SessionHandle, SessionInfo, UnfinishedCommit, status_flags,
 };
 pub use sheaf_exec::runtime::thread_placement::go_where_the_process_began;
 pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser};
+pub use variables::SERVER_VERSION;

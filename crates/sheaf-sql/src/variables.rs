@@ -11,6 +11,7 @@
 
 mod character_sets;
 mod flags;
+mod isolation;
 #[cfg(test)]
 mod reference;
 mod settings;
@@ -30,18 +31,21 @@ use sheaf_types::error::codes;
 
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
-use crate::isolation::transaction::Isolation;
 use crate::parser::statement::Scope;
 pub use character_sets::{
-    CHARACTER_SETS, COLLATIONS, character_set, character_set_of, collation, collation_of_id,
-    collation_within, default_collation, named_collation, nearest_collation,
-    unsupported_character_set_of_id,
+    BINARY_COLLATION_ID, CHARACTER_SETS, COLLATIONS, OWN_COLLATION_ID, character_set,
+    character_set_of, collation, collation_of_id, collation_within, default_collation,
+    named_collation, nearest_collation, unsupported_character_set_of_id,
 };
+pub(crate) use isolation::Isolation;
 use settings::Settings;
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};
 use table::DEFINITIONS;
 pub(crate) use unheeded::without_effect;
+
+/// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
+pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
 
 /// The longest value of a text variable, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 10;

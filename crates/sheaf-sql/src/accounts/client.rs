@@ -7,10 +7,10 @@ use sheaf_table::{AccountName, Catalog, Privileges};
 use sheaf_types::error::codes;
 
 use crate::accounts::{Rights, TableNeed};
-use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
 use crate::session::{SessionHandle, SessionInfo};
+use crate::virtual_database::is_virtual_database;
 
 /// One of these is needed to lock rows that are read.
 const TO_LOCK: Privileges = Privileges::from_all(&[

@@ -19,13 +19,7 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::resource_groups::resource_groups;
 use crate::session::Session;
 use crate::variables::{CHARACTER_SETS, COLLATIONS, character_set_of};
-
-pub const NAME: &str = "information_schema";
-
-/// True for databases that are not in the catalog.
-pub fn is_virtual_database(name: &str) -> bool {
-    name.eq_ignore_ascii_case(NAME)
-}
+pub use crate::virtual_database::{NAME, is_virtual_database};
 
 const TEXT: Cells = Cells::Text(64);
 const LONG_TEXT: Cells = Cells::Text(u32::MAX);

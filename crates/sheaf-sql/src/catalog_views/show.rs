@@ -12,7 +12,7 @@ use sqlparser::ast;
 use crate::accounts::privilege_rows;
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
 use crate::catalog_views::information_schema::{
-    self, TableSizes, cardinality, collation_owner, collations_under, is_virtual_database,
+    self, TableSizes, cardinality, collation_owner, collations_under,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -22,6 +22,7 @@ use crate::session::result::ResultSink;
 use crate::session::warnings::Level;
 use crate::session::{Session, status};
 use crate::variables::{CHARACTER_SETS, Variables};
+use crate::virtual_database::is_virtual_database;
 
 const TEXT: Cells = Cells::Text(64);
 const LONG_TEXT: Cells = Cells::Text(u32::MAX);

@@ -223,8 +223,7 @@ impl Session {
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
                     self.client.check_sees_table(&database, &table)?;
-                    let is_virtual =
-                        crate::catalog_views::information_schema::is_virtual_database(&database);
+                    let is_virtual = crate::virtual_database::is_virtual_database(&database);
                     references.0.push(Reference {
                         alias: alias
                             .as_ref()
@@ -428,5 +427,24 @@ pub(crate) fn key_of(value: &Value) -> Result<Option<&[u8]>> {
         Value::Bytes(key) => Ok(Some(key)),
         Value::Null => Ok(None),
         _ => Err(SqlError::unknown("a clustered key that is no byte string")),
+    }
+}
+
+/// Adds the items of RETURNING behind the key; `*` is all columns of the table.
+pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    for item in items {
+        match item {
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                for column in &table.definition.columns {
+                    let name = ast::Ident::with_quote('`', &column.name);
+                    let item = ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name));
+                    select.projection.push(item);
+                }
+            }
+            item => select.projection.push(item.clone()),
+        }
     }
 }

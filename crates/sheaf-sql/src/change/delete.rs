@@ -12,15 +12,17 @@ use sheaf_table::{ChangeSet, Privileges, Table};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::change_query::{
+    ChangeQuery, References, add_items, is_ignorable, key_of, position_of,
+};
 use crate::change::row_spool::{RowSpool, SpooledRows};
-use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
+use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::{ColumnMeta, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
@@ -269,23 +271,4 @@ fn delete_query(
         add_items(&mut query, items, &tables[0]);
     }
     Ok((tables, query))
-}
-
-/// Adds the items of RETURNING behind the key; `*` is all columns of the table.
-pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
-    let ast::SetExpr::Select(select) = query.body.as_mut() else {
-        return;
-    };
-    for item in items {
-        match item {
-            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                for column in &table.definition.columns {
-                    let name = ast::Ident::with_quote('`', &column.name);
-                    let item = ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name));
-                    select.projection.push(item);
-                }
-            }
-            item => select.projection.push(item.clone()),
-        }
-    }
 }

@@ -21,16 +21,14 @@ use sheaf_types::{
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::on_duplicate::DuplicateUpdate;
 use crate::change::table_checks::{TableChecks, violated};
-use crate::definition::ddl::SessionProgress;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::MAX_REPLANS;
 use crate::query::sort_memory::SortMemory;
+use crate::session::handle::ROWS_PER_CANCEL_CHECK;
+use crate::session::progress::SessionProgress;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
-
-/// How many rows go in between two looks at the kill flag.
-pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use sheaf_table::TableError;
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
-use crate::catalog_views::information_schema::is_virtual_database;
 use crate::error::{Result, SqlError};
 use crate::parser::statement::DatabaseOptions;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::virtual_database::is_virtual_database;
 
 /// The collation of the databases that no data directory has.
 const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";

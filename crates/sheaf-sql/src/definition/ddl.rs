@@ -4,17 +4,15 @@
 //! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
-use sheaf_access::CancelFlag;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, CheckSpec, Column,
     ColumnPlace, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
-    NoProgress, Progress, Table, TableDefinition, TableError,
+    NoProgress, Table, TableDefinition, TableError,
 };
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
@@ -28,8 +26,9 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::rows::{Cells, Rows};
 use crate::query::run::MAX_REPLANS;
 use crate::query::values::{hybrid_number, literal};
+use crate::session::Session;
+use crate::session::progress::SessionProgress;
 use crate::session::result::ResultSink;
-use crate::session::{Session, SessionHandle};
 use crate::variables;
 use sheaf_frontend::query::SessionValues;
 
@@ -42,56 +41,6 @@ const CHECK_READ_AHEAD_PAGES: usize = 64;
 
 /// Database and table.
 type QualifiedName = (String, String);
-
-/// Shows the progress of long work in SHOW PROCESSLIST, and stops it when the statement is killed.
-pub(crate) struct SessionProgress {
-    handle: Arc<SessionHandle>,
-    cancel: CancelFlag,
-    phase: std::sync::Mutex<(String, u64)>,
-    done: AtomicU64,
-    shown_percent: AtomicU64,
-}
-
-impl SessionProgress {
-    pub(crate) fn new(handle: Arc<SessionHandle>) -> SessionProgress {
-        SessionProgress {
-            cancel: handle.cancel_flag().clone(),
-            handle,
-            phase: std::sync::Mutex::new((String::new(), 0)),
-            done: AtomicU64::new(0),
-            shown_percent: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Progress for SessionProgress {
-    fn begin(&self, name: &str, total: Option<u64>) {
-        if let Ok(mut phase) = self.phase.lock() {
-            *phase = (name.to_string(), total.unwrap_or(0));
-        }
-        self.done.store(0, Ordering::Relaxed);
-        self.shown_percent.store(0, Ordering::Relaxed);
-        self.handle.set_state(name);
-    }
-
-    fn advance(&self, units: u64) {
-        let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
-        let Ok(phase) = self.phase.try_lock() else {
-            return;
-        };
-        let (name, total) = &*phase;
-        if *total > 0 {
-            let percent = (done.saturating_mul(100) / total).min(100);
-            if self.shown_percent.swap(percent, Ordering::Relaxed) != percent {
-                self.handle.set_state(&format!("{name} ({percent}%)"));
-            }
-        }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-    }
-}
 
 /// Tables.
 impl Session {

@@ -56,7 +56,7 @@ impl<'a> Names<'a> {
             return None;
         }
         let (database, written) = session.resolve(&name_of(name).ok()?).ok()?;
-        if crate::catalog_views::information_schema::is_virtual_database(&database) {
+        if crate::virtual_database::is_virtual_database(&database) {
             return None;
         }
         let table = session.engine.catalog().table(&database, &written).ok()?;

@@ -30,15 +30,14 @@ use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::Table;
 use sqlparser::ast;
 
-use crate::change::change_query::{ChangeQuery, References, key_of};
-use crate::change::delete::add_items;
-use crate::change::table_writer::ROWS_PER_CANCEL_CHECK;
+use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
+use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::{ColumnMeta, ResultSink};
 
 /// What a locking read has locked.

@@ -45,9 +45,10 @@ use sheaf_storage::{
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
-use crate::isolation::transaction::{Isolation, StatementTransaction};
+use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
+use crate::variables::Isolation;
 
 /// Rows that a statement remembers to have locked, to release those that do not match. The others stay locked.
 const MAX_REMEMBERED_LOCKS: usize = 1 << 16;

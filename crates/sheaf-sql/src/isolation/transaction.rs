@@ -48,7 +48,7 @@ use crate::isolation::statement_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::variables::ServerReadOnly;
+use crate::variables::{Isolation, ServerReadOnly};
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
 const MAX_RESTARTS: usize = 1_000;
@@ -57,27 +57,6 @@ const MAX_RESTARTS: usize = 1_000;
 const MAX_SAVEPOINTS: usize = 10_000;
 /// The longest name of a savepoint, in characters, as of everything else that has one.
 const MAX_SAVEPOINT_NAME_CHARACTERS: usize = 64;
-
-/// How much a transaction sees of others. Each level sees less than those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Isolation {
-    ReadUncommitted,
-    ReadCommitted,
-    RepeatableRead,
-    Serializable,
-}
-
-impl Isolation {
-    /// By the name that the variable has.
-    pub(crate) fn of_name(name: &str) -> Isolation {
-        match name {
-            "READ-UNCOMMITTED" => Isolation::ReadUncommitted,
-            "READ-COMMITTED" => Isolation::ReadCommitted,
-            "SERIALIZABLE" => Isolation::Serializable,
-            _ => Isolation::RepeatableRead,
-        }
-    }
-}
 
 /// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one,
 /// if it uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.

@@ -15,9 +15,9 @@ use crate::parser::Parsed;
 use crate::parser::statement::Scope;
 use crate::parser::statement_bytes::{latin1_digits, latin1_text};
 use crate::query::rows::value_at;
+use crate::session::Session;
 use crate::session::result::Origin;
-use crate::session::{SERVER_VERSION, Session};
-use crate::variables::{self, VariableValue, Variables};
+use crate::variables::{self, SERVER_VERSION, VariableValue, Variables};
 use sheaf_frontend::query::SessionValues;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 

@@ -15,6 +15,9 @@ use crate::session::workers::ActiveGroup;
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
 
+/// How many rows a statement goes through between two looks at the kill flag.
+pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
+
 /// The command of a session that waits for its client.
 const IDLE: &str = "Sleep";
 

@@ -31,6 +31,7 @@ pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod outcome;
 pub(crate) mod prepared;
+pub(crate) mod progress;
 pub mod result;
 pub(crate) mod running;
 pub(crate) mod set;
@@ -80,9 +81,6 @@ use crate::session::workers::Workers;
 use crate::statement::traces::OptimizerTraces;
 use crate::variables::{self, VariableValue, Variables};
 use sheaf_frontend::query::Header;
-
-/// The version that clients see. Drivers read the leading number as MySQL's to decide what they may send.
-pub const SERVER_VERSION: &str = concat!("8.0.99-Sheaf-", env!("CARGO_PKG_VERSION"));
 
 /// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]). A statement
 /// whose thread has less stack than the red zone left runs on a stack of its own, which is address space until it is
@@ -609,7 +607,7 @@ impl Session {
     pub fn set_database(&mut self, name: &str) -> Result<()> {
         self.client
             .refresh_rights(self.engine.catalog(), &self.handle);
-        let name = if crate::catalog_views::information_schema::is_virtual_database(name) {
+        let name = if crate::virtual_database::is_virtual_database(name) {
             name.to_ascii_lowercase()
         } else if !self.client.sees_database(name) {
             return Err(self.client.denied_database(name));

@@ -16,6 +16,7 @@ use sheaf_types::{Collation, ColumnType, column_type::MAX_CHARACTER_BYTES};
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 use crate::variables::collation;
+pub use crate::variables::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
 use sheaf_frontend::query::Header;
 
 /// A column type as the MySQL protocol numbers it (`enum_field_types`).
@@ -68,13 +69,6 @@ pub mod column_flags {
     /// Part of some key.
     pub const PART_KEY: u16 = 16384;
 }
-
-/// The collation id that marks bytes without a character set.
-pub const BINARY_COLLATION_ID: u16 = 63;
-
-/// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its
-/// own collation. No collation has this id.
-pub const OWN_COLLATION_ID: u16 = 0;
 
 /// What the protocol says about one column of a result. Rows themselves come as Arrow; the protocol floor
 /// encodes a value by its Arrow type together with `type_` and `decimals`.

@@ -228,7 +228,7 @@ impl Session {
 
     /// Error 1044 for `information_schema`.
     pub(crate) fn check_changeable(&self, database: &str) -> Result<()> {
-        if crate::catalog_views::information_schema::is_virtual_database(database) {
+        if crate::virtual_database::is_virtual_database(database) {
             return Err(SqlError::database_access_denied(
                 &self.client.info.user,
                 &self.client.info.host,

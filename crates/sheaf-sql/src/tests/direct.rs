@@ -9,8 +9,8 @@ use sheaf_types::Value;
 
 use super::{Bench, Collected};
 use crate::error::Result;
-use crate::isolation::transaction::Isolation;
 use crate::session::result::CellRow;
+use crate::variables::Isolation;
 use crate::{Cell, ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionHandle};
 
 /// Waiting for another thread fails after this.

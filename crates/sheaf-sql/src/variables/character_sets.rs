@@ -5,6 +5,13 @@ use sheaf_types::Collation;
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 
+/// The collation id that marks bytes without a character set.
+pub const BINARY_COLLATION_ID: u16 = 63;
+
+/// Stands for a client that gets texts as they are (`character_set_results = NULL`): each column is labelled with its
+/// own collation. No collation has this id.
+pub const OWN_COLLATION_ID: u16 = 0;
+
 /// Character sets that clients name. Text is UTF-8 throughout; statements and results in latin1 are converted (see
 /// [`crate::encoding`]).
 pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [

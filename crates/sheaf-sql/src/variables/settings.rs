@@ -9,12 +9,10 @@ use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 
 use super::{
-    SqlMode, VariableValue, collation, default_collation, flags, optimizer_switch, position,
-    time_zone_offset_seconds,
+    BINARY_COLLATION_ID, Isolation, OWN_COLLATION_ID, SqlMode, VariableValue, collation,
+    default_collation, flags, optimizer_switch, position, time_zone_offset_seconds,
 };
 use crate::encoding::TextEncoding;
-use crate::isolation::transaction::Isolation;
-use crate::session::result::{BINARY_COLLATION_ID, OWN_COLLATION_ID};
 
 /// The id of utf8mb4_0900_ai_ci.
 const DEFAULT_ID: u16 = 255;

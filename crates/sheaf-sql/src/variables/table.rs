@@ -1,7 +1,6 @@
 //! The variables, by name.
 
-use super::{Definition, Kind, Lives, sql_mode};
-use crate::session::SERVER_VERSION;
+use super::{Definition, Kind, Lives, SERVER_VERSION, sql_mode};
 
 const fn define(name: &'static str, lives: Lives, kind: Kind, default: &'static str) -> Definition {
     Definition {
