@@ -37,7 +37,7 @@ pub use character_sets::{
     character_set_of, collation, collation_of_id, collation_within, default_collation,
     named_collation, nearest_collation, unsupported_character_set_of_id,
 };
-pub(crate) use isolation::Isolation;
+pub(crate) use isolation::{Isolation, NextTransaction};
 use settings::Settings;
 pub use sql_mode::SqlMode;
 pub(crate) use storage::{chosen_sync_log, show_storage_options, show_sync_log};

@@ -45,8 +45,7 @@ pub(crate) use client::Client;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
 pub(crate) use show::{
-    is_account_table, mysql_user, privilege_rows, schema_privileges, table_privileges,
-    user_privileges,
+    mysql_user, privilege_rows, schema_privileges, table_privileges, user_privileges,
 };
 
 /// What a session may do.

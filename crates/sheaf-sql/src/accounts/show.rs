@@ -111,11 +111,6 @@ const PRIVILEGE_COLUMNS: [(&str, Privileges); 20] = [
     ("Create_view_priv", Privileges::CREATE_VIEW),
 ];
 
-/// Whether a table is [`mysql_user`].
-pub(crate) fn is_account_table(database: &str, table: &str) -> bool {
-    database == "mysql" && table == "user"
-}
-
 /// The rows of `mysql.user`, which tools list accounts by. It is a view of the catalog: statements change it.
 pub(crate) fn mysql_user(session: &Session) -> Rows {
     let flag = Cells::Text(1);

@@ -19,6 +19,7 @@ use crate::query::rows::{Cell, Cells, Rows};
 use crate::resource_groups::resource_groups;
 use crate::session::Session;
 use crate::variables::{CHARACTER_SETS, COLLATIONS, character_set_of};
+use crate::virtual_database::is_account_table;
 pub use crate::virtual_database::{NAME, is_virtual_database};
 
 const TEXT: Cells = Cells::Text(64);
@@ -158,7 +159,7 @@ pub fn virtual_table(
     table: &str,
     session: &Session,
 ) -> Result<Option<(SchemaRef, RecordBatch)>> {
-    if accounts::is_account_table(database, table) {
+    if is_account_table(database, table) {
         let rows = accounts::mysql_user(session);
         return Ok(Some((rows.schema(), rows.batch()?)));
     }

@@ -18,11 +18,12 @@ use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{EmptyList, Filter, Scope, Show, TableName};
 use crate::query::rows::{Cell, Cells, Rows};
-use crate::session::result::ResultSink;
+use crate::session::result::{ColumnMeta, ResultSink, table_flags};
 use crate::session::warnings::Level;
 use crate::session::{Session, status};
 use crate::variables::{CHARACTER_SETS, Variables};
 use crate::virtual_database::is_virtual_database;
+use sheaf_frontend::query::Header;
 
 const TEXT: Cells = Cells::Text(64);
 const LONG_TEXT: Cells = Cells::Text(u32::MAX);
@@ -237,6 +238,51 @@ impl Session {
                 sink.end_of_rows(self.end_of_rows())
             }
         }
+    }
+
+    /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to complete
+    /// names).
+    pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
+        let database = self.database().ok_or_else(SqlError::no_database_selected)?;
+        if let Some((schema, _)) =
+            crate::catalog_views::information_schema::virtual_table(database, table, self)?
+        {
+            let header = |name: &String| Header {
+                name: name.clone(),
+                ..Header::default()
+            };
+            return Ok(schema
+                .fields()
+                .iter()
+                .map(|field| {
+                    ColumnMeta::new(field, &header(field.name()), self.result_collation_id())
+                })
+                .collect());
+        }
+        self.client.check_sees_table(database, table)?;
+        let table = self.engine.catalog().table(database, table)?;
+        let definition = &table.definition;
+        Ok(definition
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(position, column)| {
+                let header = Header {
+                    name: column.name.clone(),
+                    org_name: column.name.clone(),
+                    table: definition.name.clone(),
+                    org_table: definition.name.clone(),
+                    database: definition.database.clone(),
+                };
+                let mut meta = ColumnMeta::new(
+                    &sheaf_access::arrow_field(column),
+                    &header,
+                    self.result_collation_id(),
+                );
+                meta.flags |= table_flags(definition, position);
+                meta
+            })
+            .collect())
     }
 
     fn database_or_current(&self, database: Option<String>) -> Result<String> {

@@ -14,7 +14,6 @@
 //! found out when they are locked (`isolation/transaction.rs`).
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
@@ -30,38 +29,6 @@ use crate::parser::statement::TableName;
 use crate::query::run::MAX_REPLANS;
 use crate::query::values::select_of;
 use crate::session::Session;
-
-/// Tables that a session remembers to be connected to no others.
-const MAX_UNRELATED_TABLES: usize = 64;
-
-/// The tables that no foreign key connects to others, as far as a session has found out. Finding out goes through all
-/// tables and counts a user of each, which all sessions would notice if each change did it.
-#[derive(Default)]
-pub(crate) struct UnrelatedTables {
-    /// What is known holds for this version of all definitions.
-    schema_version: u64,
-    ids: BTreeSet<u64>,
-}
-
-impl UnrelatedTables {
-    fn has(&self, schema_version: u64, targets: &[Arc<Table>]) -> bool {
-        self.schema_version == schema_version
-            && matches!(targets, [table] if self.ids.contains(&table.definition.id))
-    }
-
-    /// Remembers what was found: the tables that are `related` to `targets`.
-    fn note(&mut self, schema_version: u64, targets: &[Arc<Table>], related: &[Arc<Table>]) {
-        if self.schema_version != schema_version || self.ids.len() >= MAX_UNRELATED_TABLES {
-            self.schema_version = schema_version;
-            self.ids.clear();
-        }
-        if let ([target], [own]) = (targets, related)
-            && Arc::ptr_eq(target, own)
-        {
-            self.ids.insert(own.definition.id);
-        }
-    }
-}
 
 /// A table in the FROM of a statement that changes rows.
 pub(crate) struct Reference {

@@ -101,7 +101,7 @@ pub(crate) use expression::{ExpressionCache, KeptExpressions};
 pub(crate) use read::Way;
 pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;
-pub(crate) use shared_plans::{Known, SharedPlans, SharedPlansGauges};
+pub(crate) use shared_plans::{Known, SharedPlans};
 use statement_cache::MAX_STATEMENT_BYTES;
 pub(crate) use statement_cache::{Cached, StatementCache};
 use subquery::Subquery;

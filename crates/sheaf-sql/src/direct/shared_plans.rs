@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::DirectPlan;
 use crate::session::Session;
+use crate::session::status::SharedPlansGauges;
 use crate::variables::SqlMode;
 
 /// Memory of all plans, by estimate.
@@ -114,15 +115,6 @@ struct Entry {
     known: Known,
     used: u64,
     bytes: usize,
-}
-
-/// How full the cache is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SharedPlansGauges {
-    pub(crate) statements: u64,
-    /// By estimate.
-    pub(crate) bytes: u64,
-    pub(crate) evictions: u64,
 }
 
 impl Default for SharedPlans {

@@ -30,16 +30,15 @@ use sheaf_table::{
 };
 use sqlparser::ast;
 
-use crate::accounts::is_account_table;
 use crate::error::{Result, SqlError};
 use crate::isolation::table_wait::WaitsFor;
-use crate::isolation::transaction::NextTransaction;
 use crate::parser::change::name_of;
 use crate::parser::statement::{LockedTable, TableChange, TableName};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::statement::properties::UnderLockTables;
-use crate::virtual_database::is_virtual_database;
+use crate::variables::NextTransaction;
+use crate::virtual_database::{is_account_table, is_virtual_database};
 
 /// The tables that a session has locked.
 pub(crate) struct LockedTables {

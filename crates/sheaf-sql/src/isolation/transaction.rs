@@ -48,7 +48,7 @@ use crate::isolation::statement_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::variables::{Isolation, ServerReadOnly};
+use crate::variables::{Isolation, NextTransaction, ServerReadOnly};
 
 /// How often a statement begins again because rows that it found had changed before it locked them.
 const MAX_RESTARTS: usize = 1_000;
@@ -57,14 +57,6 @@ const MAX_RESTARTS: usize = 1_000;
 const MAX_SAVEPOINTS: usize = 10_000;
 /// The longest name of a savepoint, in characters, as of everything else that has one.
 const MAX_SAVEPOINT_NAME_CHARACTERS: usize = 64;
-
-/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one,
-/// if it uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NextTransaction {
-    pub(crate) isolation: Option<Isolation>,
-    pub(crate) read_only: Option<bool>,
-}
 
 /// The open transaction of a session.
 pub(crate) struct SessionTransaction {

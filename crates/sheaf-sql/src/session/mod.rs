@@ -17,8 +17,8 @@
 //! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`] |
 //! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`] |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
-//! | `unrelated_tables` | tables that were found to have no foreign keys | `change/change_query.rs` |
-//! | `traces` | what is kept of the optimizer's traces | `statement/traces.rs` |
+//! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
+//! | `traces` | what is kept of the optimizer's traces | [`traces`] |
 //! | `workers` | what runs plans: threads of a resource group, query memory | [`workers`] |
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
@@ -29,6 +29,7 @@
 
 pub(crate) mod findings;
 pub(crate) mod handle;
+pub(crate) mod info;
 pub(crate) mod outcome;
 pub(crate) mod prepared;
 pub(crate) mod progress;
@@ -39,6 +40,8 @@ pub(crate) mod statement_timer;
 pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod status_reference;
+pub(crate) mod traces;
+pub(crate) mod unrelated_tables;
 pub(crate) mod user_variables;
 pub(crate) mod warnings;
 pub(crate) mod workers;
@@ -53,34 +56,33 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
-use sheaf_table::AccountName;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
-use crate::change::change_query::UnrelatedTables;
 use crate::dialect::SheafDialect;
 use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
 use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
 use crate::isolation::locked_tables::TableLocks;
+use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
-use crate::isolation::transaction::{NextTransaction, Transactions};
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
+pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
-use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink, table_flags};
+use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{RunningRequest, RunningStatement};
 use crate::session::status::Command;
+use crate::session::traces::OptimizerTraces;
+use crate::session::unrelated_tables::UnrelatedTables;
 use crate::session::user_variables::UserVariables;
 use crate::session::warnings::{Level, Warnings};
 use crate::session::workers::Workers;
-use crate::statement::traces::OptimizerTraces;
-use crate::variables::{self, VariableValue, Variables};
-use sheaf_frontend::query::Header;
+use crate::variables::{self, NextTransaction, VariableValue, Variables};
 
 /// Parsing and planning recurse as deep as a statement nests. The parser bounds the nesting (see [`scan`]). A statement
 /// whose thread has less stack than the red zone left runs on a stack of its own, which is address space until it is
@@ -100,57 +102,6 @@ pub mod status_flags {
     pub const AUTOCOMMIT: u16 = 2;
     pub const MORE_RESULTS: u16 = 8;
     pub const NO_BACKSLASH_ESCAPES: u16 = 512;
-}
-
-/// What a client and the server have agreed on to encrypt their connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Encryption {
-    /// `TLSv1.3`
-    pub version: &'static str,
-    /// `TLS_AES_256_GCM_SHA384`
-    pub cipher: String,
-}
-
-/// The user that connects, and what the client said that it can do.
-#[derive(Clone, Debug)]
-pub struct SessionInfo {
-    pub user: String,
-    /// The client's address without its port, or `localhost`.
-    pub host: String,
-    /// The account whose rights the session has. `None`: it may do everything, as the program that opened the database
-    /// may.
-    pub account: Option<AccountName>,
-    /// The database to start in.
-    pub database: Option<String>,
-    /// Several statements in one request, separated by semicolons (CLIENT_MULTI_STATEMENTS).
-    pub multi_statements: bool,
-    /// The client can send files (CLIENT_LOCAL_FILES).
-    pub local_infile: bool,
-    /// Affected rows of UPDATE are the rows found (CLIENT_FOUND_ROWS).
-    pub found_rows: bool,
-    /// TLS, if the connection has it.
-    pub encryption: Option<Encryption>,
-    /// The connection uses the compressed protocol.
-    pub compressed: bool,
-    /// The connection's character set and collation, a MySQL collation id (255 is utf8mb4_0900_ai_ci).
-    pub collation_id: u16,
-}
-
-impl Default for SessionInfo {
-    fn default() -> Self {
-        SessionInfo {
-            user: "root".into(),
-            host: "localhost".into(),
-            account: None,
-            database: None,
-            multi_statements: false,
-            local_infile: true,
-            found_rows: false,
-            encryption: None,
-            compressed: false,
-            collation_id: 255,
-        }
-    }
 }
 
 /// What a client is told when it prepares a statement.
@@ -622,51 +573,6 @@ impl Session {
         self.statement.own_database = None;
         self.tell_database_collation();
         Ok(())
-    }
-
-    /// The columns of a table of the current database (COM_FIELD_LIST, which the command-line clients use to complete
-    /// names).
-    pub fn field_list(&self, table: &str) -> Result<Vec<ColumnMeta>> {
-        let database = self.database().ok_or_else(SqlError::no_database_selected)?;
-        if let Some((schema, _)) =
-            crate::catalog_views::information_schema::virtual_table(database, table, self)?
-        {
-            let header = |name: &String| Header {
-                name: name.clone(),
-                ..Header::default()
-            };
-            return Ok(schema
-                .fields()
-                .iter()
-                .map(|field| {
-                    ColumnMeta::new(field, &header(field.name()), self.result_collation_id())
-                })
-                .collect());
-        }
-        self.client.check_sees_table(database, table)?;
-        let table = self.engine.catalog().table(database, table)?;
-        let definition = &table.definition;
-        Ok(definition
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(position, column)| {
-                let header = Header {
-                    name: column.name.clone(),
-                    org_name: column.name.clone(),
-                    table: definition.name.clone(),
-                    org_table: definition.name.clone(),
-                    database: definition.database.clone(),
-                };
-                let mut meta = ColumnMeta::new(
-                    &sheaf_access::arrow_field(column),
-                    &header,
-                    self.result_collation_id(),
-                );
-                meta.flags |= table_flags(definition, position);
-                meta
-            })
-            .collect())
     }
 
     /// Warnings of the last statement that could have any.

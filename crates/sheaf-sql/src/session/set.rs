@@ -5,12 +5,13 @@ use sheaf_types::error::codes;
 use sheaf_types::number::decimal_to_double;
 
 use crate::error::{Result, SqlError};
-use crate::isolation::transaction::NextTransaction;
 use crate::parser::Parsed;
 use crate::parser::statement::{Assignment, Scope, SetValue};
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::variables::{self, Isolation, NewValue, Truncated, VariableValue, Variables};
+use crate::variables::{
+    self, Isolation, NewValue, NextTransaction, Truncated, VariableValue, Variables,
+};
 
 impl From<Value> for NewValue {
     fn from(value: Value) -> NewValue {

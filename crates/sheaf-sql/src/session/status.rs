@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sheaf_access::SessionCounters;
 use sheaf_storage::{LogCounters, PAGE_SIZE, PoolCounters};
 
-use crate::direct::SharedPlansGauges;
-
 macro_rules! commands {
     ($($command:ident => $name:literal,)*) => {
         /// What a session counts of its statements: kinds of them, as `Com_*`, and what they came to.
@@ -124,6 +122,15 @@ impl CommandCounters {
             sum.fetch_add(own.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
+}
+
+/// How full the cache of direct plans is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SharedPlansGauges {
+    pub(crate) statements: u64,
+    /// By estimate.
+    pub(crate) bytes: u64,
+    pub(crate) evictions: u64,
 }
 
 /// What the engine knows besides counters.

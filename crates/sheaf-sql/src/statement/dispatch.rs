@@ -4,12 +4,12 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
-use crate::isolation::transaction::NextTransaction;
 use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, properties_of};
+use crate::variables::NextTransaction;
 
 impl Session {
     /// Runs a parsed statement.

@@ -6,10 +6,8 @@
 //! | [`properties`] | one table of what each kind of statement is |
 //! | [`hints`] | hints about the statement as a whole |
 //! | [`explain`] | EXPLAIN, EXPLAIN ANALYZE, EXPLAIN FOR CONNECTION |
-//! | [`traces`] | the optimizer's traces of the session's statements |
 
 pub(crate) mod dispatch;
 pub(crate) mod explain;
 pub(crate) mod hints;
 pub(crate) mod properties;
-pub(crate) mod traces;

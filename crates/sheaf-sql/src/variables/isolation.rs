@@ -1,4 +1,4 @@
-//! The level of isolation, which `transaction_isolation` says.
+//! How transactions are isolated, as `transaction_isolation` and SET TRANSACTION say.
 
 /// How much a transaction sees of others. Each level sees less than those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,4 +19,12 @@ impl Isolation {
             _ => Isolation::RepeatableRead,
         }
     }
+}
+
+/// What SET TRANSACTION without a scope says about the next transaction. A statement outside of a transaction is one,
+/// if it uses tables; COMMIT and ROLLBACK without one, and what commits implicitly, end it as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NextTransaction {
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) read_only: Option<bool>,
 }
