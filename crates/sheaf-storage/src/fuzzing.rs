@@ -112,9 +112,9 @@ mod tests {
     use super::*;
     use crate::log::frame::Note;
     use crate::log::redo::RedoRecord;
+    use crate::node::NodeMut;
     use crate::page::{Page, PageId, TreeId};
     use crate::transaction::Change;
-    use crate::tree::node::NodeMut;
 
     fn some_bytes(random: &mut Random, longest: u64) -> Vec<u8> {
         (0..random.below(longest))

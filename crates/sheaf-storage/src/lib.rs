@@ -23,7 +23,9 @@ mod durability;
 mod error;
 #[cfg(all(any(test, feature = "fuzzing"), not(feature = "simulation")))]
 pub mod fuzzing;
+mod key_range;
 mod log;
+mod node;
 mod page;
 mod page_store;
 mod pool;

@@ -4,7 +4,7 @@
 //! state after the last commit that was acknowledged ([`crate::durability::recovery`]).
 
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::background::BackgroundWork;
 use crate::copy::archive::{ArchiveProgress, Archiver, LogArchive};
 use crate::copy::backup;
 use crate::counters::{PoolCounters, TransactionCounters};
+use crate::disk::data_directory::{DATA_FILE, DOUBLEWRITE_FILE, LOG_FILE, lock_directory};
 use crate::disk::{self, Disk, DiskKind, FileId};
 use crate::durability::checkpointer::{self, Pace};
 use crate::durability::recovery::{self, Analysis};
@@ -37,18 +38,6 @@ use crate::transaction::system::TransactionSystem;
 use crate::transaction::versions::start_collector;
 use crate::tree::directory::{EMPTY, FIRST_FREE_TREE, TreeDirectory};
 use crate::tree::{Counts, Tree};
-
-/// Name of the data file in its directory.
-pub(crate) const DATA_FILE: &str = "sheaf.data";
-
-/// Name of the log in the data directory.
-pub(crate) const LOG_FILE: &str = "sheaf.log";
-
-/// Name of the doublewrite area in the data directory.
-const DOUBLEWRITE_FILE: &str = "sheaf.doublewrite";
-
-/// Name of the lock file in the data directory.
-const LOCK_FILE: &str = "sheaf.lock";
 
 /// Time from one flush of a log that commits do not wait for to the next.
 const LOG_FLUSH_INTERVAL: Duration = Duration::from_millis(500);
@@ -212,26 +201,6 @@ fn archiver(store: &PageStore, options: &StorageOptions) -> Option<Archiver> {
     let log_everything = store.log_bypass.forbid(&*store.disk);
     let interval = options.archive_interval;
     Some(Archiver::new(archive, &store.log, interval, log_everything))
-}
-
-/// Keeps other processes out of a data directory until the file is closed.
-///
-/// # Errors
-/// `InUse` if another process has it.
-pub(crate) fn lock_directory(dir: &Path) -> Result<File> {
-    let path = dir.join(LOCK_FILE);
-    let failed = |operation| {
-        let path = path.display().to_string();
-        move |error| StorageError::io(operation, path, 0, error)
-    };
-    let lock = File::create(&path).map_err(failed("creation"))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StorageError::InUse {
-            path: dir.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(failed("locking")(error)),
-    }
 }
 
 /// One open data directory. Used as `Arc<Storage>`, by any number of threads. Dropped without

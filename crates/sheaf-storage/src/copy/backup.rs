@@ -27,13 +27,14 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::disk::data_directory::{DATA_FILE, LOG_FILE};
 use crate::disk::{self, AlignedBuffer, Buffers, Disk, FileId, Operation};
 use crate::error::{Result, StorageError};
 use crate::log::{HistoryId, LogCopy, LogFollower, frame};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId};
 use crate::page_store::PageStore;
 use crate::space::extent::{self, PAGES_PER_EXTENT};
-use crate::storage::{DATA_FILE, LOG_FILE, Storage};
+use crate::storage::Storage;
 
 /// Bytes of an extent: what is read and written at a time.
 const EXTENT_BYTES: usize = PAGES_PER_EXTENT as usize * PAGE_SIZE;

@@ -29,13 +29,13 @@ use crate::copy::backup::{
     CopyProgress, ReportProgress, empty_directory, make_empty_directory, read, sync_directory,
     write,
 };
+use crate::disk::data_directory::{DATA_FILE, LOG_FILE, lock_directory};
 use crate::disk::{self, Disk, DiskKind, FileId, Operation, STRETCH_BYTES};
 use crate::error::{Result, StorageError};
 use crate::log::bytes::Damaged;
 use crate::log::frame::{self, Frame, Note};
 use crate::log::{Control, HistoryId, Log, LogCopy, LogReader, LogState, packed};
 use crate::page::Lsn;
-use crate::storage::{DATA_FILE, LOG_FILE, lock_directory};
 
 /// The moment to restore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

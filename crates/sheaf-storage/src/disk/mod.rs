@@ -16,10 +16,12 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`data_directory`] | names of the files of a data directory, and its lock |
 //! | [`frame_arena`] | the memory that pages are read into |
 
 mod blocking;
 mod buffers;
+pub(crate) mod data_directory;
 pub(crate) mod frame_arena;
 pub mod io_uring;
 pub mod simulated;

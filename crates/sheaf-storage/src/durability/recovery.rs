@@ -37,6 +37,7 @@ use crate::log::bytes::Damaged;
 use crate::log::frame::{self, Frame, Note};
 use crate::log::redo::RedoRecord;
 use crate::log::{Control, LogEnd, LogFile, LogReader, redo_codec};
+use crate::node::PageImage;
 use crate::page::{Lsn, PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::space::extent::{self, EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
@@ -44,7 +45,6 @@ use crate::sync;
 use crate::transaction::spill_file::SpillFile;
 use crate::transaction::undo_stack::{UndoRecord, UndoStack, part_before};
 use crate::transaction::{Change, TransactionId};
-use crate::tree::node::PageImage;
 
 use redo_window::RedoWindow;
 

@@ -258,11 +258,11 @@ mod tests {
     use super::*;
     use crate::disk::Disk;
     use crate::disk::simulated::{SimulatedDisk, SimulationOptions};
+    use crate::log::change::TransactionId;
     use crate::log::control::Control;
     use crate::log::log_file::LogFile;
     use crate::log::{LOG_START, LogOptions, LogReader, MIN_SEGMENT_BYTES, frame};
     use crate::random::Random;
-    use crate::transaction::TransactionId;
 
     const OPTIONS: LogOptions = LogOptions {
         limit_bytes: 1 << 30,

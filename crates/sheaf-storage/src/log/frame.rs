@@ -16,10 +16,10 @@
 //! undone before a crash is not undone again (ARIES' compensation log records).
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
+use crate::log::change::{Change, TransactionId};
 use crate::log::redo::RedoRecord;
 use crate::log::redo_codec;
 use crate::page::{PAGE_SIZE, PageId, TreeId};
-use crate::transaction::{Change, TransactionId};
 
 /// First byte of a frame. The numbers are the log's format.
 mod kind {

@@ -37,10 +37,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`mini_transaction`] | the only way in which pages change |
+//! | [`change`] | which transaction did what to a key |
 //! | [`redo`] | every change of a page, by name, and the function that applies it |
 //! | [`log_bypass`] | pages that a bulk build writes past the log |
 
 pub(crate) mod bytes;
+pub(crate) mod change;
 mod chunk;
 mod control;
 mod copy;
@@ -60,10 +62,10 @@ use std::sync::Arc;
 
 use crate::disk::{AlignedBuffer, Disk, FileId};
 use crate::error::{Result, StorageError};
+use crate::log::change::TransactionId;
 use crate::page::Lsn;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::transaction::TransactionId;
 
 pub use control::HistoryId;
 pub(crate) use control::{Control, LogState};

@@ -126,7 +126,7 @@ fn damaged(reason: String) -> StorageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transaction::TransactionId;
+    use crate::log::change::TransactionId;
 
     /// Frames of some length, and where they end.
     fn frames(start: Lsn, count: u64) -> (Vec<u8>, Lsn) {

@@ -8,10 +8,10 @@
 //! The code that makes a record has checked that it fits the page. A record that does not fit is a bug. Assertions
 //! catch it inside the section that must not fail: the process aborts before a wrong page can reach the disk.
 
+use crate::node::{NodeMut, PageImage};
 use crate::page::{PAGE_TYPE_HEADER_OFFSET, Page, TreeId, header};
 use crate::space::extent;
 use crate::space::file_header::FileHeader;
-use crate::tree::node::{NodeMut, PageImage};
 
 /// One change of one page.
 #[derive(Clone, Copy)]

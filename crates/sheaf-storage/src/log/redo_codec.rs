@@ -10,10 +10,10 @@
 
 use crate::log::bytes::{Damaged, Reader, put_bytes, put_number};
 use crate::log::redo::RedoRecord;
+use crate::node::{MAX_SLOTS, Node, PageImage};
 use crate::page::{PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, TreeId, header};
 use crate::space::extent::{EXTENTS_PER_GROUP, PAGES_PER_EXTENT};
 use crate::space::file_header::FileHeader;
-use crate::tree::node::{MAX_SLOTS, Node, PageImage};
 
 /// First byte of a record. The numbers are the log's format.
 mod kind {
@@ -285,8 +285,8 @@ fn take_image(input: &mut Reader<'_>, image: &mut PageImage) -> Result<(), Damag
 mod tests {
     use super::*;
     use crate::log::redo;
+    use crate::node::NodeMut;
     use crate::page::Page;
-    use crate::tree::node::NodeMut;
 
     fn node() -> Box<Page> {
         let mut page = Page::zeroed();

@@ -16,13 +16,13 @@
 //! leaf is full.
 
 use crate::error::Result;
+use crate::node::{Node, Position};
 use crate::pool::guard::ExclusiveGuard;
 use crate::transaction::snapshot::ReadView;
 use crate::transaction::versions::Before;
 use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
 use crate::tree::insert::{Placed, check_entry};
-use crate::tree::node::{Node, Position};
 
 impl Tree {
     /// Gives a live entry the value that `amended` makes of its present one, if the view shows that and no other

@@ -30,13 +30,13 @@ use crate::log::frame::{self, Note};
 use crate::log::log_bypass::BypassingWrite;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::node::{NODE_CAPACITY, Node, NodeMut, common_prefix, entry_bytes};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::space::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
 use crate::space::lost_pages::UnownedPages;
 use crate::storage::Storage;
 use crate::sync::{Mutex, thread};
-use crate::tree::node::{NODE_CAPACITY, Node, NodeMut, common_prefix, entry_bytes};
 use crate::tree::search::new_page_image;
 use crate::tree::{Counts, insert};
 

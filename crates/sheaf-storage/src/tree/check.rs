@@ -1,8 +1,8 @@
 //! Whether a tree is what it should be: for tests, and when a file is in doubt.
 
 use crate::error::Result;
+use crate::node::{Node, PageImage};
 use crate::page::{PAGE_SIZE, Page, PageId, header};
-use crate::tree::node::{Node, PageImage};
 use crate::tree::{Counts, Tree};
 
 /// What a check counted.

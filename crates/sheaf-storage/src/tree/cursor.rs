@@ -15,13 +15,14 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::node::Node;
 use crate::page::PageId;
 use crate::transaction::snapshot::ReadView;
-use crate::tree::node::Node;
 use crate::tree::page_buffer::PageBuffer;
 use crate::tree::search::Target;
 use crate::tree::versioned_read::Differences;
-use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
+use crate::tree::{Direction, ReadAhead, Tree};
 
 /// A scan reads ahead by at most this share of the frames: several scans fit in the pool's quota for prefetched pages,
 /// and what was read ahead is still there when the scan arrives.

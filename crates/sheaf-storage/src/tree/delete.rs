@@ -24,6 +24,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::node::Node;
 use crate::pool::guard::ExclusiveGuard;
 use crate::transaction::snapshot::StatusCell;
 use crate::transaction::versions::Before;
@@ -31,7 +32,6 @@ use crate::transaction::{Change, Transaction};
 use crate::tree::Tree;
 use crate::tree::insert::Past;
 use crate::tree::merge::is_underfull;
-use crate::tree::node::Node;
 
 /// Ghosts up to so many are taken out one by one, which moves slots; more of them by writing the leaf anew, which moves
 /// all that stays. Small transactions leave one or two behind.

@@ -18,13 +18,14 @@ use std::sync::Arc;
 
 use crate::durability::recovery::{Analysis, PagesOfTree};
 use crate::error::{Result, StorageError};
+use crate::key_range::KeyRange;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
 use crate::page::{PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::space::extent::{CATALOG_ROOT, DIRECTORY_ROOT};
 use crate::sync::Mutex;
-use crate::tree::{Counts, Direction, KeyRange, ReadAhead, Tree};
+use crate::tree::{Counts, Direction, ReadAhead, Tree};
 
 /// The directory's own number.
 pub(crate) const DIRECTORY_TREE: TreeId = TreeId(1);

@@ -10,10 +10,11 @@
 use std::ops::Bound;
 
 use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::node::{Node, NodeView, PageBytes};
 use crate::page::PageId;
-use crate::tree::node::{Node, NodeView, PageBytes};
+use crate::tree::Tree;
 use crate::tree::search::{Target, new_page_image};
-use crate::tree::{KeyRange, Tree};
 
 /// Cuts are chosen among at least this many separators for each part, if the tree has them.
 const SEPARATORS_PER_PART: usize = 16;

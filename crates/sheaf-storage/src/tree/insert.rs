@@ -12,12 +12,12 @@ use crate::error::{Result, StorageError};
 use crate::log::frame::Note;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::node::{Node, Position, common_prefix, common_suffix, entry_bytes};
 use crate::page::TreeId;
 use crate::pool::guard::ExclusiveGuard;
 use crate::transaction::snapshot::StatusCell;
 use crate::transaction::versions::{Before, NewestWriter};
 use crate::transaction::{Change, Obstacle, Transaction};
-use crate::tree::node::{Node, Position, common_prefix, common_suffix, entry_bytes};
 use crate::tree::versioned_read::Settled;
 use crate::tree::{MAX_ENTRY_BYTES, MAX_KEY_BYTES, Tree};
 
@@ -469,8 +469,8 @@ pub(super) fn check_entry(key: &[u8], value: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::log::redo;
+    use crate::node::NodeMut;
     use crate::page::Page;
-    use crate::tree::node::NodeMut;
 
     #[test]
     fn a_value_is_replaced_by_what_differs() {

@@ -1,8 +1,8 @@
 //! The last key of a tree, whether its entry is visible or not.
 
 use crate::error::Result;
+use crate::node::Node;
 use crate::tree::Tree;
-use crate::tree::node::Node;
 use crate::tree::search::{Target, new_page_image};
 
 impl Tree {

@@ -27,12 +27,13 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::node::Node;
 use crate::page::PageId;
 use crate::random::Random;
 use crate::tree::cursor::{LeafCursor, LeafEntries};
-use crate::tree::node::Node;
 use crate::tree::search::{Target, new_page_image};
-use crate::tree::{Direction, KeyRange, ReadAhead, Tree};
+use crate::tree::{Direction, ReadAhead, Tree};
 
 /// Pages that are requested together; in a small pool at most an eighth of its frames.
 const REQUEST_PAGES: usize = 64;

@@ -5,10 +5,10 @@
 //! between its fences. Leaves come out in key order with duplicates next to each other.
 
 use crate::error::Result;
+use crate::node::{Node, PageImage};
 use crate::page::PageId;
 use crate::pool::prefetch::PrefetchSummary;
 use crate::tree::Tree;
-use crate::tree::node::{Node, PageImage};
 use crate::tree::search::{Target, new_page_image};
 
 /// Leaves that are handed to the buffer pool in one call.

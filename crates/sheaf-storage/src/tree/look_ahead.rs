@@ -15,10 +15,10 @@
 //! with them, and a leaf that was freed meanwhile looks as it did before. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash
 //! Join Performance through Prefetching", 2004.)
 
+use crate::node::{MAX_HEIGHT, NodeView};
 use crate::page::PageId;
 use crate::pool::guard::{OptimisticGuard, PageVersion};
 use crate::tree::Tree;
-use crate::tree::node::{MAX_HEIGHT, NodeView};
 
 /// Keys of a group: about as many as the processor has requests to memory under way.
 pub const LOOK_AHEAD_KEYS: usize = 16;

@@ -11,8 +11,8 @@
 use crate::error::Result;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::node::{NODE_CAPACITY, Node, NodeMut, common_prefix};
 use crate::tree::Tree;
-use crate::tree::node::{NODE_CAPACITY, Node, NodeMut, common_prefix};
 use crate::tree::search::{Target, new_page_image};
 
 /// A node with fewer used bytes than this looks for a sibling to merge with.

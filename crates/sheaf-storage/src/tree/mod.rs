@@ -6,7 +6,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`node`] | one page: slots, heads, heap, fences |
+//! | [`node`](crate::node) | one page: slots, heads, heap, fences |
 //! | [`search`] | descents: optimistic, latched, exclusive |
 //! | [`insert`], [`delete`] | changes of one leaf, with or without conflicts; ghosts and their purge |
 //! | [`amend`] | a change of what a view shows, in one visit of the leaf |
@@ -45,10 +45,8 @@ mod leaf_sample;
 mod leaves_of_keys;
 mod look_ahead;
 mod merge;
-pub(crate) mod node;
 mod page_buffer;
 mod point_reader;
-mod range;
 mod residency;
 mod search;
 mod split;
@@ -65,6 +63,8 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::transaction::snapshot::ReadView;
 use crate::tree::search::Target;
 
+pub use crate::key_range::{KeyRange, prefix_successor};
+pub use crate::node::{MAX_ENTRY_BYTES, MAX_KEY_BYTES};
 pub use bulk_build::BulkBuilder;
 pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
@@ -72,16 +72,8 @@ pub use leaf_sample::LeafSample;
 pub use look_ahead::LOOK_AHEAD_KEYS;
 pub use page_buffer::release_thread_buffers;
 pub use point_reader::PointReader;
-pub use range::{KeyRange, prefix_successor};
 pub use residency::Residency;
 pub use versioned_read::Settled;
-
-/// Longest key of an entry, in bytes.
-pub const MAX_KEY_BYTES: usize = 3072;
-
-/// Longest entry (key and value together), in bytes. Two such entries and the longest fences fit in a page, so a
-/// split always makes room.
-pub const MAX_ENTRY_BYTES: usize = 4000;
 
 /// Order in which a cursor visits leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-use crate::tree::node::PageImage;
+use crate::node::PageImage;
 use crate::tree::search::new_page_image;
 
 /// Buffers that a thread keeps: as many as a statement that joins some tables has scans at a time.

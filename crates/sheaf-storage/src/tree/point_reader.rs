@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::node::PageBytes;
 use crate::page::{PageId, header};
 use crate::pool::guard::{OptimisticGuard, PageVersion};
 use crate::transaction::snapshot::ReadView;
 use crate::tree::Tree;
 use crate::tree::look_ahead::LeavesAhead;
-use crate::tree::node::PageBytes;
 use crate::tree::search::{NodeRef, Target};
 
 /// Looks up one key after another; a key on the leaf of its predecessor costs no descent.

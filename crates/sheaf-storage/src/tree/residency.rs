@@ -10,12 +10,13 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::node::{Node, PageBytes, PageImage};
 use crate::page::{TreeId, header};
 use crate::storage::Storage;
+use crate::tree::Tree;
 use crate::tree::estimate::{children_in, start_of};
-use crate::tree::node::{Node, PageBytes, PageImage};
 use crate::tree::search::{Descent, Interruption, Target, new_page_image};
-use crate::tree::{KeyRange, Tree};
 
 /// Nodes of one level that a question about a range looks at, at most about twice as many.
 const SAMPLE_NODES: usize = 16;

@@ -15,11 +15,11 @@
 //! still holds.
 
 use crate::error::{Result, StorageError};
+use crate::node::{Node, NodeView, PageBytes, PageImage};
 use crate::page::{PAGE_SIZE, PageId, PageType, header};
 use crate::pool::guard::{ExclusiveGuard, OptimisticGuard, Restart, SharedGuard};
 use crate::sync;
 use crate::tree::Tree;
-use crate::tree::node::{Node, NodeView, PageBytes, PageImage};
 
 /// Attempts without latches before a descent takes them.
 const OPTIMISTIC_ATTEMPTS: usize = 8;

@@ -14,10 +14,10 @@
 use crate::error::Result;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
 use crate::page::PageId;
 use crate::space::extent::{PageRequest, SMALL_TREE_LEAVES};
 use crate::tree::Tree;
-use crate::tree::node::{Node, NodeMut, PageImage, entry_bytes, separator, split_position};
 use crate::tree::search::new_page_image;
 
 /// Where a node is cut: the first slot that moves right, and the separator of both halves.

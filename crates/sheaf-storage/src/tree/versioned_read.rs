@@ -14,13 +14,14 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::key_range::KeyRange;
+use crate::node::PageImage;
 use crate::transaction::snapshot::{ReadView, StatusCell};
 use crate::transaction::versions::{NewestWriter, Seen};
 use crate::transaction::{Transaction, Unsettled};
-use crate::tree::node::PageImage;
+use crate::tree::Tree;
 use crate::tree::search::{NodeRef, Target};
 use crate::tree::visited_leaves::VisitedLeaves;
-use crate::tree::{KeyRange, Tree};
 
 /// Most entries that a scan copies one by one. Beyond that, copying the whole leaf costs about as little.
 const FEW_ENTRIES: usize = 32;

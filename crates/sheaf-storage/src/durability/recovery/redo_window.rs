@@ -22,10 +22,10 @@ use crate::log::LogFile;
 use crate::log::bytes::{Damaged, Reader};
 use crate::log::redo;
 use crate::log::redo_codec;
+use crate::node::PageImage;
 use crate::page::{Lsn, PAGE_SIZE, PageId};
 use crate::page_store::PageStore;
 use crate::pool::buffer_pool::LentFrames;
-use crate::tree::node::PageImage;
 
 /// The part of the pool's frames, in percent, whose memory windows take while redo lasts. Redo touches a page once in a
 /// window, so the window is the better place for it.

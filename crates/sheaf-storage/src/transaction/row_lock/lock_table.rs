@@ -18,6 +18,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::{Result, StorageError};
+use crate::key_range::KeyRange;
 use crate::page::TreeId;
 use crate::sync::Condvar;
 use crate::transaction::TransactionId;
@@ -26,7 +27,6 @@ use crate::transaction::row_lock::{
     Blocker, Interrupt, LockKind, LockMode, LockName, LockedKeys, RangeLock, TreeCounters,
 };
 use crate::transaction::snapshot::StatusCell;
-use crate::tree::KeyRange;
 
 /// Rows of a tree that a transaction locks one by one, before it locks the tree.
 pub(crate) const ESCALATION_ROWS: usize = 1 << 13;

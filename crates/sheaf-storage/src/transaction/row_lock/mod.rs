@@ -61,6 +61,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::error::{Result, StorageError};
+use crate::key_range::KeyRange;
 use crate::page::TreeId;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex, MutexGuard};
@@ -69,7 +70,6 @@ use crate::transaction::row_lock::lock_table::{LockTable, Purpose, Request, Wait
 use crate::transaction::row_lock::range_table::Entered;
 pub(crate) use crate::transaction::row_lock::range_table::WantedChange;
 use crate::transaction::snapshot::StatusCell;
-use crate::tree::KeyRange;
 
 /// Whether others may hold the lock too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

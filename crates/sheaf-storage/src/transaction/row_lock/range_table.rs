@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::key_range::KeyRange;
 use crate::page::TreeId;
 use crate::transaction::TransactionId;
 use crate::transaction::row_lock::{LockMode, LockedKeys, RangeLock};
 use crate::transaction::snapshot::StatusCell;
-use crate::tree::KeyRange;
 
 /// A transaction that has locked so many ranges of a tree locks all of it.
 pub(super) const MAX_RANGES_OF_TREE: usize = 512;

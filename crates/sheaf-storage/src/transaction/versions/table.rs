@@ -31,10 +31,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::key_range::KeyRange;
 use crate::page::Lsn;
 use crate::pool::word_loads::compare_bytes;
 use crate::transaction::snapshot::{ReadView, StatusCell, TransactionStatus};
-use crate::tree::KeyRange;
 
 /// What an entry was before a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
-use crate::tree::node::{NodeView, PageBytes};
+use crate::node::{NodeView, PageBytes};
 
 /// Keys between two bounds. A range whose bounds cross is empty, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]

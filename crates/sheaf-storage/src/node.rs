@@ -32,6 +32,13 @@ use crate::page::{
 use crate::pool::guard::OptimisticGuard;
 use crate::pool::word_loads::{compare_bytes, upper_bytes};
 
+/// Longest key of an entry, in bytes.
+pub const MAX_KEY_BYTES: usize = 3072;
+
+/// Longest entry (key and value together), in bytes. Two such entries and the longest fences fit in a page, so a
+/// split always makes room.
+pub const MAX_ENTRY_BYTES: usize = 4000;
+
 /// Bytes of a page, as nodes see them.
 pub(crate) type PageImage = [u8; PAGE_SIZE];
 
@@ -853,7 +860,7 @@ impl NodeMut<'_> {
             );
             return;
         }
-        let mut suffix = [0; crate::tree::MAX_KEY_BYTES];
+        let mut suffix = [0; MAX_KEY_BYTES];
         suffix[..suffix_length].copy_from_slice(node.suffix(slot));
         let ghost = node.is_ghost(slot);
         self.remove(slot);
