@@ -45,8 +45,8 @@ use explain::tree::Shown;
 use json::Json;
 
 pub use access::ranges::disjoint;
-pub use adaptive::bounded_regret::Expectation;
 pub use cost::CostConstants;
+pub use estimate::risk::Expectation;
 pub use explain::ExplainRow;
 pub use explain::tree::PlanNode;
 pub use logical::{optimize_logical, with_coerced_types};

@@ -22,16 +22,17 @@ use sheaf_exec::operator::scan_exec::access_error;
 use crate::PlannerContext;
 use crate::access::path::{AccessPath, order_direction};
 use crate::access::path_cost::EntryOrder;
-use crate::access::ranges::{self, IndexRanges, conjuncts};
+use crate::access::ranges::{self, IndexRanges};
 use crate::access::table_reference::TableReference;
-use crate::adaptive::bounded_regret::Risk;
+use crate::access::wanted::Wanted;
 use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::{key_sort_us, sort_us};
 use crate::estimate::condition::Term;
+use crate::estimate::condition::conjuncts;
+use crate::estimate::risk::Risk;
 use crate::estimate::statistics::{self, layout, tree};
 use crate::explain::{ExplainRow, ExtraNote};
-use crate::physical::planner::Wanted;
 
 /// Indexes that are merged, at most.
 const MAX_INPUTS: usize = 16;

@@ -18,9 +18,10 @@ use std::sync::Arc;
 use sheaf_access::{KeyFilter, PartInterval};
 use sheaf_table::{KeyLayout, Within};
 
-use crate::access::ranges::{ColumnSets, IndexRanges, binds, column_sets, conjuncts, is_simple};
+use crate::access::ranges::{ColumnSets, IndexRanges, binds, column_sets, is_simple};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
+use crate::estimate::condition::conjuncts;
 
 /// Intervals of one part, at most: a part with more is left open.
 const MAX_INTERVALS: usize = 100_000;

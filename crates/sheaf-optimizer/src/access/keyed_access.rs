@@ -6,7 +6,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
-use datafusion_expr::Expr;
+use datafusion_expr::{Expr, ExprSchemable};
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
 use sheaf_exec::keyed_join::exec::OUTER_BYTES_PER_KEY_BYTE;
 use sheaf_types::ColumnType;
@@ -14,6 +14,7 @@ use sheaf_types::ColumnType;
 use crate::PlannerContext;
 use crate::access::path_cost::EntryOrder;
 use crate::access::table_reference::TableReference;
+use crate::access::table_reference::table_column;
 use crate::cost::CostConstants;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::keyed_join::{KeyOrder, KeyedLookups};
@@ -22,8 +23,7 @@ use crate::estimate::column_set::column_value;
 use crate::estimate::condition::{self, Term};
 use crate::estimate::statistics::{layout, tree};
 use crate::hints::IndexSwitches;
-use crate::join::connection::Equality;
-use crate::join::order::{table_column, type_of};
+use crate::logical::equality::Equality;
 use crate::logical::join_graph::Relation;
 use crate::logical::{literal, semantics};
 
@@ -387,7 +387,7 @@ fn key_column(
         return Ok(None);
     }
     let column_type = arrow_type(ty);
-    let outer_type = type_of(outer, schema)?;
+    let outer_type = outer.get_type(schema)?;
     let exact = if inner.cast {
         both_integers(&outer_type, &column_type)
     } else {

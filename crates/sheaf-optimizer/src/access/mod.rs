@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`table_reference`] | a table in a query, with the conditions on it |
+//! | [`wanted`] | what the parent of a node would like of its rows |
 //! | [`path`] | every way to read it, what each costs, and the cheapest |
 //! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
 //! | [`ranges`] | conditions become key ranges of an index |
@@ -21,3 +22,4 @@ pub(crate) mod path_cost;
 pub(crate) mod range_text;
 pub(crate) mod ranges;
 pub(crate) mod table_reference;
+pub(crate) mod wanted;

@@ -30,14 +30,15 @@ use crate::access::index_merge::PlannedMerge;
 use crate::access::jumps::IndexJumps;
 use crate::access::ranges::IndexRanges;
 use crate::access::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
-use crate::adaptive::bounded_regret::Risk;
+use crate::access::wanted::Wanted;
 use crate::cost::multi_range_read::SORT_FROM_MISSING;
+use crate::estimate::risk::Risk;
 use crate::estimate::statistics::layout;
 use crate::explain::table_detail::TableDetail;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::IndexSwitches;
 use crate::logical::semantics;
-use crate::physical::planner::{Block, Planned, Planner, Wanted};
+use crate::physical::planner::{Block, Planned, Planner};
 use crate::trace::Lost;
 use crate::trace::access::Alternatives;
 

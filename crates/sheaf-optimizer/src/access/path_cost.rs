@@ -6,7 +6,7 @@ use sheaf_access::{Fetch, IndexRef, SortKeys};
 use crate::PlannerContext;
 use crate::access::path::AccessPath;
 use crate::access::table_reference::TableReference;
-use crate::adaptive::bounded_regret::{Expectation, Risk};
+use crate::access::wanted::Wanted;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::JumpingWalk;
 use crate::cost::lookup::{Lookups, lookup_us};
@@ -15,8 +15,8 @@ use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::sort_us;
 use crate::cost::work::Work;
 use crate::estimate::condition::Term;
+use crate::estimate::risk::{Expectation, Risk};
 use crate::estimate::statistics::{layout, tree};
-use crate::physical::planner::Wanted;
 
 /// In which order the entries that an index delivers lead to rows.
 #[derive(Debug, Clone, Copy)]

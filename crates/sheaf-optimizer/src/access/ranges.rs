@@ -22,7 +22,7 @@ use sheaf_table::{KeyLayout, KeyPart, Within};
 use sheaf_types::Value;
 
 use crate::estimate::column_set::{ColumnSet, Interval};
-use crate::estimate::condition::Term;
+use crate::estimate::condition::{Term, conjuncts};
 
 /// Ranges of one index for one statement, at most: about 10 MiB of keys. Beyond that a part is bound to its hull, and
 /// an OR is not followed.
@@ -220,14 +220,6 @@ pub(crate) fn with_branch<'s>(sets: &'s ColumnSets<'_>, branch: &'s Term) -> Col
         }
     }
     sets
-}
-
-/// The term's own conjuncts.
-pub(crate) fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
-    match term {
-        Term::And(terms) => Box::new(terms.iter().flat_map(conjuncts)),
-        other => Box::new(std::iter::once(other)),
-    }
 }
 
 /// Sets on columns under AND only.

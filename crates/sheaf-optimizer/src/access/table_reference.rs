@@ -28,6 +28,7 @@ use crate::estimate::condition::{self, Term};
 use crate::estimate::filter_shares::{FilterShares, Group};
 use crate::estimate::selectivity::Selectivity;
 use crate::estimate::statistics::{self, layout, tree};
+use crate::logical::join_graph::Relation;
 
 /// Rows per distinct value of a column that no index starts with.
 const GUESSED_ROWS_PER_VALUE: f64 = 10.0;
@@ -480,4 +481,14 @@ pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Result<Vec<usize>> {
     columns.sort_unstable();
     columns.dedup();
     Ok(columns)
+}
+
+/// The table column behind a column of the graph; one beyond those that are defined is the encoded clustered key.
+pub(crate) fn table_column(
+    relation: &Relation<'_>,
+    table: &TableReference<'_>,
+    column: &Column,
+) -> Option<usize> {
+    let position = relation.columns.iter().position(|known| known == column)?;
+    table.projection.get(position).copied()
 }

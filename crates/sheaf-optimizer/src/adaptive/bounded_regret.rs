@@ -40,6 +40,7 @@ use crate::access::table_reference::TableReference;
 use crate::cost::index_condition::conditions_us;
 use crate::cost::jumps::jump_us;
 use crate::cost::lookup::lookup_us;
+use crate::estimate::risk::{Expectation, Risk};
 use crate::explain::ExplainRow;
 use crate::explain::outline::Notes;
 use crate::json::{Json, Object};
@@ -58,45 +59,6 @@ const WORTH_THE_RISK: f64 = 0.8;
 
 /// What a plan must be able to cost for the planning of another one to be worth the time, in microseconds.
 pub(crate) const LEAST_US: f64 = 500.0;
-
-/// What is expected of the estimates that may be wrong by any factor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Expectation {
-    /// They are right.
-    #[default]
-    Estimates,
-    /// No LIMIT stops a scan before its end.
-    NoEarlyStop,
-    /// In addition, index conditions let every entry through.
-    Worst,
-}
-
-/// What a plan may cost if what it counts on does not happen, in microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Risk {
-    /// See [`Expectation::NoEarlyStop`].
-    pub unstopped_us: f64,
-    /// See [`Expectation::Worst`].
-    pub worst_us: f64,
-}
-
-impl Risk {
-    /// Of a plan whose cost is not doubted.
-    pub(crate) fn none(cost_us: f64) -> Risk {
-        Risk {
-            unstopped_us: cost_us,
-            worst_us: cost_us,
-        }
-    }
-
-    fn under(self, expectation: Expectation) -> f64 {
-        match expectation {
-            Expectation::Estimates => 0.0,
-            Expectation::NoEarlyStop => self.unstopped_us,
-            Expectation::Worst => self.worst_us,
-        }
-    }
-}
 
 /// A plan that may be abandoned, and how.
 pub(crate) struct Doubted<'n> {

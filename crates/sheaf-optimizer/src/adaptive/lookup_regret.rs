@@ -28,9 +28,9 @@ use sheaf_exec::keyed_join::lookup_switch::LookupSwitch;
 use crate::access::keyed_access::{KeySource, LookupPath, OuterRows};
 use crate::access::table_reference::TableReference;
 use crate::adaptive::bounded_regret::{LEAST_US, WORTHWHILE};
+use crate::cost::hash_join::HASH_ROW_BYTES;
 use crate::cost::hash_join::{hash_build_us, hash_probe_us};
 use crate::estimate::statistics::layout;
-use crate::join::order::HASH_ROW_BYTES;
 use crate::json::{Json, Object};
 use crate::physical::planner::{Block, Planner};
 

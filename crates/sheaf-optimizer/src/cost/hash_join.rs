@@ -2,6 +2,9 @@
 
 use super::CostConstants;
 
+/// Bytes of a row in a hash table besides its columns.
+pub(crate) const HASH_ROW_BYTES: f64 = 32.0;
+
 /// ```text
 ///   rows x build
 /// ```

@@ -18,7 +18,6 @@ use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_table::TableDefinition;
 use sheaf_types::{Collation, ColumnType, Value};
 
-use crate::access::ranges::conjuncts;
 use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within};
 use crate::logical::literal::{self, Floor};
 use crate::logical::semantics;
@@ -36,6 +35,14 @@ pub(crate) enum Term {
     Or(Vec<Term>),
     /// Nothing is known.
     Opaque,
+}
+
+/// The term's own conjuncts.
+pub(crate) fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
+    match term {
+        Term::And(terms) => Box::new(terms.iter().flat_map(conjuncts)),
+        other => Box::new(std::iter::once(other)),
+    }
 }
 
 impl Term {

@@ -21,8 +21,8 @@ use datafusion_common::Column;
 use datafusion_expr::{Aggregate, Expr, LogicalPlan};
 use sheaf_exec::SheafTableSource;
 
+use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::aggregate::grouping_sets;
 
 /// Guess of how many rows have the same value.
 const ROWS_PER_VALUE: f64 = 10.0;

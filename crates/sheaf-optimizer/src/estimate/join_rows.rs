@@ -20,10 +20,12 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::utils::{split_binary, split_conjunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator};
 
+use crate::access::table_reference::table_column;
 use crate::cost::pages::distinct_pages;
 use crate::estimate::selectivity::guess;
-use crate::join::connection::{Connection, Equality};
-use crate::join::order::{Chooser, Input, table_column};
+use crate::join::connection::Connection;
+use crate::join::order::{Chooser, Input};
+use crate::logical::equality::Equality;
 use crate::logical::join_graph::{RelationKind, RelationSet};
 use crate::logical::semantics;
 

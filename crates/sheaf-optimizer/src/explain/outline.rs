@@ -19,7 +19,7 @@ use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
 
 use crate::explain::ExplainRow;
-use crate::join::connection::Equality;
+use crate::logical::equality::Equality;
 use crate::physical::planner::Planned;
 
 /// What an operator does, in terms of the statement.

@@ -16,44 +16,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use datafusion_common::Result;
-use datafusion_expr::{BinaryExpr, Expr, Operator};
+use datafusion_expr::{BinaryExpr, Expr};
 
 use crate::access::keyed_access::{LookupPath, lookup_paths};
 use crate::estimate::join_rows::Keys;
 use crate::join::order::{Chooser, Input};
+use crate::logical::equality::Equality;
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
-
-/// An equality between the relations so far and a new one, `outer = inner` or `outer <=> inner`.
-#[derive(Debug, Clone)]
-pub(crate) struct Equality {
-    /// Position in the list it came from: the graph's predicates, or the relation's own condition.
-    pub origin: usize,
-    /// The side over the relations so far.
-    pub outer: Expr,
-    /// The side over the new relation.
-    pub inner: Expr,
-    /// NULL equals NULL.
-    pub null_equals_null: bool,
-}
-
-impl Equality {
-    pub(crate) fn operator(&self) -> Operator {
-        match self.null_equals_null {
-            true => Operator::IsNotDistinctFrom,
-            false => Operator::Eq,
-        }
-    }
-
-    /// The condition that it is.
-    pub(crate) fn condition(&self) -> Expr {
-        let (outer, inner) = (self.outer.clone(), self.inner.clone());
-        Expr::BinaryExpr(BinaryExpr::new(
-            Box::new(outer),
-            self.operator(),
-            Box::new(inner),
-        ))
-    }
-}
 
 /// Where an equality has the expression over the relations so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -21,12 +21,15 @@ use datafusion_expr::utils::expr_to_columns;
 use datafusion_expr::{Expr, LogicalPlan, SortExpr};
 
 use crate::PlannerContext;
-use crate::adaptive::bounded_regret::{Expectation, MAX_HELD_ROWS};
+use crate::access::table_reference::table_column;
+use crate::access::wanted::Wanted;
+use crate::adaptive::bounded_regret::MAX_HELD_ROWS;
 use crate::cost::sort::sort_us;
-use crate::join::order::{Chooser, Goal, Input, Step, table_column};
+use crate::estimate::risk::Expectation;
+use crate::join::order::{Chooser, Goal, Input, Step};
 use crate::json::{Json, Object};
 use crate::logical::join_graph::{JoinGraph, RelationKind};
-use crate::physical::planner::{Wanted, replace_columns};
+use crate::physical::planner::replace_columns;
 
 /// Share of the rows from which on they are all as good as wanted.
 const MOST_SHARE: f64 = 0.5;

@@ -20,8 +20,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
-use datafusion_expr::{Expr, ExprSchemable};
+use datafusion_common::{DFSchema, Result, internal_datafusion_err};
 use datafusion_physical_plan::ExecutionPlanProperties;
 use sheaf_access::cancel;
 use sheaf_exec::operator::scan_exec::access_error;
@@ -29,13 +28,15 @@ use sheaf_exec::operator::scan_exec::access_error;
 use crate::PlannerContext;
 use crate::access::keyed_access::{LookupPath, OuterRows};
 use crate::access::table_reference::TableReference;
-use crate::cost::hash_join::{hash_build_us, hash_probe_us, nested_loop_us, spilled_join_us};
+use crate::cost::hash_join::{
+    HASH_ROW_BYTES, hash_build_us, hash_probe_us, nested_loop_us, spilled_join_us,
+};
 use crate::cost::sort::merge_join_us;
 use crate::cost::work::Work;
 use crate::hints::JoinHints;
 use crate::join::connection::{Connection, Connections, is_connected};
 use crate::join::first_rows::FirstRows;
-use crate::logical::join_graph::{JoinGraph, Relation, RelationKind, RelationSet};
+use crate::logical::join_graph::{JoinGraph, RelationKind, RelationSet};
 use crate::physical::planner::Planned;
 use crate::physical::row_order::RowOrder;
 use crate::trace::join::JoinAlternatives;
@@ -46,9 +47,6 @@ const MAX_DYNAMIC: usize = 10;
 /// Share of the statement's memory that the build sides of its hash joins, all together, may be estimated at: estimates
 /// are often low, and groups and sorts above the joins need room too.
 pub(crate) const BUILD_SHARE: f64 = 0.5;
-
-/// Bytes of a row in a hash table besides its columns.
-pub(crate) const HASH_ROW_BYTES: f64 = 32.0;
 
 /// As many rows as there may ever be.
 const MOST_ROWS: f64 = 1e12;
@@ -561,19 +559,4 @@ fn relations_in_order(best: &BTreeMap<State, Best>, state: State) -> Vec<usize> 
 /// probe.
 fn must_build_joined(kind: &RelationKind) -> bool {
     !matches!(kind, RelationKind::Inner)
-}
-
-/// The table column behind a column of the graph; one beyond those that are defined is the encoded clustered key.
-pub(crate) fn table_column(
-    relation: &Relation<'_>,
-    table: &TableReference<'_>,
-    column: &Column,
-) -> Option<usize> {
-    let position = relation.columns.iter().position(|known| known == column)?;
-    table.projection.get(position).copied()
-}
-
-/// The type of an expression of the graph.
-pub(crate) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<arrow::datatypes::DataType> {
-    expr.get_type(schema)
 }

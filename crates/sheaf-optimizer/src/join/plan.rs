@@ -42,23 +42,26 @@ use sheaf_exec::operator::restartable_exec::{RestartableExec, SecondRun};
 
 use crate::access::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::access::table_reference::TableReference;
-use crate::adaptive::bounded_regret::Risk;
+use crate::access::table_reference::table_column;
+use crate::access::wanted::Wanted;
 use crate::adaptive::lookup_regret::DoubtedLookups;
+use crate::estimate::risk::Risk;
 use crate::estimate::statistics::layout as key_layout;
 use crate::explain::outline::{About, Note};
 use crate::explain::table_detail::TableDetail;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::hints::JoinHints;
-use crate::join::connection::{Connections, Equality, equalities};
+use crate::join::connection::{Connections, equalities};
 use crate::join::distinct_semijoin::join_distinct_rows;
 use crate::join::first_rows::{FirstRows, steps_for_first_rows};
-use crate::join::order::{BUILD_SHARE, Chooser, Goal, Input, Method, Step, table_column};
+use crate::join::order::{BUILD_SHARE, Chooser, Goal, Input, Method, Step};
 use crate::join::reduction::reduced;
+use crate::logical::equality::Equality;
 use crate::logical::join_graph::{
     JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan,
 };
 use crate::logical::semantics;
-use crate::physical::planner::{Block, Planned, Planner, Wanted};
+use crate::physical::planner::{Block, Planned, Planner};
 use crate::trace::join::chosen_order;
 
 /// Plans a tree of joins.

@@ -26,7 +26,8 @@ use datafusion_expr::{
 use sheaf_exec::SheafTableSource;
 
 use crate::access::table_reference::TableReference;
-use crate::join::order::{Input, table_column};
+use crate::access::table_reference::table_column;
+use crate::join::order::Input;
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, plain_column};
 
 /// A table restricts the join if its conditions leave no more than this share of its rows.

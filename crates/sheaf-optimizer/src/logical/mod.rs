@@ -19,10 +19,12 @@
 //! | [`empty_subqueries`] | a subquery that is known to have no rows is a constant |
 //! | [`subquery_check`] | the check that subqueries stand where they can be planned |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
+//! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
 //! | [`flat_unions`] | a union of unions becomes one |
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
 //! | [`late_values`] | what is only shown is computed of the rows that a LIMIT leaves |
 //! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
+//! | [`equality`] | an equality between relations |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
@@ -31,8 +33,10 @@ pub(crate) mod apply;
 pub(crate) mod connect_joins;
 pub(crate) mod distinct_aggregates;
 pub(crate) mod empty_subqueries;
+pub(crate) mod equality;
 pub(crate) mod flat_unions;
 pub(crate) mod forgotten_keys;
+pub(crate) mod grouping_sets;
 pub(crate) mod join_graph;
 pub(crate) mod join_keys;
 pub(crate) mod late_values;

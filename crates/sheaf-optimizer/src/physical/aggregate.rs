@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion_common::{Result, ScalarValue};
-use datafusion_expr::expr::{GroupingSet, physical_name};
+use datafusion_expr::expr::physical_name;
 use datafusion_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
@@ -23,12 +23,15 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrde
 use sheaf_exec::operator::less_order_exec::without_order;
 
 use crate::access::loose_scan::plan_groups;
-use crate::adaptive::bounded_regret::{Doubted, Expectation};
+use crate::access::wanted::Wanted;
+use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
+use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
+use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{Block, Planned, Planner, Wanted};
+use crate::physical::planner::{Block, Planned, Planner};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
@@ -260,26 +263,4 @@ fn with_keys(plan: Arc<dyn ExecutionPlan>, keys: &Schema) -> Result<Arc<dyn Exec
     });
     let columns: Vec<ProjectionExpr> = columns.collect();
     Ok(Arc::new(ProjectionExec::try_new(columns, plan)?))
-}
-
-/// The grouping sets that GROUPING SETS, ROLLUP or CUBE stand for; `None` for a plain GROUP BY.
-pub(crate) fn grouping_sets(group_expr: &[Expr]) -> Option<Vec<Vec<Expr>>> {
-    let [Expr::GroupingSet(set)] = group_expr else {
-        return None;
-    };
-    Some(match set {
-        GroupingSet::GroupingSets(sets) => sets.clone(),
-        // (a, b) WITH ROLLUP: (), (a), (a, b).
-        GroupingSet::Rollup(exprs) => (0..=exprs.len()).map(|n| exprs[..n].to_vec()).collect(),
-        GroupingSet::Cube(exprs) => {
-            let subset = |mask: usize| {
-                let chosen = exprs
-                    .iter()
-                    .enumerate()
-                    .filter(move |(i, _)| mask & (1 << i) != 0);
-                chosen.map(|(_, expr)| expr.clone()).collect()
-            };
-            (0..1usize << exprs.len()).map(subset).collect()
-        }
-    })
 }

@@ -59,9 +59,11 @@ use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::access::table_reference;
-use crate::adaptive::bounded_regret::{Doubted, Expectation, Risk};
+use crate::access::wanted::Wanted;
+use crate::adaptive::bounded_regret::Doubted;
 use crate::adaptive::shared_subplans;
 use crate::cost::sort::sort_us;
+use crate::estimate::risk::{Expectation, Risk};
 use crate::estimate::selectivity;
 use crate::explain::outline::Notes;
 use crate::explain::{ExplainRow, ExtraNote};
@@ -184,25 +186,6 @@ pub(crate) fn bounded_sort_keys(
         }
     }
     keys
-}
-
-/// What a parent would like, but does not rely on.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
-    /// Sort expressions over the node's output.
-    pub order: Vec<SortExpr>,
-    /// No more than about this many rows will be taken.
-    pub limit: Option<usize>,
-}
-
-impl Wanted {
-    /// An order that cannot be said is dropped. Then all rows will be taken, to be sorted.
-    fn said(order: Option<Vec<SortExpr>>, limit: Option<usize>) -> Wanted {
-        match order {
-            Some(order) => Wanted { order, limit },
-            None => Wanted::default(),
-        }
-    }
 }
 
 /// An operator and what the planner thinks of it.

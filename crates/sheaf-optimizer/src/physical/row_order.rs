@@ -19,10 +19,11 @@ use sheaf_access::{Fetch, IndexRef};
 use crate::access::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::access::path::AccessPath;
 use crate::access::table_reference::TableReference;
+use crate::access::table_reference::table_column;
 use crate::cost::keyed_join::KeyOrder;
 use crate::estimate::statistics::{layout, tree};
 use crate::join::connection::Connection;
-use crate::join::order::{Chooser, Input, Method, Step, table_column};
+use crate::join::order::{Chooser, Input, Method, Step};
 use crate::logical::join_graph::RelationSet;
 
 /// The order in which rows come.

@@ -14,7 +14,8 @@ use datafusion_physical_plan::{
 };
 use sheaf_exec::group_keys::has_doubtful_keys;
 
-use crate::physical::planner::{Block, Planned, Planner, Wanted};
+use crate::access::wanted::Wanted;
+use crate::physical::planner::{Block, Planned, Planner};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
 /// EnsureRequirements. An operator above looks at the order that this plan really has. It must not see the input's

@@ -7,9 +7,9 @@ use crate::PlannerSettings;
 use crate::access::path::AccessPath;
 use crate::access::range_text::range_texts;
 use crate::access::table_reference::TableReference;
+use crate::access::wanted::Wanted;
 use crate::estimate::statistics::layout;
 use crate::json::{Json, Object};
-use crate::physical::planner::Wanted;
 use crate::trace::{Lost, Trace, with_verdict};
 
 /// Ranges of an index that are shown, at most.
