@@ -663,7 +663,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Write(page, value) => {
-                    // A frame can only be had if dirty pages can be written; with a fault ahead that may take two tries.
+                    // A frame can only be had if dirty pages can be written; with a fault ahead that may take two
+                    // tries.
                     let tries = (0..3).find(|_| pool.create(PageId(page)).is_ok());
                     prop_assert!(tries.is_some());
                     write(&pool, page, value);

@@ -120,18 +120,8 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-optimizer",
         &[
-            "cost",
-            "settings",
-            "logical",
-            "estimate",
-            "json",
-            "explain",
-            "hints",
-            "access",
-            "adaptive",
-            "physical",
-            "trace",
-            "join",
+            "cost", "settings", "logical", "estimate", "json", "explain", "hints", "access",
+            "adaptive", "physical", "trace", "join",
         ],
     ),
     (

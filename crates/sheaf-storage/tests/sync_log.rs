@@ -26,8 +26,8 @@ fn interval() -> StorageOptions {
     }
 }
 
-/// As [`interval`], with a pool that holds everything, and all background threads. A checkpoint is due soon, but the log
-/// is far from its limit, so nothing makes it hurry.
+/// As [`interval`], with a pool that holds everything, and all background threads. A checkpoint is due soon, but the
+/// log is far from its limit, so nothing makes it hurry.
 fn with_threads() -> StorageOptions {
     StorageOptions {
         pool_bytes: 64 << 20,

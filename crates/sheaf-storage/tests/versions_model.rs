@@ -40,8 +40,8 @@ struct Viewer {
     view: ReadView,
     committed: State,
     own: Option<u64>,
-    /// One in each direction. They live as long as the view, and may find what is sought in a leaf that they have copied
-    /// before.
+    /// One in each direction. They live as long as the view, and may find what is sought in a leaf that they have
+    /// copied before.
     cursors: [LeafCursor; 2],
 }
 
@@ -591,8 +591,8 @@ fn a_tree_shrinks_as_far_as_its_past_allows() {
     tree.check().unwrap();
 }
 
-/// A leaf without entries and without a past cannot be merged with its neighbour as long as that has a large one. When that has
-/// gone, somebody comes for the empty leaf, although nothing has happened there.
+/// A leaf without entries and without a past cannot be merged with its neighbour as long as that has a large one. When
+/// that has gone, somebody comes for the empty leaf, although nothing has happened there.
 #[test]
 fn an_empty_leaf_is_merged_when_its_neighbours_past_has_gone() {
     let storage = open(&disk(11));

@@ -1,7 +1,7 @@
 //! Tables over trees: order-preserving keys, rows, the catalog, and the upkeep of indexes.
 //!
-//! The floor between `sheaf-storage`, which knows bytes only, and `sheaf-types`, which knows values only, and the access
-//! methods, which know queries.
+//! The floor between `sheaf-storage`, which knows bytes only, and `sheaf-types`, which knows values only, and the
+//! access methods, which know queries.
 
 mod build;
 pub mod catalog;

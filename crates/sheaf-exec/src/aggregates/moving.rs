@@ -3,8 +3,8 @@
 //! A double that leaves such a frame cannot be subtracted again. After 1e20 has come and gone, what was added beside it
 //! is lost, and a variance may even become negative. Nor can a bit be taken from BIT_OR. So the frame is [two stacks].
 //! New values go on one, with a summary of all of them. The oldest leave from the other, where each lies with the
-//! summary of itself and all that follow it. When that one is empty, the first is turned over onto it. A value is merged
-//! twice, and nothing is ever subtracted.
+//! summary of itself and all that follow it. When that one is empty, the first is turned over onto it. A value is
+//! merged twice, and nothing is ever subtracted.
 //!
 //! DataFusion's accumulators compute the same of groups and of frames that only grow.
 //!

@@ -1,7 +1,8 @@
 //! Where a join can be stopped between two batches.
 //!
 //! A join that tests pairs of rows makes no batch as long as no pair is true, and nobody above it looks at the flag
-//! meanwhile. 300,000 by 300,000 rows are 90 billion tests. So the condition itself looks, once for each batch of pairs.
+//! meanwhile. 300,000 by 300,000 rows are 90 billion tests. So the condition itself looks, once for each batch of
+//! pairs.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,7 +1,7 @@
 //! A syntax tree and the text that it was read from.
 //!
-//! Places in a tree refer to its text: headers of columns and hints are read there. So a tree, a part of it, and what is
-//! made of its parts are handed on together with the whole text.
+//! Places in a tree refer to its text: headers of columns and hints are read there. So a tree, a part of it, and what
+//! is made of its parts are handed on together with the whole text.
 
 use sqlparser::ast;
 

@@ -320,8 +320,8 @@ pub(crate) fn number(digits: &str) -> Option<Value> {
 /// So many digits fit 64 bits.
 const MAX_SHORT_DIGITS: usize = 18;
 
-/// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens of
-/// thousands.
+/// Expressions that are planned as one query. A plan takes about eight kilobytes for each, and lists of rows have tens
+/// of thousands.
 const EXPRESSIONS_OF_A_QUERY: usize = 256;
 
 /// The number that two rows of digits are together; `None` if there are none, or something else is among them.

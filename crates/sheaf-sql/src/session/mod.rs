@@ -24,8 +24,8 @@
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`] |
 //!
-//! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists (docs/status.md is written from `status_reference`),
-//! and [`statement_timer`] the clock of `max_execution_time`.
+//! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists
+//! (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
 
 pub(crate) mod findings;
 pub(crate) mod handle;

@@ -12,8 +12,8 @@
 //!
 //! Nothing is waited for but memory. A page that is not there, or that changes, costs the time of asking for bytes that
 //! are not needed. What is asked for is not validated, but the leaves are, each together with its parent: lookups begin
-//! with them, and a leaf that was freed meanwhile looks as it did before. (Group prefetching: Chen, Ailamaki, Gibbons, Mowry, "Improving Hash
-//! Join Performance through Prefetching", 2004.)
+//! with them, and a leaf that was freed meanwhile looks as it did before. (Group prefetching: Chen, Ailamaki, Gibbons,
+//! Mowry, "Improving Hash Join Performance through Prefetching", 2004.)
 
 use crate::node::{MAX_HEIGHT, NodeView};
 use crate::page::PageId;

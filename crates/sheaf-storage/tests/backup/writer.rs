@@ -1,5 +1,5 @@
-//! Somebody who changes a database and knows what must be in it, an archive in memory, and how both are compared with what
-//! was restored.
+//! Somebody who changes a database and knows what must be in it, an archive in memory, and how both are compared with
+//! what was restored.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

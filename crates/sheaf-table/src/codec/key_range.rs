@@ -4,8 +4,8 @@
 //! with its encoding, and the next part may be anything. So `= v` is every key that starts with v, `> v` begins at the
 //! [successor](prefix_successor) of v, and `<= v` ends there.
 //!
-//! A comparison of strings often arrives as one of *sort keys*: the text is gone (`ck(name) = <bytes>`). So a bound of a
-//! string part is a text, or the sort key that the index stores of it, as bytes. A text is needed again only where an
+//! A comparison of strings often arrives as one of *sort keys*: the text is gone (`ck(name) = <bytes>`). So a bound of
+//! a string part is a text, or the sort key that the index stores of it, as bytes. A text is needed again only where an
 //! index holds a prefix. Then it is derived from the sort key ([`text_of_sort_key`]), which is possible for ASCII.
 //!
 //! A part with a prefix length knows only the beginnings of its values. A value that is longer shares its key with

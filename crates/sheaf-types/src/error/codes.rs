@@ -1,7 +1,7 @@
 //! The numbers and SQLSTATEs of MySQL's errors, each once.
 //!
-//! Names, numbers and SQLSTATEs are those of MySQL's manual, "Server Error Message Reference", without the prefix `ER_`.
-//! An error's text is written where the error is given.
+//! Names, numbers and SQLSTATEs are those of MySQL's manual, "Server Error Message Reference", without the prefix
+//! `ER_`. An error's text is written where the error is given.
 
 /// One of MySQL's errors: its number, and the five characters that stand for its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Numbers as MySQL writes them. FLOAT and DOUBLE are plain where the point lies among or near the digits, otherwise with an
-//! exponent.
+//! Numbers as MySQL writes them. FLOAT and DOUBLE are plain where the point lies among or near the digits, otherwise
+//! with an exponent.
 //!
 //! A DOUBLE has the shortest digits that read back as the same number, a FLOAT six significant digits.
 
