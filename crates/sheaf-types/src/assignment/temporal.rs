@@ -1,0 +1,242 @@
+//! Values on their way into columns of dates and times.
+
+use super::{Converted, Mode, convert_text, number, show, zero_value};
+use crate::column_type::ColumnType;
+use crate::error::ColumnProblem;
+use crate::temporal::{
+    self as calendar, DAY, MAX_DATE, MAX_TIME, NotTemporal, SECOND, ZERO_DATETIME,
+    datetime_from_number, read_datetime, read_time, round_datetime, round_time, time_from_number,
+};
+use crate::value::Value;
+
+/// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
+const TIMESTAMP_RANGE: std::ops::RangeInclusive<i64> = SECOND..=i32::MAX as i64 * SECOND + 999_999;
+
+/// 838:59:59 as a number.
+const MAX_TIME_NUMBER: i128 = 8_385_959;
+
+/// YYYY-MM-DD of a date that there is: the short way of nearly all fields.
+pub(super) fn plain_date(text: &str) -> Option<Value> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else {
+        return None;
+    };
+    let digits = [y1, y2, y3, y4, m1, m2, d1, d2];
+    if !digits.iter().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let [y1, y2, y3, y4, m1, m2, d1, d2] = digits.map(|digit| u32::from(digit - b'0'));
+    let year = (y1 * 1000 + y2 * 100 + y3 * 10 + y4) as i32;
+    let (month, day) = (m1 * 10 + m2, d1 * 10 + d2);
+    let valid =
+        (1..=12).contains(&month) && (1..=calendar::days_in_month(year, month)).contains(&day);
+    valid.then(|| Value::Date(calendar::days_from_civil(year, month, day)))
+}
+
+pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
+    match ty {
+        ColumnType::Time { fsp } => match read_time(text) {
+            Ok(read) if read.is_cut => {
+                let value = Value::Time(read.micros(0));
+                Converted::bad(value, temporal_out_of_range(ty, text))
+            }
+            Ok(read) => {
+                let converted = Converted::fine(Value::Time(read.micros(*fsp)));
+                cut_behind(ty, converted, read.trailing, text)
+            }
+            Err(why) => bad_temporal(ty, text, why),
+        },
+        _ => {
+            let digits = if *ty == ColumnType::Date {
+                6
+            } else {
+                ty.fraction_digits()
+            };
+            let read = read_datetime(text).and_then(|read| Ok((read.micros(digits)?, read)));
+            match read {
+                Ok((micros, read)) => {
+                    let has_time = micros.rem_euclid(DAY) != 0;
+                    let converted = point_in_time(ty, micros, has_time);
+                    cut_behind(ty, converted, read.trailing, text)
+                }
+                Err(why) => bad_temporal(ty, text, why),
+            }
+        }
+    }
+}
+
+/// A number as the digits of a date or time.
+pub(super) fn of_number(ty: &ColumnType, value: &Value) -> Converted {
+    match ty {
+        ColumnType::Time { fsp } => match time_from_number(number::whole_and_micros(value).0) {
+            Ok(micros) => {
+                let micros = micros + number::whole_and_micros(value).1;
+                let longest = micros.clamp(-MAX_TIME, MAX_TIME);
+                Converted::fine(Value::Time(round_time(longest, *fsp)))
+            }
+            Err(why)
+                if why == NotTemporal::TooLong
+                    || number::to_integer(value).abs() > MAX_TIME_NUMBER =>
+            {
+                let longest = if number::to_integer(value) < 0 {
+                    -MAX_TIME
+                } else {
+                    MAX_TIME
+                };
+                let problem = temporal_out_of_range(ty, &value.to_string());
+                Converted::bad(Value::Time(longest), problem)
+            }
+            Err(why) => bad_temporal(ty, &value.to_string(), why),
+        },
+        _ => {
+            let (number, fraction) = number::whole_and_micros(value);
+            match datetime_from_number(number) {
+                Ok((micros, _)) => {
+                    let micros = match ty {
+                        ColumnType::Date => micros,
+                        _ => micros + fraction,
+                    };
+                    let point = point_in_time(ty, micros, micros.rem_euclid(DAY) != 0);
+                    match fraction != 0 && *ty == ColumnType::Date {
+                        true => Converted {
+                            value: point.value,
+                            ..bad_temporal(ty, &value.to_string(), NotTemporal::Text)
+                        },
+                        false => point,
+                    }
+                }
+                Err(why) => bad_temporal(ty, &value.to_string(), why),
+            }
+        }
+    }
+}
+
+/// A date or time for a column of another kind.
+pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
+    match (value, ty) {
+        (Value::Time(micros), ColumnType::Time { fsp }) => {
+            Converted::fine(Value::Time(round_time(*micros, *fsp)))
+        }
+        (Value::DateTime(micros) | Value::Timestamp(micros), ColumnType::Time { fsp }) => {
+            Converted::note(Value::Time(round_time(micros.rem_euclid(DAY), *fsp)))
+        }
+        (Value::Date(_), ColumnType::Time { .. }) => Converted::note(Value::Time(0)),
+        (Value::Date(days), ty) if ty.is_temporal() => {
+            point_in_time(ty, i64::from(*days) * DAY, false)
+        }
+        (Value::DateTime(micros) | Value::Timestamp(micros), ty) if ty.is_temporal() => {
+            point_in_time(ty, *micros, micros.rem_euclid(DAY) != 0)
+        }
+        (Value::DateTime(_) | Value::Timestamp(_) | Value::Date(_), ColumnType::Year) => {
+            let days = match value {
+                Value::Date(days) => *days,
+                Value::DateTime(micros) | Value::Timestamp(micros) => micros.div_euclid(DAY) as i32,
+                _ => 0,
+            };
+            number::year(i128::from(calendar::civil_from_days(days).0))
+        }
+        (
+            Value::Time(time),
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. },
+        ) => match mode.today {
+            Some(today) => {
+                let micros = i64::from(today) * DAY + time;
+                point_in_time(ty, micros, micros.rem_euclid(DAY) != 0)
+            }
+            None => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
+        },
+        (value, ty) if ty.is_temporal() => bad_temporal(ty, &value.to_string(), NotTemporal::Text),
+        // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
+        (value, ty) => {
+            let whole = match value {
+                Value::Time(micros) if ty.is_integer() => Value::Time(round_time(*micros, 0)),
+                Value::DateTime(micros) | Value::Timestamp(micros) if ty.is_integer() => {
+                    Value::DateTime(round_datetime(*micros, 0))
+                }
+                other => other.clone(),
+            };
+            let digits: String = whole
+                .to_string()
+                .chars()
+                .filter(|character| !matches!(character, '-' | ':' | ' '))
+                .collect();
+            let sign = if matches!(value, Value::Time(..0)) {
+                "-"
+            } else {
+                ""
+            };
+            convert_text(ty, &format!("{sign}{digits}"))
+        }
+    }
+}
+
+/// Microseconds since 1970 for a DATE, DATETIME or TIMESTAMP column.
+fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool) -> Converted {
+    match ty {
+        ColumnType::Date => {
+            let date = Value::Date(micros.div_euclid(DAY) as i32);
+            if has_time {
+                Converted::note(date)
+            } else {
+                Converted::fine(date)
+            }
+        }
+        ty => {
+            let rounded = round_datetime(micros, ty.fraction_digits());
+            let fits = rounded.div_euclid(DAY) <= i64::from(MAX_DATE);
+            match ty {
+                ColumnType::Timestamp { .. }
+                    if TIMESTAMP_RANGE.contains(&rounded) || rounded == ZERO_DATETIME =>
+                {
+                    Converted::fine(Value::Timestamp(rounded))
+                }
+                ColumnType::DateTime { .. } if fits => Converted::fine(Value::DateTime(rounded)),
+                _ => {
+                    let shown = Value::DateTime(micros).to_string();
+                    let problem = temporal_out_of_range(ty, &shown);
+                    Converted::bad(zero_value(ty), problem)
+                }
+            }
+        }
+    }
+}
+
+/// MySQL's word for the column's type in messages.
+fn temporal_kind(ty: &ColumnType) -> &'static str {
+    match ty {
+        ColumnType::Date => "date",
+        ColumnType::Time { .. } => "time",
+        _ => "datetime",
+    }
+}
+
+/// Text behind a date or time is cut off.
+fn cut_behind(ty: &ColumnType, converted: Converted, trailing: bool, text: &str) -> Converted {
+    match trailing && (converted.note || converted.problem.is_none()) {
+        true => Converted::bad(
+            converted.value,
+            ColumnProblem::IncorrectTemporal {
+                kind: temporal_kind(ty),
+                value: show(text),
+            },
+        ),
+        false => converted,
+    }
+}
+
+fn temporal_out_of_range(ty: &ColumnType, text: &str) -> ColumnProblem {
+    ColumnProblem::TemporalOutOfRange {
+        kind: temporal_kind(ty),
+        value: show(text),
+    }
+}
+
+fn bad_temporal(ty: &ColumnType, text: &str, why: NotTemporal) -> Converted {
+    let (kind, value) = (temporal_kind(ty), show(text));
+    let problem = match why {
+        NotTemporal::ZeroInDate if !matches!(ty, ColumnType::Time { .. }) => {
+            ColumnProblem::ZeroInDate { kind, value }
+        }
+        _ => ColumnProblem::IncorrectTemporal { kind, value },
+    };
+    Converted::bad(zero_value(ty), problem)
+}
