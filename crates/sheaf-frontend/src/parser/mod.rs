@@ -9,9 +9,11 @@
 //! Before tokens exist, [`scan`] finds out where statements end and refuses those nested too deep.
 
 pub mod account;
+mod alter_table;
 mod bit_literals;
 pub mod change;
 pub mod check_text;
+mod create_table;
 mod definition;
 mod explain;
 pub mod hint;

@@ -1,0 +1,490 @@
+//! CREATE TABLE: columns, keys, constraints, options.
+
+use sheaf_table::ReferentialAction;
+use sheaf_types::error::codes;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::definition::refuse_encryption;
+use super::statement::{
+    CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind,
+    KeyPart, TableChange,
+};
+use super::{ParseResult, Statement, StatementParser, check_text};
+use crate::error::SqlError;
+
+/// CREATE TABLE.
+impl StatementParser<'_> {
+    pub(super) fn create_table(&mut self) -> ParseResult<Statement> {
+        let if_not_exists = self.accept("IF NOT EXISTS");
+        let mut table = CreateTable {
+            name: self.table_name()?,
+            if_not_exists,
+            columns: Vec::new(),
+            keys: Vec::new(),
+            foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            collation: None,
+            character_set: None,
+            auto_increment: None,
+            comment: String::new(),
+            like: None,
+            query: None,
+            ignore: false,
+        };
+        if self.accept("LIKE") {
+            table.like = Some(self.table_name()?);
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if self.peek_parenthesis_and("LIKE") {
+            self.tokens.advance_token();
+            self.tokens.advance_token();
+            table.like = Some(self.table_name()?);
+            self.expect_token(&Token::RParen)?;
+            return Ok(Statement::CreateTable(Box::new(table)));
+        }
+        if !self.peek_parenthesis_and("SELECT")
+            && !self.peek_parenthesis_and("WITH")
+            && self.accept_token(&Token::LParen)
+        {
+            loop {
+                self.table_element(&mut table)?;
+                if !self.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            self.expect_token(&Token::RParen)?;
+        }
+        self.table_options(&mut table)?;
+        if self.peek("PARTITION BY") {
+            return self.unsupported("CREATE TABLE ... PARTITION BY");
+        }
+        table.ignore = self.accept_one_of(&["IGNORE", "REPLACE"]) == Some("IGNORE");
+        self.accept("AS");
+        if !self.at_end() {
+            table.query = Some(self.query_expression()?);
+        }
+        Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    fn peek_parenthesis_and(&self, word: &str) -> bool {
+        self.tokens.peek_token_ref().token == Token::LParen
+            && Self::is_word(&self.tokens.peek_nth_token_ref(1).token, word)
+    }
+
+    fn table_element(&mut self, table: &mut CreateTable) -> ParseResult<()> {
+        let mut constraints = Constraints::default();
+        if !self.key_or_constraint(&mut constraints)? {
+            let column = self.column_definition(&mut constraints)?;
+            table.columns.push(column);
+        }
+        table.keys.extend(constraints.keys);
+        table.foreign_keys.extend(constraints.foreign_keys);
+        table.checks.extend(constraints.checks);
+        Ok(())
+    }
+
+    /// A key, a foreign key, or a CHECK. False if something else comes next.
+    pub(super) fn key_or_constraint(&mut self, found: &mut Constraints) -> ParseResult<bool> {
+        let mut symbol = None;
+        let constraint = self.accept("CONSTRAINT");
+        if constraint
+            && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]
+                .iter()
+                .any(|word| self.peek(word))
+        {
+            symbol = Some(self.identifier()?);
+        }
+        if self.accept("PRIMARY KEY") {
+            self.index_type()?;
+            let parts = self.key_parts()?;
+            let comment = self.key_options()?;
+            found.keys.push(KeyDefinition {
+                kind: KeyKind::Primary,
+                name: None,
+                parts,
+                comment,
+            });
+        } else if self.accept("UNIQUE") {
+            let _ = self.accept_one_of(&["INDEX", "KEY"]);
+            found.keys.push(self.named_key(KeyKind::Unique, symbol)?);
+        } else if self.accept("FOREIGN KEY") {
+            found.foreign_keys.push(self.foreign_key(symbol)?);
+        } else if self.accept("CHECK") {
+            found.checks.push(self.check(symbol, None)?);
+        } else if constraint {
+            return self.unexpected("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK");
+        } else if self.accept_one_of(&["FULLTEXT", "SPATIAL"]).is_some() {
+            return Err(SqlError::not_supported_yet("FULLTEXT and SPATIAL keys").into());
+        } else if self.is_key_start() {
+            self.tokens.advance_token();
+            found.keys.push(self.named_key(KeyKind::Plain, None)?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// KEY and INDEX begin a key here; a column of that name would have to be quoted.
+    fn is_key_start(&self) -> bool {
+        self.peek("KEY") || self.peek("INDEX")
+    }
+
+    fn named_key(&mut self, kind: KeyKind, symbol: Option<String>) -> ParseResult<KeyDefinition> {
+        let mut name = symbol;
+        if !self.peek("USING") && self.tokens.peek_token_ref().token != Token::LParen {
+            name = Some(self.identifier()?);
+        }
+        self.index_type()?;
+        let parts = self.key_parts()?;
+        let comment = self.key_options()?;
+        Ok(KeyDefinition {
+            kind,
+            name,
+            parts,
+            comment,
+        })
+    }
+
+    pub(super) fn key_parts(&mut self) -> ParseResult<Vec<KeyPart>> {
+        self.expect_token(&Token::LParen)?;
+        let parts = self.list(|parser| {
+            if parser.tokens.peek_token_ref().token == Token::LParen {
+                return Err(SqlError::not_supported_yet("functional key parts").into());
+            }
+            let column = parser.identifier()?;
+            let prefix_length = if parser.accept_token(&Token::LParen) {
+                let length = parser.number()?;
+                parser.expect_token(&Token::RParen)?;
+                let length = u32::try_from(length).ok().filter(|length| *length > 0);
+                Some(length.ok_or_else(|| {
+                    SqlError::new(
+                        codes::KEY_PART_0,
+                        format!("Key part '{column}' length cannot be 0"),
+                    )
+                })?)
+            } else {
+                None
+            };
+            let descending = parser.accept_one_of(&["ASC", "DESC"]) == Some("DESC");
+            Ok(KeyPart {
+                column,
+                prefix_length,
+                descending,
+            })
+        })?;
+        self.expect_token(&Token::RParen)?;
+        Ok(parts)
+    }
+
+    pub(super) fn index_type(&mut self) -> ParseResult<()> {
+        if self.accept_one_of(&["USING", "TYPE"]).is_some()
+            && self.accept_one_of(&["BTREE", "HASH"]).is_none()
+        {
+            return self.unexpected("BTREE");
+        }
+        Ok(())
+    }
+
+    /// Reads the options after a key's parts; returns its comment.
+    pub(super) fn key_options(&mut self) -> ParseResult<String> {
+        let mut comment = String::new();
+        loop {
+            if self.peek("USING") {
+                self.index_type()?;
+            } else if self.accept("COMMENT") {
+                comment = self.string()?;
+            } else if self.accept("KEY_BLOCK_SIZE") {
+                self.accept_token(&Token::Eq);
+                self.number()?;
+            } else if self.peek("INVISIBLE") {
+                return Err(SqlError::not_supported_yet("invisible indexes").into());
+            } else if !self.accept("VISIBLE") {
+                return Ok(comment);
+            }
+        }
+    }
+
+    /// A foreign key behind its first two words.
+    fn foreign_key(&mut self, name: Option<String>) -> ParseResult<ForeignKeyDefinition> {
+        self.accept("IF NOT EXISTS");
+        let mut index = None;
+        if self.tokens.peek_token_ref().token != Token::LParen {
+            index = Some(self.identifier()?);
+        }
+        let columns = self.column_names()?;
+        let mut foreign_key = self.references()?;
+        (foreign_key.name, foreign_key.index) = (name, index);
+        foreign_key.columns = columns;
+        Ok(foreign_key)
+    }
+
+    fn column_names(&mut self) -> ParseResult<Vec<String>> {
+        let parts = self.key_parts()?;
+        Ok(parts.into_iter().map(|part| part.column).collect())
+    }
+
+    /// REFERENCES and what follows; the columns that refer are still to come.
+    fn references(&mut self) -> ParseResult<ForeignKeyDefinition> {
+        self.expect("REFERENCES")?;
+        let table = self.table_name()?;
+        let mut referenced = Vec::new();
+        if self.tokens.peek_token_ref().token == Token::LParen {
+            referenced = self.column_names()?;
+        }
+        let (mut on_delete, mut on_update) = Default::default();
+        while let Some(clause) = self.accept_one_of(&[
+            "MATCH FULL",
+            "MATCH PARTIAL",
+            "MATCH SIMPLE",
+            "ON DELETE",
+            "ON UPDATE",
+        ]) {
+            match clause {
+                "ON DELETE" => on_delete = self.referential_action()?,
+                "ON UPDATE" => on_update = self.referential_action()?,
+                _ => {}
+            }
+        }
+        Ok(ForeignKeyDefinition {
+            name: None,
+            index: None,
+            columns: Vec::new(),
+            table,
+            referenced,
+            on_delete,
+            on_update,
+        })
+    }
+
+    fn referential_action(&mut self) -> ParseResult<ReferentialAction> {
+        let actions = [
+            "RESTRICT",
+            "CASCADE",
+            "SET NULL",
+            "NO ACTION",
+            "SET DEFAULT",
+        ];
+        Ok(match self.accept_one_of(&actions) {
+            Some("RESTRICT") => ReferentialAction::Restrict,
+            Some("CASCADE") => ReferentialAction::Cascade,
+            Some("SET NULL") => ReferentialAction::SetNull,
+            Some("NO ACTION") => ReferentialAction::NoAction,
+            // As InnoDB.
+            Some(_) => {
+                return Err(SqlError::new(
+                    codes::CANNOT_ADD_FOREIGN,
+                    "Cannot add foreign key constraint",
+                )
+                .into());
+            }
+            None => return self.unexpected("a referential action"),
+        })
+    }
+
+    /// A CHECK behind this word, with the name that stands before it and the column that it is part of.
+    fn check(
+        &mut self,
+        name: Option<String>,
+        of_column: Option<String>,
+    ) -> ParseResult<CheckDefinition> {
+        self.expect_token(&Token::LParen)?;
+        let begin = self.tokens.index();
+        let expression = self.expression()?;
+        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
+            .map(|at| self.tokens.token_at(at).clone())
+            .collect();
+        self.expect_token(&Token::RParen)?;
+        Ok(CheckDefinition {
+            name,
+            text: check_text::kept_text(&tokens, &expression),
+            expression,
+            enforced: self.enforcement()?.unwrap_or(true),
+            of_column,
+        })
+    }
+
+    /// `[NOT] ENFORCED`, if it comes next.
+    pub(super) fn enforcement(&mut self) -> ParseResult<Option<bool>> {
+        let word = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
+        Ok(word.map(|word| word == "ENFORCED"))
+    }
+
+    /// A column; the constraints of its definition go to `found`.
+    pub(super) fn column_definition(
+        &mut self,
+        found: &mut Constraints,
+    ) -> ParseResult<ColumnDefinition> {
+        let name = self.identifier()?;
+        let (mut ty, serial) = self.type_name(&name)?;
+        let mut column = ColumnDefinition {
+            name,
+            ty: ty.clone(),
+            not_null: serial,
+            explicit_null: false,
+            default: None,
+            on_update: None,
+            auto_increment: serial,
+            comment: String::new(),
+        };
+        let own_key = |kind| KeyDefinition {
+            kind,
+            name: None,
+            parts: vec![KeyPart {
+                column: column.name.clone(),
+                prefix_length: None,
+                descending: false,
+            }],
+            comment: String::new(),
+        };
+        let (primary, unique) = (own_key(KeyKind::Primary), own_key(KeyKind::Unique));
+        if serial {
+            found.keys.push(unique.clone());
+        }
+        loop {
+            if self.accept("NOT NULL") {
+                column.not_null = true;
+            } else if self.accept("NULL") {
+                column.explicit_null = true;
+            } else if self.accept("DEFAULT") {
+                // A literal, a call or something in parentheses: NOT NULL behind it belongs to the column.
+                column.default = Some(self.tokens.parse_prefix()?);
+            } else if self.accept("ON UPDATE") {
+                column.on_update = Some(self.expression()?);
+            } else if self.accept("AUTO_INCREMENT") {
+                column.auto_increment = true;
+            } else if self.accept("PRIMARY KEY") || self.accept("KEY") {
+                found.keys.push(primary.clone());
+            } else if self.accept("UNIQUE") {
+                self.accept("KEY");
+                found.keys.push(unique.clone());
+            } else if self.accept("COMMENT") {
+                column.comment = self.string()?;
+            } else if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+                ty.character_set = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                ty.collation = Some(self.word_or_string()?);
+            } else if self.accept_one_of(&["COLUMN_FORMAT", "STORAGE"]).is_some() {
+                self.identifier()?;
+            } else if self.peek("REFERENCES") {
+                let mut foreign_key = self.references()?;
+                foreign_key.columns.push(column.name.clone());
+                found.foreign_keys.push(foreign_key);
+            } else if self.peek("CONSTRAINT") || self.peek("CHECK") {
+                let mut symbol = None;
+                if self.accept("CONSTRAINT") && !self.peek("CHECK") {
+                    symbol = Some(self.identifier()?);
+                }
+                self.expect("CHECK")?;
+                found
+                    .checks
+                    .push(self.check(symbol, Some(column.name.clone()))?);
+            } else if self.peek("GENERATED") || self.peek("AS") {
+                return Err(SqlError::not_supported_yet("generated columns").into());
+            } else if self.accept("VISIBLE") {
+                // The usual state.
+            } else if self.peek("INVISIBLE") {
+                return Err(SqlError::not_supported_yet("invisible columns").into());
+            } else {
+                column.ty = ty;
+                return Ok(column);
+            }
+        }
+    }
+
+    fn table_options(&mut self, table: &mut CreateTable) -> ParseResult<()> {
+        loop {
+            self.accept_token(&Token::Comma);
+            self.accept("DEFAULT");
+            if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+                self.accept_token(&Token::Eq);
+                table.character_set = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                self.accept_token(&Token::Eq);
+                table.collation = Some(self.word_or_string()?);
+            } else if self.accept("AUTO_INCREMENT") {
+                self.accept_token(&Token::Eq);
+                table.auto_increment = Some(self.number()?);
+            } else if self.accept("COMMENT") {
+                self.accept_token(&Token::Eq);
+                table.comment = self.string()?;
+            } else if !self.ignored_table_option()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Options that tune other engines; false if none comes next.
+    pub(super) fn ignored_table_option(&mut self) -> ParseResult<bool> {
+        if self.accept("UNION") {
+            self.accept_token(&Token::Eq);
+            self.expect_token(&Token::LParen)?;
+            self.table_names()?;
+            self.expect_token(&Token::RParen)?;
+            return Ok(true);
+        }
+        if self.accept("ENCRYPTION") {
+            self.accept_token(&Token::Eq);
+            refuse_encryption(&self.word_or_string()?)?;
+            return Ok(true);
+        }
+        let known = self.accept_one_of(&[
+            "ENGINE",
+            "TYPE",
+            "ROW_FORMAT",
+            "KEY_BLOCK_SIZE",
+            "AVG_ROW_LENGTH",
+            "CHECKSUM",
+            "TABLE_CHECKSUM",
+            "COMPRESSION",
+            "CONNECTION",
+            "DATA DIRECTORY",
+            "INDEX DIRECTORY",
+            "DELAY_KEY_WRITE",
+            "INSERT_METHOD",
+            "MAX_ROWS",
+            "MIN_ROWS",
+            "PACK_KEYS",
+            "PAGE_CHECKSUM",
+            "PASSWORD",
+            "STATS_AUTO_RECALC",
+            "STATS_PERSISTENT",
+            "STATS_SAMPLE_PAGES",
+            "TABLESPACE",
+            "TRANSACTIONAL",
+            "AUTOEXTEND_SIZE",
+            "SECONDARY_ENGINE",
+        ]);
+        if known.is_none() {
+            return Ok(false);
+        }
+        self.accept_token(&Token::Eq);
+        self.tokens.advance_token();
+        Ok(true)
+    }
+}
+
+/// What a definition declares besides columns.
+#[derive(Default)]
+pub(super) struct Constraints {
+    pub(super) keys: Vec<KeyDefinition>,
+    pub(super) foreign_keys: Vec<ForeignKeyDefinition>,
+    pub(super) checks: Vec<CheckDefinition>,
+}
+
+impl Constraints {
+    /// As changes of a table that is there.
+    pub(super) fn added(self) -> Vec<TableChange> {
+        let keys = self.keys.into_iter().map(TableChange::AddKey);
+        let foreign_keys = self.foreign_keys.into_iter();
+        let checks = self.checks.into_iter();
+        keys.chain(foreign_keys.map(TableChange::AddForeignKey))
+            .chain(checks.map(|check| TableChange::AddCheck(Box::new(check))))
+            .collect()
+    }
+
+    pub(super) fn added_behind(self, change: TableChange) -> Vec<TableChange> {
+        let mut changes = vec![change];
+        changes.extend(self.added());
+        changes
+    }
+}
