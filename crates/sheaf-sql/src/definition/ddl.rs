@@ -1,18 +1,13 @@
-//! Changes of definitions: tables, indexes.
+//! Tables: CREATE, DROP, RENAME and TRUNCATE.
 //!
 //! The catalog checks and carries out. This module turns what the statement says into what the catalog is asked for. It
 //! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use arrow::datatypes::{DataType, Field};
-use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
 use sheaf_table::convert::to_column;
 use sheaf_table::{
-    AlterOptions, AlterWork, Alteration, Altered, AnalyzeOptions, Catalog, CheckSpec, Column,
-    ColumnPlace, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec, LockRequest,
-    NoProgress, Table, TableDefinition, TableError,
+    CheckSpec, Column, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
+    TableDefinition, TableError,
 };
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
@@ -21,23 +16,12 @@ use sqlparser::ast;
 use crate::definition::made_columns::made_type;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
-use crate::parser::statement::{KeyDefinition, KeyKind, TableChange, TableName};
+use crate::parser::statement::{KeyDefinition, KeyKind, TableName};
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::rows::{Cells, Rows};
-use crate::query::run::MAX_REPLANS;
 use crate::query::values::{hybrid_number, literal};
 use crate::session::Session;
-use crate::session::progress::SessionProgress;
 use crate::session::result::ResultSink;
 use crate::variables;
-use sheaf_frontend::query::SessionValues;
-
-/// How long an index build or a copy waits at most for the table's writers, and at its end for its readers;
-/// `lock_wait_timeout` may say less. It is short against that variable's default: others wait for it meanwhile.
-const INDEX_LOCK_WAIT: Duration = Duration::from_secs(60);
-
-/// Pages that CHECK TABLE reads ahead.
-const CHECK_READ_AHEAD_PAGES: usize = 64;
 
 /// Database and table.
 type QualifiedName = (String, String);
@@ -186,6 +170,37 @@ impl Session {
         })
     }
 
+    /// What a foreign key asks for. Without columns of the parent it refers to the parent's primary key.
+    pub(super) fn foreign_key_spec(
+        &self,
+        key: &parsed::ForeignKeyDefinition,
+        database: &str,
+    ) -> ForeignKeySpec {
+        let referenced_database = key.table.database.as_deref().unwrap_or(database);
+        let mut referenced_columns = key.referenced.clone();
+        if referenced_columns.is_empty()
+            && let Ok(parent) = self
+                .engine
+                .catalog()
+                .table(referenced_database, &key.table.table)
+        {
+            let parent = &parent.definition;
+            let parts = parent.primary.parts.iter();
+            let names = parts.map(|part| parent.columns[part.column].name.clone());
+            referenced_columns.extend(names);
+        }
+        ForeignKeySpec {
+            name: key.name.clone(),
+            index_name: key.index.clone(),
+            columns: key.columns.clone(),
+            referenced_database: referenced_database.to_string(),
+            referenced_table: key.table.table.clone(),
+            referenced_columns,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+        }
+    }
+
     /// The collation that CHARACTER SET and COLLATE name; `None` if neither is given. Collations that columns do not
     /// have are replaced by the nearest, with a warning.
     pub(crate) fn collation_of(
@@ -207,7 +222,7 @@ impl Session {
         Ok(Some(nearest))
     }
 
-    fn column(
+    pub(super) fn column(
         &mut self,
         definition: Parsed<'_, &parsed::ColumnDefinition>,
         table_collation: Collation,
@@ -266,7 +281,7 @@ impl Session {
         Ok(column)
     }
 
-    fn default_value(
+    pub(super) fn default_value(
         &mut self,
         column: &Column,
         default: Parsed<'_, &ast::Expr>,
@@ -369,540 +384,6 @@ impl Session {
     }
 }
 
-/// ALTER TABLE.
-impl Session {
-    pub(crate) fn alter_table(
-        &mut self,
-        name: &TableName,
-        changes: Parsed<'_, &Vec<TableChange>>,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mark = self.warnings.mark();
-        for _ in 0..MAX_REPLANS {
-            match self.alter_known(name, changes)? {
-                Some(altered) => return self.altered(&altered, sink),
-                None => self.warnings.back_to(mark),
-            }
-        }
-        Err(SqlError::definition_changed())
-    }
-
-    /// Alters a table as it is when this begins; `None`: others have changed it before it was locked.
-    fn alter_known(
-        &mut self,
-        name: &TableName,
-        changes: Parsed<'_, &Vec<TableChange>>,
-    ) -> Result<Option<Altered>> {
-        let (database, table) = self.resolve_for_change(name)?;
-        let old_name = (database.clone(), table.clone());
-        let current = self.engine.catalog().table(&database, &table)?;
-        let alterations = self.alterations(&current.definition, changes)?;
-        let (next, work) = Catalog::altered_definition(&current, &alterations)?;
-        let added: Vec<CheckSpec> = added_checks(&alterations);
-        self.try_checks(&table, &added, &next.columns)?;
-        check_demands(changes.ast, work)?;
-        let name = (database.as_str(), table.as_str());
-        let mut options = AlterOptions {
-            memory_bytes: 0,
-            threads: self.workers.threads(),
-            mode: self.insert_mode(false),
-            keeps_zero: self.keeps_zero(),
-            series: self.variables.auto_increment_series(),
-            now_micros: self.local_now_micros(),
-            check_foreign_keys: self.variables.foreign_key_checks(),
-            version: Some(current),
-            row_test: None,
-        };
-        // Rows are tested where a CHECK is new to them, and where their values may change.
-        let mut failure = None;
-        if work == AlterWork::Copy || alterations.iter().any(brings_check) {
-            (options.row_test, failure) = self.row_test(&next)?.unzip();
-        }
-        let altered = if work > AlterWork::Definition {
-            let progress = SessionProgress::new(self.handle());
-            let memory = self.sort_memory()?;
-            options.memory_bytes = memory.bytes();
-            // One wait, not one in slices: the second wait comes after the build, which must not be done again.
-            let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
-            let handle = &self.handle;
-            let is_interrupted = || handle.should_stop_waiting();
-            let wait = LockRequest {
-                session: self.id(),
-                interrupt: Some(&is_interrupted),
-                ..LockRequest::from(limit.min(INDEX_LOCK_WAIT))
-            };
-            let catalog = self.engine.catalog();
-            let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
-            // Why a CHECK could not be evaluated.
-            if let Some(error) = failure.and_then(|failure| failure.lock().ok()?.take()) {
-                return Err(error);
-            }
-            unless_changed(altered)?
-        } else if !alterations.is_empty() {
-            let catalog = self.engine.catalog();
-            self.with_definition_lock(|wait| {
-                unless_changed(catalog.alter_table(name, &alterations, &options, &NoProgress, wait))
-            })?
-        } else {
-            Some(Altered {
-                work,
-                rows: 0,
-                issues: Vec::new(),
-                more_issues: 0,
-            })
-        };
-        let renamed = alterations
-            .iter()
-            .filter_map(|alteration| match alteration {
-                Alteration::RenameTo { database, table } => Some((database.clone(), table.clone())),
-                _ => None,
-            });
-        let renames: Vec<_> = renamed.map(|new| (old_name.clone(), new)).collect();
-        if altered.is_some() {
-            self.table_locks.rename_locked(&renames);
-        }
-        Ok(altered)
-    }
-
-    fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {
-        for issue in &altered.issues {
-            self.warnings.warn(issue.mysql_code(), issue.to_string());
-        }
-        self.warnings.count_others(altered.more_issues);
-        // MySQL counts rows where it converts them.
-        let records = match altered.work {
-            AlterWork::Copy => altered.rows,
-            _ => 0,
-        };
-        let warnings = self.warnings.count();
-        let info = format!("Records: {records}  Duplicates: 0  Warnings: {warnings}");
-        self.ok(sink, records, info)
-    }
-
-    /// What the catalog is asked for. What is not supported is refused before anything is done.
-    fn alterations(
-        &mut self,
-        definition: &TableDefinition,
-        changes: Parsed<'_, &Vec<TableChange>>,
-    ) -> Result<Vec<Alteration>> {
-        let Parsed { ast: changes, text } = changes;
-        let (database, table) = (definition.database.as_str(), definition.name.as_str());
-        // Columns have the collation that the table has in the end, wherever the statement says so.
-        let mut collation = definition.collation;
-        for change in changes {
-            let chosen = match change {
-                TableChange::DefaultCollation {
-                    character_set,
-                    collation,
-                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
-                TableChange::ConvertTo {
-                    character_set: None,
-                    collation,
-                } => {
-                    let default = self.engine.catalog().database_collation(database)?;
-                    let collation = collation.as_deref().unwrap_or(default.name());
-                    self.collation_of(Some(default.character_set()), Some(collation))?
-                }
-                TableChange::ConvertTo {
-                    character_set,
-                    collation,
-                } => self.collation_of(character_set.as_deref(), collation.as_deref())?,
-                _ => None,
-            };
-            collation = chosen.unwrap_or(collation);
-        }
-        let mut alterations: Vec<Alteration> = Vec::with_capacity(changes.len());
-        for change in changes {
-            let alteration = match change {
-                TableChange::AddColumn {
-                    column,
-                    keys,
-                    place,
-                } => {
-                    alterations.extend(keys.iter().map(key_alteration));
-                    Alteration::AddColumn {
-                        column: self.column(Parsed::new(column, text), collation, keys)?,
-                        place: place.as_ref().map_or(ColumnPlace::Last, column_place),
-                    }
-                }
-                TableChange::ChangeColumn {
-                    name,
-                    column,
-                    keys,
-                    place,
-                } => {
-                    alterations.extend(keys.iter().map(key_alteration));
-                    Alteration::ChangeColumn {
-                        name: name.clone(),
-                        new: self.column(Parsed::new(column, text), collation, keys)?,
-                        place: place.as_ref().map(column_place),
-                    }
-                }
-                TableChange::RenameColumn { old, new } => Alteration::RenameColumn {
-                    name: old.clone(),
-                    new: new.clone(),
-                },
-                TableChange::SetDefault { column, default } => {
-                    let position = definition.column_position(column);
-                    let position = position.ok_or_else(|| TableError::UnknownColumn {
-                        column: column.clone(),
-                        table: table.to_string(),
-                    })?;
-                    let default = match default {
-                        Some(default) => {
-                            let column = &definition.columns[position];
-                            Some(self.default_value(column, Parsed::new(default, text))?)
-                        }
-                        None => None,
-                    };
-                    Alteration::SetDefault {
-                        column: column.clone(),
-                        default,
-                    }
-                }
-                TableChange::DropColumn { name } => Alteration::DropColumn(name.clone()),
-                TableChange::AddKey(key) => key_alteration(key),
-                TableChange::DropKey { name } => Alteration::DropIndex(name.clone()),
-                TableChange::DropPrimaryKey => Alteration::DropPrimaryKey,
-                TableChange::RenameKey { old, new } => Alteration::RenameIndex {
-                    name: old.clone(),
-                    new: new.clone(),
-                },
-                TableChange::AddForeignKey(key) => Alteration::AddForeignKey {
-                    spec: self.foreign_key_spec(key, database),
-                    check: self.variables.foreign_key_checks(),
-                },
-                TableChange::DropForeignKey { name } => Alteration::DropForeignKey(name.clone()),
-                TableChange::AddCheck(check) => {
-                    let shown = format!("{table}_chk");
-                    Alteration::AddCheck(self.check_spec(check, &shown)?)
-                }
-                TableChange::DropCheck { name } => Alteration::DropCheck(name.clone()),
-                TableChange::EnforceCheck { name, enforced } => Alteration::EnforceCheck {
-                    name: name.clone(),
-                    enforced: *enforced,
-                },
-                TableChange::DropConstraint { name } => dropped_constraint(definition, name)?,
-                TableChange::AutoIncrement(first) => Alteration::SetAutoIncrement(*first),
-                TableChange::Comment(comment) => Alteration::SetComment(comment.clone()),
-                TableChange::DefaultCollation { .. } => Alteration::SetCollation(collation),
-                TableChange::ConvertTo { .. } if collation == Collation::Binary => {
-                    return Err(SqlError::not_supported_yet(
-                        "ALTER TABLE ... CONVERT TO CHARACTER SET binary",
-                    ));
-                }
-                TableChange::ConvertTo { .. } => Alteration::ConvertTo(collation),
-                TableChange::Rebuild => Alteration::Rebuild,
-                // Without a database it goes to the session's, as in MySQL: that is where the privileges are looked
-                // for.
-                TableChange::RenameTo(new) => {
-                    let (new_database, new_table) = self.resolve_for_change(new)?;
-                    Alteration::RenameTo {
-                        database: new_database,
-                        table: new_table,
-                    }
-                }
-                TableChange::Algorithm(_) | TableChange::Lock(_) | TableChange::Nothing => continue,
-                TableChange::Unsupported(what) => return Err(SqlError::not_supported_yet(what)),
-            };
-            alterations.push(alteration);
-        }
-        let refers_to_itself = |alteration: &Alteration| match alteration {
-            Alteration::AddForeignKey { spec, .. } => {
-                spec.referenced_database == database && spec.referenced_table == table
-            }
-            _ => false,
-        };
-        let is_renamed =
-            |alteration: &Alteration| matches!(alteration, Alteration::RenameTo { .. });
-        if alterations.iter().any(is_renamed) && alterations.iter().any(refers_to_itself) {
-            return Err(TableError::RenamedReferencedTable.into());
-        }
-        Ok(alterations)
-    }
-
-    /// What a foreign key asks for. Without columns of the parent it refers to the parent's primary key.
-    fn foreign_key_spec(
-        &self,
-        key: &parsed::ForeignKeyDefinition,
-        database: &str,
-    ) -> ForeignKeySpec {
-        let referenced_database = key.table.database.as_deref().unwrap_or(database);
-        let mut referenced_columns = key.referenced.clone();
-        if referenced_columns.is_empty()
-            && let Ok(parent) = self
-                .engine
-                .catalog()
-                .table(referenced_database, &key.table.table)
-        {
-            let parent = &parent.definition;
-            let parts = parent.primary.parts.iter();
-            let names = parts.map(|part| parent.columns[part.column].name.clone());
-            referenced_columns.extend(names);
-        }
-        ForeignKeySpec {
-            name: key.name.clone(),
-            index_name: key.index.clone(),
-            columns: key.columns.clone(),
-            referenced_database: referenced_database.to_string(),
-            referenced_table: key.table.table.clone(),
-            referenced_columns,
-            on_delete: key.on_delete,
-            on_update: key.on_update,
-        }
-    }
-}
-
-/// `None`: others have changed the table's definition.
-fn unless_changed(altered: sheaf_table::Result<Altered>) -> sheaf_table::Result<Option<Altered>> {
-    match altered {
-        Err(TableError::DefinitionChanged) => Ok(None),
-        altered => altered.map(Some),
-    }
-}
-
-fn added_checks(alterations: &[Alteration]) -> Vec<CheckSpec> {
-    let added = alterations
-        .iter()
-        .filter_map(|alteration| match alteration {
-            Alteration::AddCheck(spec) => Some(spec.clone()),
-            _ => None,
-        });
-    added.collect()
-}
-
-/// Whether rows that are there must keep a CHECK that they did not have to keep before.
-fn brings_check(alteration: &Alteration) -> bool {
-    match alteration {
-        Alteration::AddCheck(spec) => spec.enforced,
-        Alteration::EnforceCheck { enforced, .. } => *enforced,
-        _ => false,
-    }
-}
-
-/// What DROP CONSTRAINT drops. Errors 3940 if there is no constraint of this name, and 3939 if there are several.
-fn dropped_constraint(definition: &TableDefinition, name: &str) -> Result<Alteration> {
-    let is_named = |other: &str| sheaf_table::schema::same_name(other, name);
-    let mut found = Vec::new();
-    if definition
-        .foreign_keys
-        .iter()
-        .any(|key| is_named(&key.name))
-    {
-        found.push(Alteration::DropForeignKey(name.to_string()));
-    }
-    if definition.checks.iter().any(|check| is_named(&check.name)) {
-        found.push(Alteration::DropCheck(name.to_string()));
-    }
-    if definition
-        .index(name)
-        .is_some_and(|index| index.unique || index.primary)
-    {
-        found.push(Alteration::DropIndex(name.to_string()));
-    }
-    match (found.pop(), found.is_empty()) {
-        (Some(alteration), true) => Ok(alteration),
-        (Some(_), false) => Err(SqlError::new(
-            codes::MULTIPLE_CONSTRAINTS_WITH_SAME_NAME,
-            format!(
-                "Table has multiple constraints with the name '{name}'. Please use constraint specific 'DROP' clause."
-            ),
-        )),
-        (None, _) => Err(SqlError::new(
-            codes::CONSTRAINT_NOT_FOUND,
-            format!("Constraint '{name}' does not exist."),
-        )),
-    }
-}
-
-/// A key that is added.
-fn key_alteration(key: &KeyDefinition) -> Alteration {
-    match key.kind {
-        KeyKind::Primary => Alteration::AddPrimaryKey(part_specs(key)),
-        KeyKind::Unique | KeyKind::Plain => Alteration::AddIndex(index_spec(key)),
-    }
-}
-
-fn column_place(place: &parsed::ColumnPlace) -> ColumnPlace {
-    match place {
-        parsed::ColumnPlace::First => ColumnPlace::First,
-        parsed::ColumnPlace::After(column) => ColumnPlace::After(column.clone()),
-    }
-}
-
-/// Whether changes of a table are done as ALGORITHM and LOCK ask for. Indexes are built, and rows copied, while others
-/// read the table and do not write it; everything else only changes the definition. Errors 1845 and 1846 for what is
-/// not kept, 1800 and 1801 for words that are none.
-fn check_demands(changes: &[TableChange], work: AlterWork) -> Result<()> {
-    let (cannot_write, can_read) = match work.copies() {
-        true => (
-            "the table cannot be changed while its rows are copied",
-            "the table can be read while its rows are copied",
-        ),
-        false => (
-            "the table cannot be changed while an index is built",
-            "the table can be read while an index is built",
-        ),
-    };
-    for change in changes {
-        match change {
-            TableChange::Algorithm(word) => match (word.as_str(), work) {
-                // A statement that asks for a copy gets the same with less work.
-                ("DEFAULT" | "COPY", _) | ("INSTANT", AlterWork::Definition) => {}
-                ("INPLACE" | "INSTANT", AlterWork::Copy) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        &format!("ALGORITHM={word}"),
-                        "values are converted to another type, or the rows lose their order",
-                        "ALGORITHM=COPY",
-                    ));
-                }
-                ("INPLACE", _) => {}
-                ("INSTANT", _) => {
-                    return Err(SqlError::alter_not_supported(
-                        "ALGORITHM=INSTANT",
-                        "ALGORITHM=INPLACE",
-                    ));
-                }
-                (other, _) => {
-                    let message = format!("Unknown ALGORITHM '{other}'");
-                    return Err(SqlError::new(codes::UNKNOWN_ALTER_ALGORITHM, message));
-                }
-            },
-            TableChange::Lock(word) => match (word.as_str(), work) {
-                ("DEFAULT" | "SHARED", _) | ("NONE" | "EXCLUSIVE", AlterWork::Definition) => {}
-                ("NONE", _) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        "LOCK=NONE",
-                        cannot_write,
-                        "LOCK=SHARED",
-                    ));
-                }
-                ("EXCLUSIVE", _) => {
-                    return Err(SqlError::alter_not_supported_because(
-                        "LOCK=EXCLUSIVE",
-                        can_read,
-                        "LOCK=SHARED",
-                    ));
-                }
-                (other, _) => {
-                    let message = format!("Unknown LOCK type '{other}'");
-                    return Err(SqlError::new(codes::UNKNOWN_ALTER_LOCK, message));
-                }
-            },
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE.
-impl Session {
-    pub(crate) fn maintain(
-        &mut self,
-        verb: &'static str,
-        names: &[TableName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let mut rows = Rows::new([
-            ("Table", Cells::Text(255)),
-            ("Op", Cells::Text(10)),
-            ("Msg_type", Cells::Text(10)),
-            ("Msg_text", Cells::Text(1024)),
-        ]);
-        let options = AnalyzeOptions {
-            now: self.now_utc_micros(),
-            ..AnalyzeOptions::default()
-        };
-        for name in names {
-            let (database, table) = self.resolve_for_change(name)?;
-            let shown = format!("{database}.{table}");
-            let mut add = |kind: &str, message: &str| {
-                rows.push(vec![
-                    shown.clone().into(),
-                    verb.into(),
-                    kind.into(),
-                    message.into(),
-                ]);
-            };
-            let done = self
-                .engine
-                .catalog()
-                .table(&database, &table)
-                .map_err(SqlError::from)
-                .and_then(|table| match verb {
-                    "check" => self.check_table(&table),
-                    "repair" => Ok(()),
-                    _ => {
-                        let (definition, catalog) = (&table.definition, self.engine.catalog());
-                        self.with_definition_lock(|wait| {
-                            let name = (&definition.database, &definition.name);
-                            catalog.analyze_with(name.0, name.1, &options, wait)
-                        })
-                        .map(drop)
-                    }
-                });
-            match done {
-                Ok(()) if verb == "repair" => add(
-                    "note",
-                    "The storage engine for the table doesn't support repair",
-                ),
-                Ok(()) => add("status", "OK"),
-                Err(error) if error.code == SqlError::query_interrupted().code => {
-                    return Err(error);
-                }
-                Err(error) => {
-                    add("Error", &error.message);
-                    add("status", "Operation failed");
-                }
-            }
-        }
-        rows.send(sink, self.result_collation_id(), self.end_of_rows())
-    }
-
-    /// Reads every page of the table, whose checksums are verified on the way, and compares the number of entries. If
-    /// they differ, others may have written between: then all is read once more while there is no other writer.
-    fn check_table(&self, table: &Table) -> Result<()> {
-        if self.wrong_index(table)?.is_none() {
-            return Ok(());
-        }
-        let TableDefinition { database, name, .. } = &table.definition;
-        let guard = self.lock_for_write(database, name)?;
-        match self.wrong_index(&guard)? {
-            Some(message) => Err(SqlError::unknown(message)),
-            None => Ok(()),
-        }
-    }
-
-    /// What is to be said of an index that has not one entry for each row.
-    fn wrong_index(&self, table: &Table) -> Result<Option<String>> {
-        let rows = self.count_entries(&table.clustered)?;
-        for (tree, index) in table.secondary.iter().zip(&table.definition.secondary) {
-            let entries = self.count_entries(tree)?;
-            if entries != rows {
-                let name = &index.name;
-                return Ok(Some(format!(
-                    "Index '{name}' has {entries} entries and the table has {rows} rows"
-                )));
-            }
-        }
-        Ok(None)
-    }
-
-    fn count_entries(&self, tree: &Arc<Tree>) -> Result<u64> {
-        let mut cursor = tree.scan(
-            KeyRange::all(),
-            Direction::Forward,
-            ReadAhead::Pages(CHECK_READ_AHEAD_PAGES),
-        );
-        let mut entries = 0;
-        while let Some(leaf) = cursor.next_leaf()? {
-            entries += leaf.len() as u64;
-            self.handle.cancel_flag().check()?;
-        }
-        Ok(entries)
-    }
-}
-
 /// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
 fn with_collation(ty: ColumnType, collation: Collation) -> ColumnType {
     match (ty, collation) {
@@ -951,7 +432,7 @@ pub(crate) fn is_current_timestamp(expression: &ast::Expr) -> bool {
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
+pub(super) fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
     key.parts
         .iter()
         .map(|part| IndexPartSpec {
@@ -962,7 +443,7 @@ fn part_specs(key: &KeyDefinition) -> Vec<IndexPartSpec> {
         .collect()
 }
 
-fn index_spec(key: &KeyDefinition) -> IndexSpec {
+pub(super) fn index_spec(key: &KeyDefinition) -> IndexSpec {
     IndexSpec {
         name: key.name.clone(),
         parts: part_specs(key),

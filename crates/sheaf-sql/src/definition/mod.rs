@@ -2,12 +2,16 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`ddl`] | tables and indexes |
+//! | [`ddl`] | tables: CREATE, DROP, RENAME, TRUNCATE |
+//! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
+//! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`databases`] | databases |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
+pub(crate) mod alter_table;
 pub(crate) mod column_statistics;
 pub(crate) mod databases;
 pub(crate) mod ddl;
 pub(crate) mod made_columns;
+pub(crate) mod maintain;
