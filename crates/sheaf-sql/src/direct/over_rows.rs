@@ -42,7 +42,7 @@ use super::names::Names;
 use super::operand::Operand;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select, row_count};
 use super::row::value_of;
-use super::select_list::{Headers, Spelled, shown_whole};
+use super::select_list::{Headers, Spelled, is_aggregate_name, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
 use crate::accounts::TableNeed;
 use crate::error::Result;
@@ -371,7 +371,7 @@ fn of_extremes(select: &ast::Select) -> Option<ast::Select> {
 struct Extremes<'a> {
     from: &'a [ast::TableWithJoins],
     found: usize,
-    /// The statement has subqueries of its own.
+    /// The statement has subqueries of its own, or other aggregates.
     has_others: bool,
 }
 
@@ -394,6 +394,10 @@ impl ExpressionVisitor for Extremes<'_> {
             *expression = ast::Expr::Subquery(query);
             self.found += 1;
         }
+        if let ast::Expr::Function(function) = expression {
+            let name = function.name.to_string().to_ascii_lowercase();
+            self.has_others |= function.over.is_some() || is_aggregate_name(&name);
+        }
         ControlFlow::Continue(())
     }
 }
@@ -411,7 +415,7 @@ fn aliases_of(select: &ast::Select) -> BTreeSet<String> {
 fn has_aggregate(item: &ast::SelectItem) -> bool {
     let text = item.to_string().to_ascii_lowercase();
     let names = text.split(|character: char| !character.is_alphanumeric() && character != '_');
-    names.into_iter().any(super::select_list::is_aggregate_name)
+    names.into_iter().any(is_aggregate_name)
 }
 
 /// Leaves out of a FROM what the rows have been found by. `None` for joins that there are not among such rows.
