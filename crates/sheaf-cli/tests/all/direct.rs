@@ -255,7 +255,7 @@ fn run_both(seed: u64, statements: usize) -> u64 {
     }
     for _ in 0..statements {
         let table = random.pick(&tables);
-        let (sql, ordered) = match random.below(16) {
+        let (sql, ordered) = match random.below(20) {
             0..=4 => table.select(&mut random),
             5 => (table.insert(&mut random), false),
             6 => (table.write(&mut random), false),
@@ -272,6 +272,10 @@ fn run_both(seed: u64, statements: usize) -> u64 {
             12..=14 => {
                 let other = random.pick(&tables);
                 table.join(&mut random, other)
+            }
+            15..=18 => {
+                let other = random.pick(&tables);
+                table.derived(&mut random, other)
             }
             _ => table.grouped(&mut random),
         };

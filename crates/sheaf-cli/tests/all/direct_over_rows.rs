@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 58] = [
+const STATEMENTS: [(&str, &[&str]); 82] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -256,6 +256,102 @@ const STATEMENTS: [(&str, &[&str]); 58] = [
         "select id, title, row_number() over (order by id desc) from post where author = $ order by id",
         &["1"],
     ),
+    (
+        "select p.id, p.title from (select id from post order by id limit $) k join post p on p.id = k.id",
+        &["3"],
+    ),
+    (
+        "select p.* from (select id from post where author = $ order by at desc limit $ offset 1) k join post p on p.id = k.id",
+        &["1", "2"],
+    ),
+    (
+        "select p.id, k.n from (select author, count(*) as n from post where author in ($, $) group by author) k join post p on p.author = k.author order by p.id",
+        &["1", "2"],
+    ),
+    (
+        "select a.name, k.n from author a left join (select author, count(*) as n from post where author in ($, $) group by author) k on k.author = a.id where a.id in ($, $, $) order by a.id",
+        &["1", "2", "1", "2", "3"],
+    ),
+    (
+        "select p.id from ((select id from post where author = $) union (select post from tag where post in ($, $))) k join post p on p.id = k.id order by p.id",
+        &["1", "1", "5"],
+    ),
+    (
+        "select count(*), sum(k.views) from (select views from post where author = $ limit 10) k",
+        &["1"],
+    ),
+    (
+        "with k as (select id from author where id in ($, $)) select p.id, x.id from k x join post p on p.author = x.id order by p.id",
+        &["1", "2"],
+    ),
+    (
+        "select id, title from post where author = $ union all select id, title from post where id = $",
+        &["1", "2"],
+    ),
+    (
+        "(select id from post where author = $) union (select post from tag where post = $) order by id desc limit $",
+        &["1", "3", "2"],
+    ),
+    (
+        "select upper(k.title), k.id + 1 from (select id, title from post where author = $ order by id limit 2) k order by k.id desc",
+        &["1"],
+    ),
+    (
+        "select distinct k.status from (select status, id from post where author = $ order by id limit 5) k order by k.status",
+        &["1"],
+    ),
+    (
+        "select k.post, k.t from (select post, max(tag) as t from tag group by post) k where k.t > $ order by k.post",
+        &["7"],
+    ),
+    (
+        "select * from (select id, status from post where author = $ order by id desc limit 3) k where k.status like $ order by k.id",
+        &["1", "'d%'"],
+    ),
+    (
+        "select k.id, p.id from (select id from author where team = $) k left join post p on p.author = k.id and p.status = $ order by k.id, p.id",
+        &["1", "'draft'"],
+    ),
+    (
+        "select k.a, k.e, p.id from (select id as a, email as e from author where id in ($, $)) k join (select author, id from post where author = $) p on p.author = k.a order by p.id",
+        &["1", "3", "1"],
+    ),
+    (
+        "select k.id from (select id from post where author = $ limit 0) k join post p on p.id = k.id",
+        &["1"],
+    ),
+    (
+        "select a.name, k.at from (select author, at from post where author = $ order by at limit 3) k join author a on a.id = k.author order by k.at desc",
+        &["1"],
+    ),
+    (
+        "select p.id, a.name from post p left join author a on a.id = p.author order by p.id desc limit $",
+        &["3"],
+    ),
+    (
+        "select p.id, upper(a.name) from post p join author a on a.id = p.author order by p.id limit $ offset $",
+        &["2", "1"],
+    ),
+    (
+        "select p.id, (select count(*) from tag t where t.post = p.id) as n from post p order by p.id limit $",
+        &["3"],
+    ),
+    (
+        "select p.id, (select count(*) from tag t where t.post = p.id) as n from post p where p.author = $ order by p.views desc limit $",
+        &["1", "2"],
+    ),
+    (
+        "select distinct post from tag order by post desc limit $",
+        &["3"],
+    ),
+    (
+        "select post, min(tag) from tag group by post order by post",
+        &[],
+    ),
+    (
+        "select id from post where id in (select max(tag) from tag group by post) order by id",
+        &[],
+    ),
 ];
 
 fn described(columns: &[mysql::Column]) -> Vec<String> {
@@ -363,6 +459,76 @@ fn rows_found_by_keys_are_computed_with_directly() {
             }
         }
     }
+}
+
+/// A query in a FROM sees what its statement sees, and is asked for what its statement is asked for.
+#[test]
+fn queries_in_a_from_are_read_as_tables_are() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("derived");
+    for sql in [
+        "create table t (id int primary key, k int, v varchar(10), key (k))",
+        "insert into t values (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')",
+        "create user reader@localhost",
+        "create table open (id int primary key)",
+        "insert into open values (1), (3)",
+        "grant select on derived.open to reader@localhost",
+    ] {
+        c.query_drop(sql).expect(sql);
+    }
+    let sql = "select t.v from (select id from t order by id desc limit 2) k join t on t.id = k.id";
+    let directly = |c: &mut Conn, sql: &str| {
+        let before = direct_count(c);
+        let rows = query_text(c, sql);
+        (rows, direct_count(c) - before)
+    };
+    assert_eq!(directly(&mut c, sql), (vec!["c".into(), "b".into()], 1));
+    // Its own transaction's changes, and those of nobody else.
+    let options = mysql::OptsBuilder::from_opts(server.options()).db_name(Some("derived"));
+    let mut other = Conn::new(options).expect("a connection");
+    c.query_drop("begin").expect("a transaction");
+    c.query_drop("insert into t values (4, 2, 'd')")
+        .expect("a row");
+    assert_eq!(directly(&mut c, sql), (vec!["d".into(), "c".into()], 1));
+    assert_eq!(directly(&mut other, sql), (vec!["c".into(), "b".into()], 1));
+    c.query_drop("rollback").expect("the end");
+    // Another definition.
+    c.query_drop("alter table t modify v varchar(20) not null, add w int default 7")
+        .expect("a definition");
+    let all = sql.replace("t.v", "t.*");
+    let rows = vec!["3\t2\tc\t7".into(), "2\t1\tb\t7".into()];
+    assert_eq!(directly(&mut c, &all), (rows, 1));
+    // Locks are taken the other way.
+    let locking = format!("{sql} for update");
+    assert_eq!(directly(&mut c, &locking).1, 0);
+    c.query_drop("set session transaction isolation level serializable")
+        .expect("a level");
+    c.query_drop("begin").expect("a transaction");
+    assert_eq!(directly(&mut c, sql).1, 0);
+    other
+        .query_drop("set innodb_lock_wait_timeout = 1")
+        .expect("a variable");
+    other
+        .query_drop("update t set v = 'x' where id = 3")
+        .expect_err("it is locked");
+    c.query_drop("commit").expect("the end");
+    // Each table is asked for.
+    let options = mysql::OptsBuilder::from_opts(server.options())
+        .user(Some("reader"))
+        .db_name(Some("derived"));
+    let mut reader = Conn::new(options).expect("a connection");
+    let sql =
+        "select o.id from (select id from t order by id limit 2) k join open o on o.id = k.id";
+    for _ in 0..2 {
+        let refused = reader.query_drop(sql).expect_err("t is not granted");
+        assert!(refused.to_string().contains("1142"), "{refused}");
+        assert_eq!(query_text(&mut c, sql), ["1"]);
+    }
+    let sql = sql.replace("from t order", "from open order");
+    assert_eq!(
+        directly(&mut reader, &sql),
+        (vec!["1".into(), "3".into()], 1)
+    );
 }
 
 /// What is wrong with a constant is told by each execution, also where no row is found.

@@ -240,6 +240,13 @@ impl Sql {
         self
     }
 
+    fn add(&mut self, other: &Sql) -> &mut Self {
+        self.text.push_str(&other.text);
+        self.prepared.push_str(&other.prepared);
+        self.parameters.extend_from_slice(&other.parameters);
+        self
+    }
+
     fn operand(&mut self, random: &mut Random, text: &str) -> &mut Self {
         self.text.push_str(text);
         match parameter(random, text).filter(|_| !random.one_in(6)) {
@@ -689,6 +696,193 @@ impl Table {
             sql.push(relation).operand(random, &value);
         }
         let ordered = tail.end(random, &mut sql);
+        (sql, ordered)
+    }
+
+    /// A query whose columns are `a0`, `a1` and so on, with the kinds of those that are this table's.
+    fn query(&self, random: &mut Random, sql: &mut Sql) -> Vec<Option<usize>> {
+        let columns: Vec<usize> = (0..1 + random.below(3))
+            .map(|_| random.below(self.columns.len()))
+            .collect();
+        let names = columns.iter().enumerate();
+        let items = names.map(|(number, at)| format!("{} as a{number}", self.columns[*at].name));
+        let items = items.collect::<Vec<_>>().join(", ");
+        let kinds = columns
+            .iter()
+            .map(|at| Some(self.columns[*at].kind))
+            .collect();
+        let form = random.below(6);
+        match form {
+            // Of groups of one number: what else there is of it differs.
+            0 => {
+                let by = &self.columns[columns[0]].name;
+                let of = &self.columns[0].name;
+                sql.push("select ").push(by).push(" as a0, max(").push(of);
+                sql.push(") as a1, count(*) as a2 from ").push(&self.name);
+                self.comparisons(random, sql);
+                sql.push(" group by ").push(by);
+                let least = random.below(3).to_string();
+                if random.one_in(4) {
+                    sql.push(" having count(*) > ").operand(random, &least);
+                }
+                return vec![Some(self.columns[columns[0]].kind), None, None];
+            }
+            1 => {
+                sql.push("select distinct ").push(&items);
+                sql.push(" from ").push(&self.name);
+                self.condition(random, sql);
+            }
+            2 => {
+                for part in 0..2 + random.below(2) {
+                    let all = *random.pick(&[" union ", " union all ", " union distinct "]);
+                    sql.push(if part == 0 { "" } else { all });
+                    sql.push("(select ").push(&items);
+                    sql.push(" from ").push(&self.name);
+                    self.comparisons(random, sql);
+                    sql.push(")");
+                }
+                if random.one_in(2) {
+                    let order = (0..columns.len()).map(|number| format!("a{number}"));
+                    let limit = random.below(5).to_string();
+                    sql.push(" order by ")
+                        .push(&order.collect::<Vec<_>>().join(", "));
+                    sql.push(" limit ").operand(random, &limit);
+                }
+            }
+            _ => {
+                sql.push("select ").push(&items);
+                sql.push(" from ").push(&self.name);
+                let all = random.one_in(4);
+                if !all {
+                    self.condition(random, sql);
+                }
+                if all || random.one_in(2) {
+                    self.order(random, sql);
+                    let limit = random.below(5).to_string();
+                    sql.push(" limit ").operand(random, &limit);
+                    if random.one_in(3) {
+                        sql.push(" offset 1");
+                    }
+                }
+            }
+        }
+        kinds
+    }
+
+    /// A query of another query, or of one and a table, and whether its rows come in one order.
+    pub fn derived(&self, random: &mut Random, other: &Table) -> (Sql, bool) {
+        let mut sql = Sql {
+            folds: true,
+            computes: true,
+            ..Sql::default()
+        };
+        if random.one_in(6) {
+            sql.loses_origins = true;
+            self.query(random, &mut sql);
+            return (sql, false);
+        }
+        let mut inner = Sql::default();
+        let kinds = self.query(random, &mut inner);
+        let form = random.below(4);
+        let of_query = |random: &mut Random| format!("k.a{}", random.below(kinds.len()));
+        let mut shown: Vec<String> = (0..1 + random.below(3))
+            .map(|_| match form > 0 && random.one_in(2) {
+                true => other.random_column(random, "y"),
+                false => of_query(random),
+            })
+            .collect();
+        let is_with = random.one_in(4);
+        if is_with {
+            sql.push("with k as (").add(&inner).push(") ");
+        }
+        sql.push("select ");
+        let is_counted = random.one_in(6);
+        if is_counted {
+            let counted = of_query(random);
+            sql.push("count(*), count(").push(&counted).push(")");
+            shown.clear();
+        } else {
+            sql.push(&shown.join(", "));
+            if random.one_in(4) {
+                let made = of_query(random);
+                sql.push(", coalesce(").push(&made).push(", 0) as made");
+            }
+        }
+        sql.push(" from ");
+        let query = |sql: &mut Sql| {
+            match is_with {
+                true => sql.push("k"),
+                false => sql.push("(").add(&inner).push(") k"),
+            };
+        };
+        // What is linked is of one type, and a number where groups show any of their values.
+        let mut links: Vec<(usize, usize)> = Vec::new();
+        for (number, kind) in kinds.iter().enumerate() {
+            for (at, column) in other.columns.iter().enumerate() {
+                let is_same = *kind == Some(column.kind) && column.kind < 5;
+                if is_same || kind.is_none() && number == 1 && column.kind < 5 {
+                    links.push((number, at));
+                }
+            }
+        }
+        let link = (!links.is_empty()).then(|| *random.pick(&links));
+        let on = |sql: &mut Sql| {
+            if let Some((number, at)) = link {
+                let own = other.qualified("y", at);
+                sql.push(" on ").push(&own).push(&format!(" = k.a{number}"));
+            }
+        };
+        match form {
+            0 => query(&mut sql),
+            1 | 2 => {
+                query(&mut sql);
+                sql.push(match link {
+                    Some(_) if random.one_in(3) => " left join ",
+                    _ => " join ",
+                });
+                sql.push(&other.name).push(" y");
+                on(&mut sql);
+            }
+            _ => {
+                sql.push(&other.name).push(" y");
+                sql.push(match link {
+                    Some(_) if random.one_in(2) => " left join ",
+                    _ => " join ",
+                });
+                query(&mut sql);
+                on(&mut sql);
+            }
+        }
+        let mut has_where = false;
+        if form == 3 || form > 0 && random.one_in(4) {
+            let mut key = random.pick(&other.keys).clone();
+            if key.is_empty() {
+                key.push(0);
+            }
+            for at in key {
+                sql.push(if has_where { " and " } else { " where " });
+                has_where = true;
+                let value = operand(random, other.columns[at].kind);
+                let own = other.qualified("y", at);
+                sql.push(&own).push(" = ").operand(random, &value);
+            }
+        }
+        if random.one_in(5) {
+            let number = random.below(kinds.len());
+            let value = operand(random, kinds[number].unwrap_or(0));
+            sql.push(if has_where { " and " } else { " where " });
+            sql.push(&format!("k.a{number} >= "))
+                .operand(random, &value);
+        }
+        let ordered = !shown.is_empty() && random.one_in(2);
+        if ordered {
+            sql.push(" order by ").push(&shown.join(", "));
+            if random.one_in(2) && !sql.text.contains(" as made") {
+                let limit = random.below(5).to_string();
+                sql.push(" limit ").operand(random, &limit);
+            }
+        }
+        let ordered = ordered && !sql.text.contains(" as made");
         (sql, ordered)
     }
 

@@ -112,6 +112,7 @@ impl Rows {
         limit: Option<&ast::Expr>,
     ) -> Option<(Rows, Arc<Table>)> {
         let names = Names::of(session, tables)?;
+        let table = names.table()?;
         let selection = selection?;
         // A division by 0 in the condition may be an error, which the vectorised path watches for.
         if may_divide(selection) {
@@ -120,14 +121,14 @@ impl Rows {
         let (comparisons, filter) = condition(Some(selection), &names)?;
         let pushes = session.variables.pushes_index_conditions();
         // Rows that are changed are looked up.
-        let access = Access::choose(&names.table, &comparisons, pushes, None)?;
+        let access = Access::choose(table, &comparisons, pushes, None)?;
         let item = |item: &ast::OrderByExpr| {
             let descending = descends(item)?;
             let column = names.column(&item.expr)?;
             Some(OrderItem { column, descending })
         };
         let wanted = order_by.iter().map(item).collect::<Option<Vec<_>>>()?;
-        let direction = index_order(&names.table, &access, &wanted)?;
+        let direction = index_order(table, &access, &wanted)?;
         let limit = match limit {
             None => None,
             Some(limit) => Some(Operand::of(limit)?),
@@ -137,7 +138,7 @@ impl Rows {
             direction,
             limit,
         };
-        Some((rows, names.table))
+        Some((rows, Arc::clone(table)))
     }
 
     /// The most that are changed; `None`: none, or the operand is no number of rows.

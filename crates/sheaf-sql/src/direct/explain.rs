@@ -6,6 +6,7 @@
 use sqlparser::ast;
 
 use super::access::Access;
+use super::join::{Join, JoinedWay};
 use super::read::Way;
 use super::{Action, DirectPlan};
 use crate::parser::statement::Statement;
@@ -45,17 +46,12 @@ impl DirectPlan {
             Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
             Action::Update(plan, table) => read(0, table, plan.access())?,
             Action::Delete(plan, table) => read(0, table, plan.access())?,
-            Action::Join(join) => {
-                for joined in &join.tables {
-                    read(joined.from, &joined.table, &joined.access)?;
-                }
-            }
-            Action::OverRows(query) => {
-                for joined in &query.rows.tables {
-                    read(joined.from, &joined.table, &joined.access)?;
-                }
-            }
-            Action::Insert(_) | Action::InsertSelect(_) | Action::Constants(_) => return None,
+            Action::Join(join) => read_all(join, read)?,
+            Action::OverRows(query) => read_all(&query.rows, read)?,
+            Action::Insert(_)
+            | Action::InsertSelect(_)
+            | Action::Union(_)
+            | Action::Constants(_) => return None,
         }
         if order.len() > 1 {
             text.push_str(&format!(" JOIN_ORDER({})", order.join(", ")));
@@ -67,6 +63,20 @@ impl DirectPlan {
         }];
         Some(statement)
     }
+}
+
+/// Tells how each table of a join is read; `None` if one of them is a query.
+fn read_all(
+    join: &Join,
+    mut read: impl FnMut(usize, &sheaf_table::Table, &Access) -> Option<()>,
+) -> Option<()> {
+    join.tables.iter().try_for_each(|joined| match &joined.way {
+        JoinedWay::Keys(table, accesses) => read(joined.from, table, accesses.last()?),
+        JoinedWay::Walk(table, access, _) | JoinedWay::First(table, access, _) => {
+            read(joined.from, table, access)
+        }
+        JoinedWay::Rows(_) => None,
+    })
 }
 
 /// The name of a table in hints.

@@ -15,6 +15,15 @@
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
 //!
+//! A FROM may have [queries](super::derived), too, whose rows are in memory by then. They are the first table, or are found
+//! by the columns that they are joined by.
+//!
+//! Groups of a whole table that need one entry of an index each are found by jumping from group to group, as
+//! `SELECT a, MAX(b) .. GROUP BY a` with an index of a and b.
+//!
+//! Where no key finds the rows of a first table, but an index has them in the order of a LIMIT, the join walks along it
+//! for a while and sees whether it meets rows enough.
+//!
 //! The result waits in memory until it is complete ([`super::joined_result`]): so the plan can still find that it is
 //! too large for it, and leave it to the vectorised path. How the tables are gone through is told in
 //! [`super::join_walk`].
@@ -22,19 +31,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sheaf_storage::Direction;
+
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use sheaf_table::{Column, Table};
+use sheaf_access::IndexRef;
+use sheaf_table::{Column, KeyPart, Table};
 use sqlparser::ast;
 
-use super::access::{Access, Comparison, comparisons};
+use super::access::{Access, Comparison, comparisons, indexes};
 use super::aggregate::{Aggregate, call_of};
+use super::derived::{Derived, Lookup, shape_of_select};
 use super::joined_result::{
     GroupItem, JoinedAggregate, JoinedFunction, JoinedKey, KeyColumn, Shown,
 };
-use super::names::{Names, OneOf, column_of};
+use super::names::{Names, OneOf, RowSource, column_of};
 use super::operand::{Operand, is_comparable};
 use super::order::{OrderItem, SortKey, descends};
-use super::read::{PlainQuery, PlainSelect, limit_and_offset, plain_query, plain_select};
+use super::read::{
+    PlainQuery, PlainSelect, index_order, limit_and_offset, plain_query, plain_select,
+};
 use super::select_list::{self, GroupedItem, is_function};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
@@ -61,14 +76,25 @@ pub(super) struct Join {
 pub(super) struct Joined {
     /// Its place in the FROM.
     pub(super) from: usize,
-    pub(super) table: Arc<Table>,
-    pub(super) access: Access,
-    /// Uses of other indexes: what reads fewest rows by estimate is taken when it runs.
-    pub(super) others: Vec<Access>,
+    pub(super) source: RowSource,
+    pub(super) way: JoinedWay,
     /// A row without a match here goes on without one.
     pub(super) is_outer: bool,
     /// Columns whose values later tables take, with their places behind the statement's parameters.
     pub(super) gives: Vec<(usize, usize)>,
+}
+
+/// How the rows of a table are found.
+#[derive(Debug)]
+pub(super) enum JoinedWay {
+    /// Of several uses of indexes that one is taken when it runs which reads fewest rows by estimate.
+    Keys(Arc<Table>, Vec<Access>),
+    /// The first table, in the order of an index, until there are enough.
+    Walk(Arc<Table>, Access, Direction),
+    /// The only table: the first entry of each group of those with so many leading parts in common.
+    First(Arc<Table>, Access, (Direction, usize)),
+    /// In memory, of a query.
+    Rows(Lookup),
 }
 
 /// `a.column = b.column`.
@@ -93,8 +119,24 @@ impl Link {
 pub(super) struct Source<'a> {
     pub(super) names: Vec<Names<'a>>,
     conditions: Conditions<'a>,
-    steps: Vec<(usize, Access)>,
+    steps: Vec<(usize, Step)>,
     slots: Vec<(usize, usize)>,
+}
+
+/// How a table is read, in the order in which tables are.
+enum Step {
+    Keys(Access),
+    Walk(Access, Direction),
+    First(Access, (Direction, usize)),
+    /// Of a query, by these columns.
+    Rows(Vec<(usize, Operand)>),
+}
+
+impl Step {
+    /// At most one row.
+    fn is_single(&self) -> bool {
+        matches!(self, Step::Keys(access) if access.is_single())
+    }
 }
 
 /// What a WHERE says, by table of the FROM.
@@ -118,14 +160,19 @@ struct From<'a> {
 
 /// The order in which tables are read, and how.
 struct Order {
-    steps: Vec<(usize, Access)>,
+    steps: Vec<(usize, Step)>,
     /// Values that one table takes from another, by place.
     slots: Vec<(usize, usize)>,
 }
 
 impl Join {
-    /// The plan of a query; `None` if it is not a join of this kind. `text` is what was parsed.
-    pub(super) fn compile(session: &Session, query: &ast::Query, text: &str) -> Option<Join> {
+    /// The plan of a query; `None` if it is not a join of this kind. `text` is what was parsed, `parameters` how many it
+    /// has.
+    pub(super) fn compile(
+        session: &Session,
+        query: &ast::Query,
+        (text, parameters): (&str, usize),
+    ) -> Option<Join> {
         let PlainQuery {
             select,
             order_by,
@@ -136,10 +183,23 @@ impl Join {
             return None;
         }
         let plain = plain_select(select)?;
-        let source = Source::of(session, &select.from, Some(plain.selection?))?;
-        if source.names.len() == 1 && plain.group_by.is_empty() || !source.rest().is_empty() {
+        let mut source = Source::of(session, &select.from, plain.selection, (text, parameters))?;
+        let has_queries = source.derived().next().is_some();
+        let has_groups = !plain.group_by.is_empty() || plain.distinct;
+        let is_first_of = source.steps.is_empty() && has_groups && source.take_whole();
+        let is_plain_read = source.names.len() == 1 && plain.group_by.is_empty() && !has_queries;
+        if is_plain_read && !is_first_of || !source.rest().is_empty() {
             return None;
         }
+        if source.steps.is_empty() {
+            let is_cut = limit_clause.is_some() && !has_groups;
+            let ordered = match order_by {
+                Some(order_by) => ordered_columns(order_by, select, &source.names)?,
+                None => Vec::new(),
+            };
+            is_cut.then(|| source.walk(&ordered))??;
+        }
+        let is_walk = source.is_walk() && !is_first_of;
         let Source {
             names, conditions, ..
         } = &source;
@@ -148,7 +208,17 @@ impl Join {
             Some(order_by) => ordered_columns(order_by, select, names)?,
             None => Vec::new(),
         };
-        let list = List::of(session, (select, text), &plain, (names, &ordered), place)?;
+        let mut list = List::of(session, (select, text), &plain, (names, &ordered), place)?;
+        if has_queries {
+            list.describe_queries(session, (select, text))?;
+        }
+        if is_walk && !matches!(list.shown, Shown::Columns(_)) {
+            return None;
+        }
+        let first_of = match is_first_of {
+            true => Some(first_of(names[0].table()?, &list.shown)?),
+            false => None,
+        };
         if matches!(list.shown, Shown::Aggregates(_))
             && (limit_clause.is_some() || order_by.is_some())
         {
@@ -167,6 +237,7 @@ impl Join {
             return None;
         }
         let order = match ordered.as_slice() {
+            _ if is_walk => None,
             [] => None,
             columns => Some(JoinedKey::new(columns, names, place)?),
         };
@@ -176,7 +247,10 @@ impl Join {
         };
         let mut read = list.shown.columns();
         read.extend(order.iter().flat_map(JoinedKey::columns));
-        let tables = source.into_tables(session, &read);
+        if let Some(step) = first_of {
+            source.steps = vec![(0, step)];
+        }
+        let tables = source.into_tables(session, &read)?;
         Some(Join {
             tables,
             columns: list.columns,
@@ -188,44 +262,71 @@ impl Join {
         })
     }
 
-    /// The rows alone, with these columns by their tables' places.
-    pub(super) fn of_rows(session: &Session, source: Source<'_>, read: &[(usize, usize)]) -> Join {
-        Join {
+    /// The rows alone, with these columns by their tables' places, and in an order.
+    pub(super) fn of_rows(
+        session: &Session,
+        source: Source<'_>,
+        read: &[(usize, usize)],
+        order: Option<JoinedKey>,
+    ) -> Option<Join> {
+        Some(Join {
             columns: Vec::new(),
             schema: Arc::new(Schema::empty()),
             shown: Shown::Columns(Vec::new()),
-            tables: source.into_tables(session, read),
-            order: None,
+            tables: source.into_tables(session, read)?,
+            order,
             limit: None,
             offset: None,
-        }
+        })
     }
 
     pub(super) fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.tables.iter().map(|joined| joined.table.as_ref())
+        let tables = self.tables.iter();
+        tables.filter_map(|joined| joined.source.table().map(AsRef::as_ref))
+    }
+
+    /// The queries among its tables, by place.
+    pub(super) fn derived(&self) -> impl Iterator<Item = &Derived> {
+        let tables = self.tables.iter();
+        tables.filter_map(|joined| match &joined.source {
+            RowSource::Query(derived) => Some(derived.as_ref()),
+            RowSource::Table(_) => None,
+        })
+    }
+
+    /// Whether its first table is walked along in the order of an index.
+    pub(super) fn is_walk(&self) -> bool {
+        let first = self.tables.first();
+        first.is_some_and(|first| matches!(first.way, JoinedWay::Walk(..)))
     }
 
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
-        self.tables.iter().all(|joined| joined.table.is_current())
+        self.tables.iter().all(|joined| joined.source.is_current())
     }
 }
 
 impl<'a> Source<'a> {
-    /// `None` if its tables cannot be read by keys, one after the other.
+    /// `None` if it has other than tables and queries. Without steps: its tables cannot be read by keys, one after the
+    /// other. `given`: the statement's text, and how many parameters it has.
     pub(super) fn of(
         session: &Session,
         from: &'a [ast::TableWithJoins],
         selection: Option<&'a ast::Expr>,
+        given: (&str, usize),
     ) -> Option<Source<'a>> {
         let From {
             names,
             conditions: mut conjuncts,
             outer,
-        } = tables_of(session, from)?;
+        } = tables_of(session, from, given)?;
         conjuncts.extend(selection);
         let conditions = Conditions::of(&conjuncts, &outer, &names)?;
-        let Order { steps, slots } = conditions.order(&names)?;
+        let order = conditions.order(&names);
+        let Order { steps, slots } = order.unwrap_or_else(|| Order {
+            steps: Vec::new(),
+            slots: Vec::new(),
+        });
         Some(Source {
             names,
             conditions,
@@ -255,40 +356,120 @@ impl<'a> Source<'a> {
         &self.conditions.rest
     }
 
+    /// Whether there is a way to read the tables.
+    pub(super) fn is_read(&self) -> bool {
+        self.names.is_empty() || !self.steps.is_empty()
+    }
+
+    /// Whether the first table is walked along in the order of an index.
+    pub(super) fn is_walk(&self) -> bool {
+        matches!(self.steps.first(), Some((_, Step::Walk(..))))
+    }
+
+    /// Whether the rows of a table of the FROM may be missing.
+    pub(super) fn is_outer(&self, table: usize) -> bool {
+        self.conditions.outer[table]
+    }
+
+    /// The queries of the FROM.
+    fn derived(&self) -> impl Iterator<Item = &Derived> {
+        self.names.iter().filter_map(|names| match &names.source {
+            RowSource::Query(derived) => Some(derived.as_ref()),
+            RowSource::Table(_) => None,
+        })
+    }
+
+    /// Reads the tables beginning with all rows of one in this order, which an index has. `None` if none has it.
+    pub(super) fn walk(&mut self, ordered: &[KeyColumn]) -> Option<()> {
+        let first = match ordered {
+            [] => 0,
+            [(first, ..), rest @ ..] => {
+                let is_same = rest.iter().all(|(table, ..)| table == first);
+                is_same.then_some(*first)?
+            }
+        };
+        let table = self.names[first].table()?;
+        let wanted = ordered.iter();
+        let wanted: Vec<OrderItem> = wanted
+            .map(|&(_, column, descending)| OrderItem { column, descending })
+            .collect();
+        let step = indexes(table).find_map(|index| {
+            let access = Access::whole(index, &self.conditions.own[first]);
+            let direction = index_order(table, &access, &wanted)?;
+            Some(Step::Walk(access, direction))
+        })?;
+        if self.conditions.outer[first] {
+            return None;
+        }
+        let order = self
+            .conditions
+            .order_from((first, step), true, &self.names)?;
+        (self.steps, self.slots) = (order.steps, order.slots);
+        Some(())
+    }
+
+    /// Reads all of the only table, if nothing is said of it. How is [decided](first_of) later.
+    fn take_whole(&mut self) -> bool {
+        let is_whole = self.conditions.own.iter().all(Vec::is_empty)
+            && matches!(self.names.as_slice(), [only] if only.table().is_some());
+        if is_whole {
+            let access = Access::whole(IndexRef::Clustered, &[]);
+            self.steps = vec![(0, Step::Walk(access, Direction::Forward))];
+        }
+        is_whole
+    }
+
     /// Where a table of the FROM is read.
     pub(super) fn place(&self, table: usize) -> Option<usize> {
         self.steps.iter().position(|(step, _)| *step == table)
     }
 
     /// The tables in the order in which they are read. `read`: the columns that are, by their tables' places.
-    fn into_tables(self, session: &Session, read: &[(usize, usize)]) -> Vec<Joined> {
+    fn into_tables(self, session: &Session, read: &[(usize, usize)]) -> Option<Vec<Joined>> {
         let pushes = session.variables.pushes_index_conditions();
-        let joined = |(place, (table, access)): (usize, (usize, Access))| {
+        let joined = |(place, (table, step)): (usize, (usize, Step))| {
             let slots = self.slots.iter().enumerate();
             let own = slots.filter(|(_, (from, _))| *from == table);
-            let mut joined = Joined {
-                from: table,
-                table: Arc::clone(&self.names[table].table),
-                access,
-                others: Vec::new(),
-                is_outer: self.conditions.outer[table],
-                gives: own.map(|(slot, (_, column))| (*column, slot)).collect(),
-            };
+            let gives: Vec<(usize, usize)> =
+                own.map(|(slot, (_, column))| (*column, slot)).collect();
             let read = read.iter().filter(|(of, _)| *of == place);
             let read = read.map(|(_, column)| *column);
-            let given = joined.gives.iter().map(|(column, _)| *column);
+            let given = gives.iter().map(|(column, _)| *column);
             let read: Vec<usize> = read.chain(given).collect();
-            match joined.access.again(&joined.table, pushes, &read) {
-                Some(again) => joined.access = again,
-                None => {
-                    let mut all = joined.access.candidates_again(&joined.table, pushes, &read);
-                    if let Some(last) = all.pop() {
-                        joined.access = last;
-                    }
-                    joined.others = all;
+            let source = self.names[table].source.clone();
+            let way = match (step, &source) {
+                (Step::Keys(access), RowSource::Table(table)) => {
+                    let again = access.again(table, pushes, &read);
+                    let accesses = match again {
+                        Some(again) => vec![again],
+                        None => access.candidates_again(table, pushes, &read),
+                    };
+                    JoinedWay::Keys(Arc::clone(table), accesses)
                 }
-            }
-            joined
+                (Step::Walk(mut access, direction), RowSource::Table(table)) => {
+                    access.use_entries(table, pushes, Some(&read));
+                    JoinedWay::Walk(Arc::clone(table), access, direction)
+                }
+                (Step::First(mut access, way), RowSource::Table(table)) => {
+                    access.use_entries(table, pushes, Some(&read));
+                    let is_secondary = access.index != IndexRef::Clustered;
+                    if is_secondary && !access.entry.is_covering() {
+                        return None;
+                    }
+                    JoinedWay::First(Arc::clone(table), access, way)
+                }
+                (Step::Rows(equal), RowSource::Query(derived)) => {
+                    JoinedWay::Rows(Lookup::new(derived, equal)?)
+                }
+                _ => return None,
+            };
+            Some(Joined {
+                from: table,
+                source,
+                way,
+                is_outer: self.conditions.outer[table],
+                gives,
+            })
         };
         self.steps.into_iter().enumerate().map(joined).collect()
     }
@@ -315,6 +496,34 @@ struct List {
 }
 
 impl List {
+    /// Has the vectorised path tell what a client is told, where columns are those of queries. `None`: that is not
+    /// known before a run, or not for what is shown.
+    fn describe_queries(
+        &mut self,
+        session: &Session,
+        (select, text): (&ast::Select, &str),
+    ) -> Option<()> {
+        if !matches!(self.shown, Shown::Columns(_)) {
+            return None;
+        }
+        let lowered = session.lower_shape(&shape_of_select(select)?, text).ok()?;
+        let fields = lowered.plan.schema().fields();
+        let columns = session.columns_of(&lowered.plan, &lowered.headers);
+        let mut own = self.fields.iter().zip(fields);
+        let is_same = columns.len() == self.columns.len()
+            && own.all(|(own, field)| own.data_type() == field.data_type());
+        if !is_same {
+            return None;
+        }
+        let fields = fields.iter().zip(&columns);
+        let named = |(field, column): (&Arc<Field>, &ColumnMeta)| {
+            field.as_ref().clone().with_name(&column.name)
+        };
+        self.fields = fields.map(named).collect();
+        self.columns = columns;
+        Some(())
+    }
+
     /// `ordered`: the columns of ORDER BY; `place`: where a table of the FROM is read.
     fn of(
         session: &Session,
@@ -403,7 +612,7 @@ fn grouped(
 }
 
 /// The columns of ORDER BY.
-fn ordered_columns(
+pub(super) fn ordered_columns(
     order_by: &ast::OrderBy,
     select: &ast::Select,
     names: &[Names<'_>],
@@ -417,7 +626,11 @@ fn ordered_columns(
     let item = |item: &ast::OrderByExpr| {
         let descending = descends(item)?;
         let (table, column) = unaliased(&item.expr, select, names)?;
-        Some((table, column, descending))
+        let is_ordered = match &names[table].source {
+            RowSource::Query(derived) => derived.is_ordered(column),
+            RowSource::Table(_) => true,
+        };
+        is_ordered.then_some((table, column, descending))
     };
     items.iter().map(item).collect()
 }
@@ -444,12 +657,16 @@ fn unaliased(
 }
 
 /// The tables of a FROM with inner joins and LEFT JOINs only, and the conditions of the joins.
-fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<From<'a>> {
+fn tables_of<'a>(
+    session: &Session,
+    from: &'a [ast::TableWithJoins],
+    given: (&str, usize),
+) -> Option<From<'a>> {
     let mut names: Vec<Names<'a>> = Vec::new();
     let mut conditions = Vec::new();
     let mut outer = Vec::new();
     for part in from {
-        names.push(Names::of_factor(session, &part.relation)?);
+        names.push(Names::of_part(session, &part.relation, given)?);
         for join in &part.joins {
             match &join.join_operator {
                 ast::JoinOperator::Join(ast::JoinConstraint::On(condition))
@@ -462,13 +679,13 @@ fn tables_of<'a>(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<F
                     outer.push((names.len(), condition));
                     names.push(Names {
                         is_outer: true,
-                        ..Names::of_factor(session, &join.relation)?
+                        ..Names::of_part(session, &join.relation, given)?
                     });
                     continue;
                 }
                 _ => return None,
             }
-            names.push(Names::of_factor(session, &join.relation)?);
+            names.push(Names::of_part(session, &join.relation, given)?);
         }
         if names.len() > MAX_TABLES {
             return None;
@@ -576,6 +793,8 @@ impl<'a> Conditions<'a> {
             _ => {}
         }
         let own = (0..names.len()).find_map(|table| {
+            // Rows of queries are not found by constants.
+            names[table].table()?;
             let found = comparisons(condition, &OneOf { names, table })?;
             Some((table, found))
         });
@@ -589,7 +808,19 @@ impl<'a> Conditions<'a> {
     fn order(&self, names: &[Names<'_>]) -> Option<Order> {
         let first = (0..names.len()).filter(|table| !self.outer[*table]);
         let mut best = None;
-        for order in first.filter_map(|first| self.order_from(first, names)) {
+        let begun = first.filter_map(|first| {
+            let (step, has_few_rows) = match names[first].table() {
+                Some(table) => {
+                    let access = best_or_any(table, &self.own[first])?;
+                    let is_unique = access.is_unique;
+                    (Step::Keys(access), is_unique)
+                }
+                // It has so many as a join looks at, at most.
+                None => (Step::Rows(Vec::new()), true),
+            };
+            self.order_from((first, step), has_few_rows, names)
+        });
+        for order in begun {
             if order.steps[0].1.is_single() {
                 return Some(order);
             }
@@ -599,16 +830,17 @@ impl<'a> Conditions<'a> {
     }
 
     /// The order that begins with `first` and goes on to tables that have one row for each row so far. Several rows may
-    /// come from one table only, besides those of a list of unique keys.
-    fn order_from(&self, first: usize, names: &[Names<'_>]) -> Option<Order> {
+    /// come from one table only, besides those of a list of unique keys, and those in memory.
+    fn order_from(
+        &self,
+        first: (usize, Step),
+        mut has_few_rows: bool,
+        names: &[Names<'_>],
+    ) -> Option<Order> {
         let mut order = Order {
-            steps: Vec::new(),
+            steps: vec![first],
             slots: Vec::new(),
         };
-        let (table, own) = (&names[first].table, &self.own[first]);
-        let access = best_or_any(table, own)?;
-        let mut has_few_rows = access.is_unique;
-        order.steps.push((first, access));
         while order.steps.len() < names.len() {
             let is_read =
                 |table: usize, order: &Order| order.steps.iter().any(|(step, _)| *step == table);
@@ -622,34 +854,39 @@ impl<'a> Conditions<'a> {
                     continue;
                 }
                 let mut slots = order.slots.clone();
-                let Some(access) = self.access_of(table, &order, &mut slots, names) else {
+                let Some(step) = self.step_of(table, &order, &mut slots, names) else {
                     continue;
                 };
-                let is_single = access.is_single();
-                if is_single || has_few_rows && next.is_none() {
-                    next = Some((table, access, slots));
+                let is_single = step.is_single();
+                let is_next = match &step {
+                    // What it is joined by comes first, if anything does.
+                    Step::Rows(equal) => !equal.is_empty() || has_few_rows,
+                    _ => has_few_rows,
+                };
+                if is_single || is_next && next.is_none() {
+                    next = Some((table, step, slots));
                 }
                 if is_single {
                     break;
                 }
             }
-            let (table, access, slots) = next?;
-            has_few_rows &= access.is_single();
+            let (table, step, slots) = next?;
+            has_few_rows &= step.is_single() || matches!(step, Step::Rows(_));
             order.slots = slots;
-            order.steps.push((table, access));
+            order.steps.push((table, step));
         }
         Some(order)
     }
 
     /// How a table is read once those of `order` are.
-    fn access_of(
+    fn step_of(
         &self,
         table: usize,
         order: &Order,
         slots: &mut Vec<(usize, usize)>,
         names: &[Names<'_>],
-    ) -> Option<Access> {
-        let mut conditions = self.own[table].clone();
+    ) -> Option<Step> {
+        let mut equal = Vec::new();
         for link in &self.links {
             let Some((column, other)) = link.of(table) else {
                 continue;
@@ -666,10 +903,68 @@ impl<'a> Conditions<'a> {
                     slots.len() - 1
                 }
             };
-            conditions.push(Comparison::equal(column, Operand::Outer(slot)));
+            equal.push((column, Operand::Outer(slot)));
         }
-        best_or_any(&names[table].table, &conditions)
+        let Some(source) = names[table].table() else {
+            return Some(Step::Rows(equal));
+        };
+        let mut conditions = self.own[table].clone();
+        let equal = equal.into_iter();
+        conditions.extend(equal.map(|(column, operand)| Comparison::equal(column, operand)));
+        best_or_any(source, &conditions).map(Step::Keys)
     }
+}
+
+/// How the groups of a whole table are found by one entry each; `None` if no index tells them so.
+fn first_of(table: &Table, shown: &Shown) -> Option<Step> {
+    let Shown::Groups { by, aggregates, .. } = shown else {
+        return None;
+    };
+    let mut extreme = None;
+    for aggregate in aggregates {
+        let JoinedFunction::Plain([Aggregate::Extreme { column, wanted, .. }]) = aggregate.function
+        else {
+            return None;
+        };
+        if extreme.is_some_and(|known| known != (column, wanted)) {
+            return None;
+        }
+        extreme = Some((column, wanted));
+    }
+    let mut columns: Vec<usize> = by.columns().map(|(_, column)| column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    indexes(table).find_map(|index| {
+        let layout = match index {
+            IndexRef::Clustered => &table.clustered_layout,
+            IndexRef::Secondary(position) => &table.secondary_layouts[position],
+        };
+        let is_whole = |part: &KeyPart| part.prefix_length.is_none();
+        let leading = layout.parts.get(..columns.len())?.iter();
+        let mut held = leading
+            .map(|part| part.column.filter(|_| is_whole(part)))
+            .collect::<Option<Vec<usize>>>()?;
+        held.sort_unstable();
+        // Where all parts make a group, each entry is one.
+        if held != columns || layout.parts.len() == columns.len() {
+            return None;
+        }
+        let mut direction = Direction::Forward;
+        if let Some((column, wanted)) = extreme {
+            let part = layout.parts.get(columns.len())?;
+            let may_be_null = table.definition.columns[column].nullable;
+            // The least one may be behind NULLs.
+            let is_known = wanted.is_gt() || !may_be_null;
+            if part.column != Some(column) || !is_whole(part) || !is_known {
+                return None;
+            }
+            if wanted.is_gt() {
+                direction = Direction::Backward;
+            }
+        }
+        let access = Access::whole(index, &[]);
+        Some(Step::First(access, (direction, columns.len())))
+    })
 }
 
 /// The best use of an index, or one of several: which, is decided when the operands are known.

@@ -1,16 +1,19 @@
 //! Going through the tables of a join, from row to row, and running one.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use sheaf_access::IndexRef;
 use sheaf_storage::{Direction, ReadView};
-use sheaf_table::{BorrowedReadGuard, RowView};
+use sheaf_table::{BorrowedReadGuard, RowView, Table};
 use sheaf_types::Value;
 
 use super::access::{Access, BoundAccess};
-use super::join::{Join, Joined};
+use super::derived::{DerivedRows, Lookup};
+use super::join::{Join, Joined, JoinedWay};
 use super::joined_result::{Found, FoundRow, Shown, Window};
-use super::read::row_count;
-use super::row::{RowReader, long_value};
+use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
+use super::row::RowReader;
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
@@ -39,6 +42,8 @@ struct Walk<'s, 'j> {
     parameters: Vec<Value>,
     /// The rows that the tables stand at, by place.
     rows: Vec<Vec<u8>>,
+    /// Those of queries, in the order of their places. They are taken out while they are gone through.
+    derived: Vec<Option<DerivedRows>>,
     /// Joined rows found, and those wanted.
     number: u64,
     wanted: u64,
@@ -55,11 +60,83 @@ impl Walk<'_, '_> {
             return self.take();
         };
         self.bound = self.bound.max(place + 1);
-        let Some((access, bound)) = joined.best(&self.parameters)? else {
-            return Ok(Progress::NotDirect);
-        };
+        match &joined.way {
+            JoinedWay::Keys(table, accesses) => {
+                let Some((access, bound)) = best(table, accesses, &self.parameters)? else {
+                    return Ok(Progress::NotDirect);
+                };
+                let way = (access, &bound, Direction::Forward);
+                self.read_table(place, (joined, table), way, u64::MAX)
+            }
+            JoinedWay::Walk(table, access, direction) => {
+                let Some(bound) = access.bind(table, &self.parameters) else {
+                    return Ok(Progress::NotDirect);
+                };
+                let way = (access, &bound, *direction);
+                self.read_table(place, (joined, table), way, MAX_WALKED_ROWS)
+            }
+            JoinedWay::First(table, access, (direction, parts)) => {
+                self.read_first(place, (joined, table), access, (*direction, *parts))
+            }
+            JoinedWay::Rows(lookup) => self.read_rows(place, joined, lookup),
+        }
+    }
+
+    /// Reads a table of which so many entries may be looked at.
+    fn read_table(
+        &mut self,
+        place: usize,
+        (joined, table): (&Joined, &Arc<Table>),
+        (access, bound, direction): (&Access, &BoundAccess, Direction),
+        most: u64,
+    ) -> Result<Progress> {
         let reader = RowReader {
-            table: &joined.table,
+            table,
+            view: self.view,
+            access,
+            handle: &self.session.handle,
+            counters: &self.session.handle.counters,
+            wanted: match most {
+                u64::MAX => u64::MAX,
+                _ => self.wanted,
+            },
+        };
+        let mut progress = Progress::GoOn;
+        let mut is_missing = joined.is_outer;
+        let is_complete = reader.for_each_of(most, bound, direction, |_, row| {
+            is_missing = false;
+            progress = self.come_to(place, joined, &row)?;
+            Ok(match progress {
+                Progress::GoOn => ControlFlow::Continue(()),
+                Progress::Enough | Progress::NotDirect => ControlFlow::Break(()),
+            })
+        })?;
+        match is_missing {
+            _ if !is_complete => Ok(Progress::NotDirect),
+            true => self.descend_without(place, joined),
+            false => Ok(progress),
+        }
+    }
+
+    /// Reads the first row of each group.
+    fn read_first(
+        &mut self,
+        place: usize,
+        (joined, table): (&Joined, &Arc<Table>),
+        access: &Access,
+        (direction, parts): (Direction, usize),
+    ) -> Result<Progress> {
+        let index = match access.index {
+            IndexRef::Clustered => None,
+            IndexRef::Secondary(position) => Some(position),
+        };
+        let groups = table.distinct_prefixes(index);
+        let groups = groups.and_then(|groups| groups.get(parts - 1).copied());
+        if groups.is_some_and(|groups| groups > MAX_JOINED_ROWS) {
+            return Ok(Progress::NotDirect);
+        }
+        let reader = RowReader {
+            table,
             view: self.view,
             access,
             handle: &self.session.handle,
@@ -67,22 +144,60 @@ impl Walk<'_, '_> {
             wanted: u64::MAX,
         };
         let mut progress = Progress::GoOn;
-        let mut is_missing = joined.is_outer;
-        reader.for_each(&bound, Direction::Forward, |_, row| {
-            self.examined += 1;
-            is_missing = false;
-            progress = match self.examined > MAX_JOINED_ROWS {
-                true => Progress::NotDirect,
-                false => self.descend(place, joined, &row)?,
-            };
+        let is_complete = reader.for_each_first((parts, MAX_JOINED_ROWS), direction, |row| {
+            progress = self.come_to(place, joined, &row)?;
             Ok(match progress {
                 Progress::GoOn => ControlFlow::Continue(()),
                 Progress::Enough | Progress::NotDirect => ControlFlow::Break(()),
             })
         })?;
-        match is_missing {
-            true => self.descend_without(place, joined),
-            false => Ok(progress),
+        Ok(match is_complete {
+            true => progress,
+            false => Progress::NotDirect,
+        })
+    }
+
+    /// Goes through the rows of a query.
+    fn read_rows(&mut self, place: usize, joined: &Joined, lookup: &Lookup) -> Result<Progress> {
+        let before = self.join.tables[..place].iter();
+        let number = before
+            .filter(|joined| matches!(joined.way, JoinedWay::Rows(_)))
+            .count();
+        let Some(mut rows) = self.derived.get_mut(number).and_then(Option::take) else {
+            return Ok(Progress::NotDirect);
+        };
+        let progress = self.read_found(place, joined, (lookup, &mut rows));
+        self.derived[number] = Some(rows);
+        progress
+    }
+
+    fn read_found(
+        &mut self,
+        place: usize,
+        joined: &Joined,
+        (lookup, rows): (&Lookup, &mut DerivedRows),
+    ) -> Result<Progress> {
+        let Some(found) = lookup.find(rows, &self.parameters)? else {
+            return Ok(Progress::NotDirect);
+        };
+        if found.is_empty() && joined.is_outer {
+            return self.descend_without(place, joined);
+        }
+        for position in found {
+            let progress = self.come_to(place, joined, &lookup.row(rows, position)?)?;
+            if progress != Progress::GoOn {
+                return Ok(progress);
+            }
+        }
+        Ok(Progress::GoOn)
+    }
+
+    /// Comes to a row of the table at `place`.
+    fn come_to(&mut self, place: usize, joined: &Joined, row: &RowView<'_>) -> Result<Progress> {
+        self.examined += 1;
+        match self.examined > MAX_JOINED_ROWS {
+            true => Ok(Progress::NotDirect),
+            false => self.descend(place, joined, row),
         }
     }
 
@@ -100,9 +215,9 @@ impl Walk<'_, '_> {
     fn descend(&mut self, place: usize, joined: &Joined, row: &RowView<'_>) -> Result<Progress> {
         let end = self.parameters.len();
         for (column, slot) in &joined.gives {
-            let ty = &joined.table.definition.columns[*column].ty;
+            let ty = &joined.source.definition().columns[*column].ty;
             self.parameters[end - 1 - slot] =
-                match long_value(&joined.table, self.view, row, *column)? {
+                match joined.source.long_value(self.view, row, *column)? {
                     Some(bytes) => sheaf_table::ValueRef::Bytes(&bytes).to_value(ty),
                     None => row.value(*column, ty),
                 };
@@ -143,16 +258,16 @@ impl Session {
         }
         let is_free = self.holds_no_table() && self.statement.view.is_none();
         let mut guards = Vec::with_capacity(join.tables.len());
-        for joined in &join.tables {
-            self.keep_definition(&joined.table)?;
-            match self.borrow_for_read(&joined.table, is_free && guards.is_empty())? {
+        for table in join.tables() {
+            self.keep_definition(table)?;
+            match self.borrow_for_read(table, is_free && guards.is_empty())? {
                 Some(guard) => guards.push(guard),
                 None => return Ok(None),
             }
         }
         let view = self.read_view()?;
-        for joined in &join.tables {
-            joined.table.check_view(&view)?;
+        for table in join.tables() {
+            table.check_view(&view)?;
         }
         Ok(Some(OpenTables {
             view,
@@ -163,7 +278,7 @@ impl Session {
     /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
     pub(super) fn walk_join<'j>(
         &self,
-        join: &'j Join,
+        (join, derived): (&'j Join, Vec<DerivedRows>),
         view: &'j ReadView,
         parameters: &[Value],
         wanted: u64,
@@ -178,6 +293,7 @@ impl Session {
             found: Found::nothing(&join.shown),
             parameters: all,
             rows: vec![Vec::new(); join.tables.len()],
+            derived: derived.into_iter().map(Some).collect(),
             number: 0,
             wanted,
             examined: 0,
@@ -188,11 +304,12 @@ impl Session {
         }
         // A constant that is none of its column's type is an error, also where no row has led to the table.
         let mut unread = join.tables[walk.bound..].iter();
-        let is_bound = unread.all(|joined| {
-            joined
-                .access
-                .bind(&joined.table, &walk.parameters)
-                .is_some()
+        let is_bound = unread.all(|joined| match &joined.way {
+            JoinedWay::Keys(table, accesses) => accesses
+                .first()
+                .is_some_and(|access| access.bind(table, &walk.parameters).is_some()),
+            JoinedWay::Walk(table, access, _) => access.bind(table, &walk.parameters).is_some(),
+            JoinedWay::First(..) | JoinedWay::Rows(_) => true,
         });
         Ok(is_bound.then_some(walk.found))
     }
@@ -217,15 +334,21 @@ impl Session {
         ) else {
             return Ok(false);
         };
-        let Some(open) = self.open_to_join(join)? else {
-            return Ok(false);
-        };
         let wanted = match (&join.shown, &join.order) {
             (Shown::Columns(_), None) => limit.saturating_add(offset),
             _ => u64::MAX,
         };
+        if join.is_walk() && wanted > MAX_LIMITED_ROWS {
+            return Ok(false);
+        }
+        let Some(derived) = self.derived_rows(join.derived(), parameters)? else {
+            return Ok(false);
+        };
+        let Some(open) = self.open_to_join(join)? else {
+            return Ok(false);
+        };
         let view = &open.view;
-        let Some(found) = self.walk_join(join, view, parameters, wanted)? else {
+        let Some(found) = self.walk_join((join, derived), view, parameters, wanted)? else {
             return Ok(false);
         };
         let sent = join.send(found, view, Window { limit, offset }, sink)?;
@@ -233,33 +356,42 @@ impl Session {
     }
 }
 
-impl Joined {
-    /// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's
-    /// values.
-    fn best(&self, parameters: &[Value]) -> Result<Option<(&Access, BoundAccess)>> {
-        let (mut best, mut fewest) = (None, MAX_JOINED_ROWS);
-        for access in std::iter::once(&self.access).chain(&self.others) {
-            let Some(bound) = access.bind(&self.table, parameters) else {
-                return Ok(None);
-            };
-            let rows = bound.keys.estimated_rows(&self.table, access.index)?;
-            if rows <= fewest {
-                (best, fewest) = (Some((access, bound)), rows);
-            }
+/// What reads fewest rows by estimate; `None` if these are many, or an operand has no place among a column's values.
+fn best<'a>(
+    table: &Table,
+    accesses: &'a [Access],
+    parameters: &[Value],
+) -> Result<Option<(&'a Access, BoundAccess)>> {
+    let (mut best, mut fewest) = (None, MAX_JOINED_ROWS);
+    for access in accesses {
+        let Some(bound) = access.bind(table, parameters) else {
+            return Ok(None);
+        };
+        let rows = bound.keys.estimated_rows(table, access.index)?;
+        if rows <= fewest {
+            (best, fewest) = (Some((access, bound)), rows);
         }
-        Ok(best)
     }
+    Ok(best)
 }
 
 impl Join {
     /// Whether a plan without parameters would run, as far as the rows of its first table tell.
     pub(super) fn would_run(&self, session: &Session, parameters: &[Value]) -> Result<bool> {
-        let Some(first) = self.tables.first() else {
+        if session.transactions.reads_lock() {
             return Ok(false);
-        };
-        let Some(_guard) = session.borrow_for_read(&first.table, false)? else {
-            return Ok(false);
-        };
-        Ok(first.best(parameters)?.is_some() && !session.transactions.reads_lock())
+        }
+        match self.tables.first().map(|first| &first.way) {
+            Some(JoinedWay::Keys(table, accesses)) => {
+                let Some(_guard) = session.borrow_for_read(table, false)? else {
+                    return Ok(false);
+                };
+                Ok(best(table, accesses, parameters)?.is_some())
+            }
+            // Whether it ends soon is told by trying.
+            Some(JoinedWay::Walk(..) | JoinedWay::First(..) | JoinedWay::Rows(_)) | None => {
+                Ok(false)
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::aggregate::{Aggregate, Totals};
 use super::join::Join;
 use super::names::Names;
 use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey};
-use super::row::{Item, long_value};
+use super::row::Item;
 use crate::error::Result;
 use crate::session::result::{Cell, CellRow, ResultSink};
 
@@ -145,12 +145,13 @@ pub(super) struct FoundRow<'a> {
 }
 
 impl<'a> FoundRow<'a> {
-    fn table(&self, place: usize) -> &'a Table {
-        &self.join.tables[place].table
+    /// The table at a place; `None` if it is a query, whose rows have all their values.
+    fn table(&self, place: usize) -> Option<&'a Table> {
+        self.join.tables[place].source.table().map(AsRef::as_ref)
     }
 
     fn of(&self, place: usize) -> Result<RowView<'a>> {
-        Ok(self.table(place).view(&self.rows[place])?)
+        self.join.tables[place].source.view(&self.rows[place])
     }
 }
 
@@ -306,6 +307,12 @@ impl Rows {
         self.rows.iter().map(|at| self.views(join, *at))
     }
 
+    /// Leaves so many, the first in order.
+    pub(super) fn keep_first(&mut self, count: usize) {
+        self.sort();
+        self.rows.truncate(count);
+    }
+
     fn sort(&mut self) {
         let bytes = &self.bytes;
         self.rows
@@ -321,7 +328,7 @@ impl Rows {
         for (joined, &end) in join.tables.iter().zip(ends) {
             views.push(match start == end {
                 true => None,
-                false => Some(joined.table.view(&self.bytes[start..end])?),
+                false => Some(joined.source.view(&self.bytes[start..end])?),
             });
             start = end;
         }
@@ -477,9 +484,9 @@ impl Join {
             let rows = rows.views(self, *at)?;
             long.clear();
             for (place, item) in items {
-                let table = &self.tables[*place].table;
+                let source = &self.tables[*place].source;
                 long.push(match &rows[*place] {
-                    Some(row) => long_value(table, view, row, item.column)?,
+                    Some(row) => source.long_value(view, row, item.column)?,
                     None => None,
                 });
             }
@@ -510,15 +517,16 @@ impl Join {
         let mut long: Vec<Option<Vec<u8>>> = Vec::new();
         for group in window.of(groups.into_iter()) {
             let tables = self.tables.iter().zip(&group.rows);
-            let rows: sheaf_table::Result<Vec<RowView<'_>>> =
-                tables.map(|(joined, row)| joined.table.view(row)).collect();
+            let rows: Result<Vec<RowView<'_>>> = tables
+                .map(|(joined, row)| joined.source.view(row))
+                .collect();
             let rows = rows?;
             long.clear();
             for item in items {
                 long.push(match item {
                     GroupItem::Column(place, item) => {
-                        let table = &self.tables[*place].table;
-                        long_value(table, view, &rows[*place], item.column)?
+                        let source = &self.tables[*place].source;
+                        source.long_value(view, &rows[*place], item.column)?
                     }
                     GroupItem::Aggregate(_) => None,
                 });

@@ -12,7 +12,8 @@
 //! - SELECT of columns by a complete unique key, a list of them, a short range of an index, or in the order of an index
 //!   with a LIMIT that is reached soon;
 //! - ORDER BY, DISTINCT, LIMIT, FOR UPDATE and FOR SHARE, COUNT, SUM, MIN and MAX over these, also by groups;
-//! - joins by key of few rows, with the same;
+//! - joins by key of few rows, with the same, also with queries in the FROM ([`derived`]);
+//! - UNION of such queries;
 //! - all else that a SELECT does with such rows ([`over_rows`]);
 //! - UPDATE and DELETE of such rows;
 //! - INSERT and REPLACE.
@@ -46,6 +47,7 @@
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
+//! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`explain`] | the operators' plan that does the same |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
@@ -54,6 +56,7 @@ mod access;
 mod aggregate;
 mod change;
 mod constants;
+mod derived;
 mod entry;
 mod explain;
 mod expression;
@@ -86,6 +89,7 @@ use sheaf_types::Value;
 
 use sqlparser::ast;
 
+use self::derived::Derived;
 use crate::accounts::{TableNeed, delete_reads, update_reads};
 use crate::error::Result;
 use crate::parser::statement::Statement;
@@ -152,6 +156,7 @@ enum Action {
     Read(Box<read::Read>, Arc<Table>),
     Join(Box<join::Join>),
     OverRows(Box<over_rows::OverRows>),
+    Union(Box<derived::Union>),
     Constants(Box<constants::Constants>),
     Update(Box<change::Update>, Arc<Table>),
     Delete(Box<change::Delete>, Arc<Table>),
@@ -167,6 +172,7 @@ impl Action {
             }
             Action::Join(join) => join.is_current(),
             Action::OverRows(query) => query.is_current(),
+            Action::Union(union) => union.derived.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
             Action::InsertSelect(insert) => insert.table.is_current() && insert.query.is_current(),
@@ -179,6 +185,7 @@ impl Action {
             Action::Read(read, _) => read.result_columns(),
             Action::Join(join) => join.columns.len(),
             Action::OverRows(query) => query.result_columns(),
+            Action::Union(union) => union.derived.result_columns(),
             Action::Constants(constants) => constants.result_columns(),
             Action::Update(..)
             | Action::Delete(..)
@@ -202,14 +209,22 @@ impl DirectPlan {
 
     /// Whether something is to be found before the statement itself runs.
     fn has_subqueries(&self) -> bool {
-        !self.subqueries.is_empty() || !self.list.is_empty()
+        let reads_queries = match &self.action {
+            Action::Join(join) => join.derived().next().is_some(),
+            Action::OverRows(query) => query.rows.derived().next().is_some(),
+            Action::Union(_) => true,
+            _ => false,
+        };
+        reads_queries || !self.subqueries.is_empty() || !self.list.is_empty()
     }
 
     fn command(&self) -> Command {
         match self.action {
-            Action::Read(..) | Action::Join(_) | Action::OverRows(_) | Action::Constants(_) => {
-                Command::Select
-            }
+            Action::Read(..)
+            | Action::Join(_)
+            | Action::OverRows(_)
+            | Action::Union(_)
+            | Action::Constants(_) => Command::Select,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
             Action::Insert(_) => Command::Insert,
@@ -244,15 +259,18 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         }],
         (Action::Join(join), _) => {
             let tables = join.tables();
-            tables
-                .map(|table| need(table, Privileges::SELECT))
-                .collect()
+            let own = tables.map(|table| need(table, Privileges::SELECT));
+            let derived = join.derived().flat_map(Derived::needs).cloned();
+            own.chain(derived).collect()
         }
         (Action::OverRows(query), _) => {
             let tables = query.rows.tables();
             let own = tables.map(|table| need(table, Privileges::SELECT));
-            own.chain(query.needs_of_subqueries()).collect()
+            let derived = query.rows.derived().flat_map(Derived::needs).cloned();
+            let queries = derived.chain(query.needs_of_subqueries());
+            own.chain(queries).collect()
         }
+        (Action::Union(union), _) => union.derived.needs().to_vec(),
         (Action::Constants(_), _) => Vec::new(),
         (Action::Update(_, table), Statement::Update(update)) => {
             vec![need(
@@ -322,6 +340,13 @@ impl Session {
         if !may_be_direct || !self.variables.direct_plans() {
             return None;
         }
+        let without_with = match statement {
+            Statement::Query(query) if query.with.is_some() => {
+                Some(Statement::Query(Box::new(derived::without_with(query)?)))
+            }
+            _ => None,
+        };
+        let statement = without_with.as_ref().unwrap_or(statement);
         let (rewritten, given) = given::with_places(statement, (text, parameters));
         let statement = rewritten.as_ref().unwrap_or(statement);
         let places = parameters + given.len();
@@ -389,8 +414,11 @@ impl Session {
         if let Some((read, table)) = read::Read::compile(self, query, text) {
             return Some(Action::Read(Box::new(read), table));
         }
-        if let Some(join) = join::Join::compile(self, query, text) {
+        if let Some(join) = join::Join::compile(self, query, (text, parameters)) {
             return Some(Action::Join(Box::new(join)));
+        }
+        if let Some(union) = derived::Union::compile(self, query, (text, parameters)) {
+            return Some(Action::Union(Box::new(union)));
         }
         let query = over_rows::OverRows::compile(self, (query, text), parameters)?;
         Some(Action::OverRows(Box::new(query)))
@@ -417,8 +445,8 @@ impl Session {
                 let would_run = query.rows.would_run(self, &given)?;
                 Ok(would_run.then_some(Way::Through))
             }
-            // There is nothing to read.
-            Action::Constants(_) => Ok(None),
+            // There is nothing to read, or what there is has been said.
+            Action::Constants(_) | Action::Union(_) => Ok(None),
             Action::Update(..)
             | Action::Delete(..)
             | Action::Insert(_)
@@ -547,6 +575,7 @@ impl Session {
             },
             Action::Join(join) => self.run_direct_join(join, parameters, sink),
             Action::OverRows(query) => self.run_direct_over_rows(query, given, sink),
+            Action::Union(union) => self.run_direct_union(union, parameters, sink),
             Action::Constants(constants) => self.run_direct_constants(constants, given, sink),
             Action::Update(update, table) => {
                 self.run_direct_update(update, table, parameters, sink)

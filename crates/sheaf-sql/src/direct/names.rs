@@ -2,15 +2,73 @@
 
 use std::sync::Arc;
 
-use sheaf_table::{Table, TableDefinition};
+use sheaf_storage::ReadView;
+use sheaf_table::{RowView, Table, TableDefinition};
 use sqlparser::ast;
 
+use super::derived::Derived;
+use super::row::long_value;
+use crate::error::Result;
 use crate::parser::change::name_of;
 use crate::session::Session;
 
+/// Where the rows of a FROM's part come from.
+#[derive(Clone, Debug)]
+pub(super) enum RowSource {
+    Table(Arc<Table>),
+    /// A query, whose rows are in memory.
+    Query(Arc<Derived>),
+}
+
+impl RowSource {
+    pub(super) fn definition(&self) -> &TableDefinition {
+        match self {
+            RowSource::Table(table) => &table.definition,
+            RowSource::Query(derived) => &derived.definition,
+        }
+    }
+
+    /// The table; `None` if it is a query.
+    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+        match self {
+            RowSource::Table(table) => Some(table),
+            RowSource::Query(_) => None,
+        }
+    }
+
+    /// Whether the tables are what the plan was made for.
+    pub(super) fn is_current(&self) -> bool {
+        match self {
+            RowSource::Table(table) => table.is_current(),
+            RowSource::Query(derived) => derived.is_current(),
+        }
+    }
+
+    /// Reads a row.
+    pub(super) fn view<'r>(&'r self, bytes: &'r [u8]) -> Result<RowView<'r>> {
+        Ok(match self {
+            RowSource::Table(table) => table.view(bytes)?,
+            RowSource::Query(derived) => derived.layout.view(bytes)?,
+        })
+    }
+
+    /// A value that the row only refers to. Rows of a query have all their values.
+    pub(super) fn long_value(
+        &self,
+        view: &ReadView,
+        row: &RowView<'_>,
+        column: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        match self {
+            RowSource::Table(table) => long_value(table, view, row, column),
+            RowSource::Query(_) => Ok(None),
+        }
+    }
+}
+
 /// A table that a statement names.
 pub(super) struct Names<'a> {
-    pub(super) table: Arc<Table>,
+    pub(super) source: RowSource,
     /// The table's name as written, without its database.
     pub(super) written: String,
     /// What columns are qualified with.
@@ -62,7 +120,7 @@ impl<'a> Names<'a> {
         let table = session.engine.catalog().table(&database, &written).ok()?;
         session.check_timestamps(&table.definition).ok()?;
         Some(Names {
-            table,
+            source: RowSource::Table(table),
             alias: match alias {
                 Some(alias) => &alias.name.value,
                 None => name.0.last()?.as_ident()?.value.as_str(),
@@ -73,8 +131,38 @@ impl<'a> Names<'a> {
         })
     }
 
+    /// The same, or a query in the place of a table. `text` is what was parsed, `parameters` how many it has.
+    pub(super) fn of_part(
+        session: &Session,
+        factor: &'a ast::TableFactor,
+        (text, parameters): (&str, usize),
+    ) -> Option<Names<'a>> {
+        let ast::TableFactor::Derived {
+            lateral: false,
+            subquery,
+            alias: Some(alias),
+            sample: None,
+        } = factor
+        else {
+            return Names::of_factor(session, factor);
+        };
+        let derived = Derived::compile(session, subquery, (text, parameters))?;
+        alias.columns.is_empty().then(|| Names {
+            source: RowSource::Query(Arc::new(derived)),
+            written: String::new(),
+            alias: &alias.name.value,
+            database: String::new(),
+            is_outer: false,
+        })
+    }
+
     pub(super) fn definition(&self) -> &TableDefinition {
-        &self.table.definition
+        self.source.definition()
+    }
+
+    /// The table that it is; `None` if it is a query.
+    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+        self.source.table()
     }
 }
 
@@ -88,7 +176,7 @@ pub(super) trait ColumnNames {
 
 impl ColumnNames for Names<'_> {
     fn definition(&self) -> &TableDefinition {
-        &self.table.definition
+        self.source.definition()
     }
 
     fn column(&self, expr: &ast::Expr) -> Option<usize> {

@@ -6,6 +6,7 @@
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::schema::MAX_INDEX_PARTS;
 use sheaf_table::{Index, IndexPart, KeyLayout, RowView, Table, TableDefinition, ValueRef};
+use sheaf_types::Value;
 use smallvec::{SmallVec, smallvec};
 use sqlparser::ast;
 
@@ -71,17 +72,27 @@ impl SortKey {
         self.items.iter().map(|item| item.column)
     }
 
-    /// Appends the sort key of a row.
+    /// Appends the sort key of these values, one for each column.
+    pub(super) fn append_values(&self, values: &[Value], key: &mut Vec<u8>) {
+        for (part, value) in values.iter().enumerate() {
+            self.layout.encode_part(part, value.into(), key);
+        }
+    }
+
+    /// Appends the sort key of a row. Without a table it has all its values.
     pub(super) fn append(
         &self,
-        table: &Table,
+        table: Option<&Table>,
         view: &ReadView,
         row: &RowView<'_>,
         key: &mut Vec<u8>,
     ) -> Result<()> {
         for (part, item) in self.items.iter().enumerate() {
             let start = key.len();
-            let long = long_value(table, view, row, item.column)?;
+            let long = match table {
+                Some(table) => long_value(table, view, row, item.column)?,
+                None => None,
+            };
             let value = match &long {
                 Some(bytes) => ValueRef::Bytes(bytes),
                 None => row.value_ref(item.column),
@@ -132,10 +143,10 @@ impl Sorter {
     ) -> Result<bool> {
         let start = self.bytes.len();
         if let Some(order) = order {
-            order.append(table, view, row, &mut self.bytes)?;
+            order.append(Some(table), view, row, &mut self.bytes)?;
         }
         if let Some(distinct) = distinct {
-            distinct.append(table, view, row, &mut self.bytes)?;
+            distinct.append(Some(table), view, row, &mut self.bytes)?;
         }
         let distinct_end = self.bytes.len();
         self.bytes.extend_from_slice(row.bytes());

@@ -12,7 +12,9 @@
 //!   GROUP BY t.id HAVING .. ORDER BY ..
 //! ```
 //!
-//! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result.
+//! Conjuncts that are neither keys nor tests of a row are the plan's own filter. LIMIT is applied to its result. Where
+//! the rows of the result are those that were found, in an order of their own columns, LIMIT leaves as many of them to
+//! the plan as are wanted, and to its subqueries.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -34,13 +36,16 @@ use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
+use super::derived::without_conditions;
 use super::expression::{Collector, INPUTS, Inputs, PlanInputs};
-use super::join::{Join, Source};
+use super::join::{Join, Source, ordered_columns};
 use super::join_walk::OpenTables;
-use super::joined_result::{Found, Rows};
+use super::joined_result::{Found, JoinedKey, Rows};
 use super::names::Names;
 use super::operand::Operand;
-use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select, row_count};
+use super::read::{
+    MAX_LIMITED_ROWS, PlainQuery, limit_and_offset, plain_query, plain_select, row_count,
+};
 use super::row::value_of;
 use super::select_list::{Headers, Spelled, is_aggregate_name, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
@@ -76,6 +81,8 @@ pub(super) struct OverRows {
     headers: Headers,
     limit: Option<Operand>,
     offset: Option<Operand>,
+    /// Of the rows that were found so many are used as LIMIT and OFFSET say.
+    is_cut: bool,
 }
 
 /// A column of the rows.
@@ -127,11 +134,35 @@ impl OverRows {
         };
         let select = of_extremes.as_ref().unwrap_or(select);
         let selection = select.selection.as_ref();
-        let source = match select.from.as_slice() {
+        let mut source = match select.from.as_slice() {
             [] => Source::of_nothing(selection),
-            from => Source::of(session, from, selection)?,
+            from => Source::of(session, from, selection, (text, parameters))?,
         };
+        // Those of ORDER BY, if the rows that are found are those of the result, and there is a LIMIT.
+        let cut_order = match (limit_clause, order_by) {
+            (Some(_), order_by) if shows_each_row(select) && source.rest().is_empty() => {
+                let ordered = match order_by {
+                    Some(order_by) => ordered_columns(order_by, select, &source.names),
+                    None => Some(Vec::new()),
+                };
+                // The keys of rows have no place for a row that is missing.
+                let is_missing = |table: usize| !source.names.is_empty() && source.is_outer(table);
+                ordered.filter(|columns| columns.iter().all(|(table, ..)| !is_missing(*table)))
+            }
+            _ => None,
+        };
+        if !source.is_read() {
+            source.walk(cut_order.as_ref()?)?;
+        }
+        let is_walk = source.is_walk();
         let names = &source.names;
+        let cut_key = match &cut_order {
+            Some(columns) if !is_walk && !columns.is_empty() => {
+                let place = |table: usize| source.place(table);
+                Some(JoinedKey::new(columns, names, place)?)
+            }
+            _ => None,
+        };
         let headers = Headers::of((written, text), names)?;
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
@@ -223,10 +254,11 @@ impl OverRows {
             })
         });
         let read = read.collect::<Option<Vec<ReadColumn>>>()?;
-        let places: Vec<(usize, usize)> = read
+        let mut places: Vec<(usize, usize)> = read
             .iter()
             .map(|column| (column.place, column.column))
             .collect();
+        places.extend(cut_key.iter().flat_map(JoinedKey::columns));
         let query = ast::Query {
             body: Box::new(ast::SetExpr::Select(Box::new(taken))),
             order_by,
@@ -247,7 +279,8 @@ impl OverRows {
             described,
             subqueries,
             outer,
-            rows: Join::of_rows(session, source, &places),
+            rows: Join::of_rows(session, source, &places, cut_key)?,
+            is_cut: cut_order.is_some(),
             text: text.to_string(),
             inputs,
             read,
@@ -279,10 +312,11 @@ impl OverRows {
         for row in rows.each(&self.rows) {
             let row = row?;
             let of_column = |read: &ReadColumn| {
-                let from = (self.rows.tables[read.place].table.as_ref(), view);
-                match &row[read.place] {
-                    Some(row) => value_of(from, row, read.column),
-                    None => Ok(Value::Null),
+                let source = &self.rows.tables[read.place].source;
+                match (&row[read.place], source.table()) {
+                    (Some(row), Some(table)) => value_of((table, view), row, read.column),
+                    (Some(row), None) => Ok(row.value(read.column, &read.ty)),
+                    (None, _) => Ok(Value::Null),
                 }
             };
             values.push(self.read.iter().map(of_column).collect::<Result<_>>()?);
@@ -418,23 +452,47 @@ fn has_aggregate(item: &ast::SelectItem) -> bool {
     names.into_iter().any(is_aggregate_name)
 }
 
-/// Leaves out of a FROM what the rows have been found by. `None` for joins that there are not among such rows.
-fn without_conditions(from: &mut [ast::TableWithJoins]) -> Option<()> {
-    let always = ast::Expr::value(ast::Value::Boolean(true));
-    for join in from.iter_mut().flat_map(|part| &mut part.joins) {
-        match &mut join.join_operator {
-            ast::JoinOperator::CrossJoin(ast::JoinConstraint::None) => {}
-            ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_) => {
-                join.join_operator = ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
-            }
-            ast::JoinOperator::Left(ast::JoinConstraint::On(condition))
-            | ast::JoinOperator::LeftOuter(ast::JoinConstraint::On(condition)) => {
-                *condition = always.clone();
-            }
-            _ => return None,
+/// Whether a result has a row for each that is found.
+fn shows_each_row(select: &ast::Select) -> bool {
+    let is_of_many = |item: &ast::SelectItem| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            let mut functions = OfMany::default();
+            walk_expression(&mut expr.clone(), &mut functions);
+            functions.is_found
         }
+        _ => false,
+    };
+    matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+        && select.having.is_none()
+        && select.distinct.is_none()
+        && !select.projection.iter().any(is_of_many)
+}
+
+/// Looks for functions of many rows, but not in subqueries.
+#[derive(Default)]
+struct OfMany {
+    depth: usize,
+    is_found: bool,
+}
+
+impl ExpressionVisitor for OfMany {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.depth += 1;
     }
-    Some(())
+
+    fn leave_query(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Function(function) = expression
+            && self.depth == 0
+        {
+            let name = function.name.to_string().to_ascii_lowercase();
+            self.is_found |= function.over.is_some() || is_aggregate_name(&name);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// A plan with `rows` in the place of what is below its FROM; `rows` gets the schema that it had.
@@ -474,6 +532,9 @@ impl Session {
         ) else {
             return Ok(false);
         };
+        let Some(derived) = self.derived_rows(query.rows.derived(), parameters)? else {
+            return Ok(false);
+        };
         let Some(open) = self.open_to_join(&query.rows)? else {
             return Ok(false);
         };
@@ -487,10 +548,24 @@ impl Session {
         let Some(shown) = self.shown_of_query(&query.inputs, names, shown) else {
             return Ok(false);
         };
-        let found = self.walk_join(&query.rows, &open.view, parameters, u64::MAX)?;
-        let Some(Found::Rows(rows)) = found else {
+        let wanted = match query.is_cut {
+            true => limit.saturating_add(offset),
+            false => u64::MAX,
+        };
+        if query.rows.is_walk() && wanted > MAX_LIMITED_ROWS {
+            return Ok(false);
+        }
+        let most = match query.rows.order {
+            Some(_) => u64::MAX,
+            None => wanted,
+        };
+        let found = self.walk_join((&query.rows, derived), &open.view, parameters, most)?;
+        let Some(Found::Rows(mut rows)) = found else {
             return Ok(false);
         };
+        if query.rows.order.is_some() {
+            rows.keep_first(usize::try_from(wanted).unwrap_or(usize::MAX));
+        }
         let rows = query.values(&rows, &open.view)?;
         let Some(values) =
             self.values_of_subqueries(query, &instance, (&rows, parameters), &open)?

@@ -30,10 +30,10 @@ use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
-const MAX_LIMITED_ROWS: u64 = 1_000;
+pub(super) const MAX_LIMITED_ROWS: u64 = 1_000;
 
 /// Rows that a walk looks at in the hope that a LIMIT ends it.
-const MAX_WALKED_ROWS: u64 = 1_000;
+pub(super) const MAX_WALKED_ROWS: u64 = 1_000;
 
 /// See the module's comment.
 #[derive(Debug)]
@@ -99,6 +99,7 @@ impl Read {
             return None;
         };
         let names = Names::of(session, &select.from)?;
+        let table = names.table()?;
         let locking = locking(locks, names.alias)?;
         if select.projection.iter().any(is_aggregate) {
             let is_plain =
@@ -133,18 +134,18 @@ impl Read {
         let pushes = session.variables.pushes_index_conditions();
         let mut walk = match limit_clause {
             Some(_) if !distinct && locking.is_none() && filter.is_none() => {
-                Walk::in_order(&names.table, &comparisons, &wanted)
+                Walk::in_order(table, &comparisons, &wanted)
             }
             _ => None,
         };
         if let Some(walk) = &mut walk {
-            walk.access.use_entries(&names.table, pushes, Some(&read));
+            walk.access.use_entries(table, pushes, Some(&read));
         }
         // Rows that are locked are looked up.
         let looked_at = locking.is_none().then_some(read.as_slice());
-        let access = match Access::choose(&names.table, &comparisons, pushes, looked_at) {
+        let access = match Access::choose(table, &comparisons, pushes, looked_at) {
             Some(access) => access,
-            None if Access::binds_any(&names.table, &comparisons) => return None,
+            None if Access::binds_any(table, &comparisons) => return None,
             None => walk.take()?.access,
         };
         let access = access.filtered_by(filter);
@@ -154,7 +155,7 @@ impl Read {
             false => None,
         };
         let in_order = match distinct {
-            None => index_order(&names.table, &access, &wanted),
+            None => index_order(table, &access, &wanted),
             // Its rows are sorted anyway.
             Some(_) => None,
         };
@@ -185,7 +186,7 @@ impl Read {
             locking,
             walk,
         };
-        Some((read, names.table))
+        Some((read, Arc::clone(table)))
     }
 
     /// The plan of a query whose select list has nothing but aggregates.
@@ -197,6 +198,7 @@ impl Read {
     ) -> Option<(Read, Arc<Table>)> {
         let (comparisons, filter) = condition(selection, &names)?;
         let definition = names.definition();
+        let table = names.table()?;
         let list = select_list::computed(session, (select, text), |expr| {
             let aggregate = Aggregate::of(expr, &names)?;
             Some((aggregate, aggregate.field(definition)))
@@ -217,19 +219,19 @@ impl Read {
             column,
             descending: false,
         });
-        let access = match Access::choose(&names.table, &comparisons, pushes, Some(&read)) {
+        let access = match Access::choose(table, &comparisons, pushes, Some(&read)) {
             Some(access) => access,
-            None if Access::binds_any(&names.table, &comparisons) || filter.is_some() => {
+            None if Access::binds_any(table, &comparisons) || filter.is_some() => {
                 return None;
             }
             None => {
-                let mut access = Walk::in_order(&names.table, &comparisons, &[order?])?.access;
-                access.use_entries(&names.table, pushes, Some(&read));
+                let mut access = Walk::in_order(table, &comparisons, &[order?])?.access;
+                access.use_entries(table, pushes, Some(&read));
                 access
             }
         };
         let access = access.filtered_by(filter);
-        let is_in_order = |order| index_order(&names.table, &access, &[order]).is_some();
+        let is_in_order = |order| index_order(table, &access, &[order]).is_some();
         let ends_at_first = order.is_some_and(is_in_order);
         let direction = match extreme {
             Some((_, std::cmp::Ordering::Greater)) if ends_at_first => Direction::Backward,
@@ -256,7 +258,7 @@ impl Read {
             locking: None,
             walk: None,
         };
-        Some((read, names.table))
+        Some((read, Arc::clone(table)))
     }
 
     pub(super) fn result_columns(&self) -> usize {

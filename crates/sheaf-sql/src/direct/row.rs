@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use sheaf_access::{Counter, IndexRef, SessionCounters};
-use sheaf_storage::{Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree};
+use sheaf_storage::{
+    Direction, KeyRange, LOOK_AHEAD_KEYS, ReadAhead, ReadView, Tree, prefix_successor,
+};
 use sheaf_table::{RowView, Table, ValueRef};
 use sheaf_types::{ColumnType, Value};
 
@@ -13,7 +15,7 @@ use super::access::{Access, BoundAccess, Keys, Test};
 use super::entry::EntryReader;
 use super::expression::cell_of;
 use super::waiting_rows::WaitingRows;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::session::handle::SessionHandle;
 use crate::session::result::{Cell, CellRow};
 
@@ -259,6 +261,73 @@ impl RowReader<'_> {
         counters.handler_icp_attempts.add(counts.tested_entries);
         counters.handler_icp_match.add(counts.passed_entries);
         outcome?;
+        Ok(!counts.is_given_up)
+    }
+
+    /// Gives `take` the first row of each group of entries that have so many leading parts in common, as
+    /// [`Self::for_each_of`] does; false as there. The walk jumps from group to group. The access has no keys and no
+    /// tests.
+    pub(super) fn for_each_first(
+        &self,
+        (parts, most): (usize, u64),
+        direction: Direction,
+        mut take: impl FnMut(RowView<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let (tree, layout) = match self.access.index {
+            IndexRef::Clustered => (&self.table.clustered, &self.table.clustered_layout),
+            IndexRef::Secondary(position) => (
+                &self.table.secondary[position],
+                &self.table.secondary_layouts[position],
+            ),
+        };
+        let mut entries = match self.access.index {
+            IndexRef::Clustered => None,
+            IndexRef::Secondary(position) => {
+                let uses = &self.access.entry;
+                let reader = EntryReader::new(self.table, position, std::iter::empty(), uses);
+                Some(reader)
+            }
+        };
+        let mut counts = Counts {
+            left: most,
+            reads_before: self.pages_read(),
+            ..Counts::default()
+        };
+        let all = KeyRange::all();
+        let mut cursor = tree.scan_at(self.view.clone(), all, direction, ReadAhead::Off);
+        let mut entry = Vec::new();
+        while let Some(leaf) = cursor.next_leaf()? {
+            self.handle.cancel_flag().check()?;
+            if !self.may_go_on(&mut counts) {
+                break;
+            }
+            let at = match direction {
+                Direction::Forward => 0,
+                Direction::Backward => leaf.len() - 1,
+            };
+            leaf.key_into(at, &mut entry);
+            counts.rows += 1;
+            let row = match &mut entries {
+                None => Some(leaf.value(at)),
+                Some(entries) => {
+                    entries.passes(&entry)?;
+                    entries.row(self.table, &entry, leaf.value(at))?
+                }
+            };
+            let row = row.ok_or_else(|| SqlError::unknown("an index that has not all columns"))?;
+            let is_enough = take(self.table.view(row)?)?.is_break();
+            let group = layout.leading_parts(&entry, parts)?;
+            let bound = match direction {
+                Direction::Forward => prefix_successor(group),
+                Direction::Backward => (!group.is_empty()).then(|| group.to_vec()),
+            };
+            match bound {
+                Some(bound) if !is_enough => cursor.seek(&bound),
+                _ => break,
+            }
+        }
+        self.counters.handler_read_key.add(counts.rows);
+        self.counters.rows_read.add(counts.rows);
         Ok(!counts.is_given_up)
     }
 

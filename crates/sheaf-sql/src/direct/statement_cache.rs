@@ -227,9 +227,15 @@ impl<'a> Pass<'a> {
 
     /// Whether a statement may be direct, by its first word.
     fn is_candidate(&self) -> bool {
-        let first = self.taken.text.as_bytes().get(..6);
-        let words: [&[u8]; 5] = [b"SELECT", b"INSERT", b"UPDATE", b"DELETE", b"REPLAC"];
-        first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
+        // A UNION may begin with parentheses.
+        let text = self.taken.text.trim_start_matches(['(', ' ']).as_bytes();
+        let words: [&[u8]; 6] = [
+            b"SELECT", b"INSERT", b"UPDATE", b"DELETE", b"REPLAC", b"WITH",
+        ];
+        words.iter().any(|word| {
+            let first = text.get(..word.len());
+            first.is_some_and(|first| first.eq_ignore_ascii_case(word))
+        })
     }
 
     /// How the literal of this number is written.

@@ -571,7 +571,7 @@ impl Place<'_> {
         let [names] = self.names else {
             return None;
         };
-        let key = IndexRef::Clustered.definition(&names.table);
+        let key = IndexRef::Clustered.definition(names.table()?);
         let [part] = key.parts.as_slice() else {
             return None;
         };

@@ -1,0 +1,845 @@
+//! Queries in a FROM, `(SELECT ..) AS k`, and UNION. Their parts are direct plans of their own, which run first. The
+//! rows wait in memory, in the form that rows of a table have:
+//!
+//! ```text
+//!   (SELECT id FROM n ORDER BY created LIMIT 20) k  JOIN n ON n.id = k.id
+//!    -------------------------------------------
+//!    rows in memory, in their order               ->  the key of n  ->  rows of n
+//! ```
+//!
+//! A join goes through them as through the rows of a table. Behind another table it finds them by the columns that ON
+//! compares. What a query shows is described by the vectorised path, once, of the query without what chooses its rows:
+//! no WHERE or LIMIT changes a type.
+//!
+//! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
+use sheaf_storage::{ReadView, TreeId};
+use sheaf_table::{Column, Index, RowLayout, RowView, TableDefinition, ValueRef};
+use sheaf_types::{Collation, ColumnType, Value};
+use sqlparser::ast;
+
+use super::operand::{Operand, Place, place};
+use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey, descends};
+use super::read::{limit_and_offset, row_count};
+use super::row::Item;
+use super::select_list::Spelled;
+use super::subquery::Values;
+use super::{Action, needs_of};
+use crate::accounts::TableNeed;
+use crate::definition::ddl::column_type_of;
+use crate::error::Result;
+use crate::parser::statement::Statement;
+use crate::query::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use crate::query::rows::value_at;
+use crate::session::Session;
+
+/// Rows of one query, at most. Beyond that, workers and batches pay for themselves.
+const MAX_DERIVED_ROWS: usize = 2_000;
+
+/// Parts of a UNION, at most.
+const MAX_PARTS: usize = 16;
+
+/// A query whose rows come to be in memory.
+pub(super) struct Derived {
+    /// Its columns, as those of a table that nobody has.
+    pub(super) definition: TableDefinition,
+    pub(super) layout: RowLayout,
+    columns: Vec<ColumnMeta>,
+    schema: SchemaRef,
+    parts: Vec<Part>,
+    /// Of the rows of a UNION.
+    distinct: Option<SortKey>,
+    order: Option<SortKey>,
+    limit: Option<Operand>,
+    offset: Option<Operand>,
+    needs: Vec<TableNeed>,
+}
+
+/// One SELECT of a UNION, or the only one.
+struct Part {
+    action: Action,
+    /// Of rows that are equal, up to here, one stays.
+    is_distinct: bool,
+}
+
+impl std::fmt::Debug for Derived {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Derived({} parts)", self.parts.len())
+    }
+}
+
+impl Derived {
+    /// The plan of a query; `None` if its parts have no direct plans. `text` is what was parsed, `parameters` how many
+    /// it has.
+    pub(super) fn compile(
+        session: &Session,
+        query: &ast::Query,
+        (text, parameters): (&str, usize),
+    ) -> Option<Derived> {
+        let query = unwrapped(query);
+        let mut parts = PartsOf {
+            session,
+            given: (text, parameters),
+            parts: Vec::new(),
+            types: Vec::new(),
+            needs: Vec::new(),
+        };
+        let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
+        match is_union {
+            true if is_plain(query) => parts.add_all(&query.body)?,
+            true => return None,
+            false => parts.add(query, false)?,
+        }
+        let described = shape_of(query)?;
+        let lowered = session.lower_shape(&described, text).ok()?;
+        let fields = lowered.plan.schema().fields();
+        let mut names = BTreeSet::new();
+        let mut columns = Vec::with_capacity(fields.len());
+        for (position, field) in fields.iter().enumerate() {
+            let ty = parts.type_of(position)?;
+            let column = Column::new(field.name(), ty, true);
+            let is_held = sheaf_access::arrow_field(&column).data_type() == field.data_type();
+            let is_new = names.insert(field.name().to_lowercase());
+            columns.push((is_held && is_new).then_some(column)?);
+        }
+        let definition = definition_of(columns);
+        let all = || (0..definition.columns.len()).map(|column| (column, false));
+        let distinct = match parts.parts.iter().any(|part| part.is_distinct) {
+            true => Some(key_of(&definition, all())?),
+            false => None,
+        };
+        let (order, limit) = match is_union {
+            true => (query.order_by.as_ref(), query.limit_clause.as_ref()),
+            false => (None, None),
+        };
+        let order = match order {
+            None => None,
+            Some(order_by) => {
+                let columns = ordered(order_by, &definition)?;
+                Some(key_of(&definition, columns.into_iter())?)
+            }
+        };
+        let (limit, offset) = match limit {
+            Some(clause) => limit_and_offset(clause)?,
+            None => (None, None),
+        };
+        let shown: Vec<_> = fields.iter().map(|field| field.as_ref().clone()).collect();
+        Some(Derived {
+            layout: RowLayout::new(&definition.columns),
+            columns: session.columns_of(&lowered.plan, &lowered.headers),
+            schema: Arc::new(Schema::new(shown)),
+            definition,
+            parts: parts.parts,
+            distinct,
+            order,
+            limit,
+            offset,
+            needs: parts.needs,
+        })
+    }
+
+    pub(super) fn result_columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Whether all tables are what the plan was made for.
+    pub(super) fn is_current(&self) -> bool {
+        self.parts.iter().all(|part| part.action.is_current())
+    }
+
+    /// What it needs of its tables.
+    pub(super) fn needs(&self) -> &[TableNeed] {
+        &self.needs
+    }
+
+    /// How its rows are found by these columns.
+    pub(super) fn key(&self, columns: &[usize]) -> Option<SortKey> {
+        key_of(
+            &self.definition,
+            columns.iter().map(|column| (*column, false)),
+        )
+    }
+
+    /// Whether a column's values are told apart and ordered as MySQL does it.
+    pub(super) fn is_ordered(&self, column: usize) -> bool {
+        let ty = &self.definition.columns[column].ty;
+        !(ty.is_character() && ty.collation() == Some(Collation::Binary))
+    }
+
+    /// The key of a row.
+    fn key_of_row(&self, key: &SortKey, row: &[u8]) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let row = self.layout.view(row)?;
+        key.append(None, &ReadView::newest(), &row, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Its rows, with these parameters. `None`: the vectorised path has to do it.
+    fn rows(&self, session: &mut Session, parameters: &[Value]) -> Result<Option<DerivedRows>> {
+        let (Some(limit), Some(offset)) = (
+            row_count(self.limit.as_ref(), parameters, u64::MAX),
+            row_count(self.offset.as_ref(), parameters, 0),
+        ) else {
+            return Ok(None);
+        };
+        // Of a client's rows it is said how many there are at most, and not of these.
+        if session.variables.sql_select_limit() != u64::MAX {
+            return Ok(None);
+        }
+        let mut rows = DerivedRows::default();
+        for part in &self.parts {
+            let mut values = Values::default();
+            let before = (session.found_rows, session.row_count);
+            let given = (parameters, Spelled::AsWritten);
+            let is_done = session.run_action(&part.action, given, &mut values);
+            (session.found_rows, session.row_count) = before;
+            if !is_done? || !rows.take(self, &values)? {
+                return Ok(None);
+            }
+            if let Some(key) = self.distinct.as_ref().filter(|_| part.is_distinct) {
+                rows.keep_different(self, key)?;
+            }
+        }
+        if let Some(order) = &self.order {
+            rows.sort(self, order)?;
+        }
+        let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let spans = rows.spans.into_iter();
+        rows.spans = spans.skip(count(offset)).take(count(limit)).collect();
+        Ok(Some(rows))
+    }
+}
+
+/// Collects the parts of a UNION.
+struct PartsOf<'a> {
+    session: &'a Session,
+    /// The statement's text, and how many parameters it has.
+    given: (&'a str, usize),
+    parts: Vec<Part>,
+    /// The columns' types in each part, and as Arrow has them.
+    types: Vec<Vec<(ColumnType, DataType)>>,
+    needs: Vec<TableNeed>,
+}
+
+impl PartsOf<'_> {
+    /// Adds all parts of a UNION.
+    fn add_all(&mut self, set: &ast::SetExpr) -> Option<()> {
+        let ast::SetExpr::SetOperation {
+            left,
+            op: ast::SetOperator::Union,
+            set_quantifier,
+            right,
+        } = set
+        else {
+            return self.add_set(set, false);
+        };
+        let is_distinct = match set_quantifier {
+            ast::SetQuantifier::All => false,
+            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => true,
+            _ => return None,
+        };
+        self.add_all(left)?;
+        self.add_set(right, is_distinct)
+    }
+
+    fn add_set(&mut self, set: &ast::SetExpr, is_distinct: bool) -> Option<()> {
+        match set {
+            ast::SetExpr::Select(_) => self.add(&query_of(set.clone()), is_distinct),
+            ast::SetExpr::Query(query) => self.add(unwrapped(query), is_distinct),
+            _ => None,
+        }
+    }
+
+    /// Adds a SELECT.
+    fn add(&mut self, query: &ast::Query, is_distinct: bool) -> Option<()> {
+        let (text, parameters) = self.given;
+        let is_select = matches!(query.body.as_ref(), ast::SetExpr::Select(_));
+        if !is_select || !is_plain(query) || self.parts.len() == MAX_PARTS {
+            return None;
+        }
+        let action = self.session.query_action(query, text, parameters)?;
+        let needs = needs_of(&action, &Statement::Query(Box::new(query.clone())));
+        if needs.iter().any(|need| need.locks) {
+            return None;
+        }
+        self.needs.extend(needs);
+        let lowered = self.session.lower_shape(&shape_of(query)?, text).ok()?;
+        let fields = lowered.plan.schema().fields().iter();
+        let types = fields.map(|field| Some((type_of(field)?, field.data_type().clone())));
+        self.types.push(types.collect::<Option<_>>()?);
+        self.parts.push(Part {
+            action,
+            is_distinct,
+        });
+        Some(())
+    }
+
+    /// The type of a column, which is the same in all parts.
+    fn type_of(&self, position: usize) -> Option<ColumnType> {
+        let mut types = self.types.iter().map(|types| types.get(position));
+        let (first, data_type) = types.next()??;
+        let is_same = |other: Option<&(ColumnType, DataType)>| {
+            other.is_some_and(|(ty, other)| {
+                let is_text = ty.is_character() && first.is_character();
+                let is_bytes = ty.is_binary() && first.is_binary();
+                other == data_type
+                    && (ty == first || is_bytes || is_text && ty.collation() == first.collation())
+            })
+        };
+        types.all(is_same).then(|| first.clone())
+    }
+}
+
+/// The type of a column that holds what a query's column holds; `None` of types whose values change on their way
+/// through a batch.
+fn type_of(field: &arrow::datatypes::Field) -> Option<ColumnType> {
+    let unknown = ColumnType::Text {
+        max_bytes: u32::MAX.into(),
+        collation: Collation::Binary,
+    };
+    let is_stored = field.metadata().contains_key(sheaf_access::TYPE_KEY);
+    Some(match column_type_of(field) {
+        ColumnType::Year => return None,
+        // Its labels.
+        ColumnType::Enum { .. } => unknown,
+        // By what it is compared is not known here.
+        ty if ty.is_character() && !is_stored => unknown,
+        ty => ty,
+    })
+}
+
+/// A table of these columns that there is not.
+fn definition_of(columns: Vec<Column>) -> TableDefinition {
+    TableDefinition {
+        id: 0,
+        database: String::new(),
+        name: String::new(),
+        columns,
+        primary: Index {
+            id: 0,
+            name: String::new(),
+            parts: Vec::new(),
+            unique: true,
+            primary: true,
+            tree: TreeId(0),
+            comment: String::new(),
+        },
+        secondary: Vec::new(),
+        collation: Collation::default(),
+        comment: String::new(),
+        overflow: None,
+        auto_increment_start: 0,
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+    }
+}
+
+/// A key of columns, each with whether it is downwards. `None` if one of them has no order here.
+fn key_of(
+    definition: &TableDefinition,
+    columns: impl Iterator<Item = (usize, bool)>,
+) -> Option<SortKey> {
+    let item = |(column, descending): (usize, bool)| {
+        let ty = &definition.columns[column].ty;
+        let is_unknown = ty.is_character() && ty.collation() == Some(Collation::Binary);
+        (!is_unknown).then_some(OrderItem { column, descending })
+    };
+    let items = columns.map(item).collect::<Option<Vec<_>>>()?;
+    SortKey::new(definition, items)
+}
+
+/// The columns of a UNION's ORDER BY: their names or numbers.
+fn ordered(order_by: &ast::OrderBy, definition: &TableDefinition) -> Option<Vec<(usize, bool)>> {
+    let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+        return None;
+    };
+    if order_by.interpolate.is_some() {
+        return None;
+    }
+    let item = |item: &ast::OrderByExpr| {
+        let ast::Expr::Identifier(name) = &item.expr else {
+            return None;
+        };
+        Some((definition.column_position(&name.value)?, descends(item)?))
+    };
+    items.iter().map(item).collect()
+}
+
+/// Whether a query has nothing but a body, an order and a limit.
+fn is_plain(query: &ast::Query) -> bool {
+    query.with.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty()
+        && query.for_clause.is_none()
+        && query.settings.is_none()
+        && query.format_clause.is_none()
+        && query.pipe_operators.is_empty()
+}
+
+/// A query that only has this body.
+fn query_of(body: ast::SetExpr) -> ast::Query {
+    ast::Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+/// A query without parentheses around it.
+fn unwrapped(query: &ast::Query) -> &ast::Query {
+    match query.body.as_ref() {
+        ast::SetExpr::Query(inner)
+            if is_plain(query) && query.order_by.is_none() && query.limit_clause.is_none() =>
+        {
+            unwrapped(inner)
+        }
+        _ => query,
+    }
+}
+
+/// A query with the same columns and without what chooses its rows; `None` if its columns depend on parameters.
+fn shape_of(query: &ast::Query) -> Option<ast::Query> {
+    let mut shape = query_of(query.body.as_ref().clone());
+    strip(&mut shape.body)?;
+    (!shape.to_string().contains('?')).then_some(shape)
+}
+
+/// The same of a SELECT.
+pub(super) fn shape_of_select(select: &ast::Select) -> Option<ast::Query> {
+    shape_of(&query_of(ast::SetExpr::Select(Box::new(select.clone()))))
+}
+
+fn strip(set: &mut ast::SetExpr) -> Option<()> {
+    match set {
+        ast::SetExpr::Select(select) => {
+            select.selection = None;
+            select.having = None;
+            without_conditions(&mut select.from)
+        }
+        ast::SetExpr::Query(query) => {
+            query.order_by = None;
+            query.limit_clause = None;
+            strip(&mut query.body)
+        }
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            strip(left)?;
+            strip(right)
+        }
+        _ => None,
+    }
+}
+
+/// Leaves out of a FROM what the rows have been found by. `None` for joins that there are not among such rows.
+pub(super) fn without_conditions(from: &mut [ast::TableWithJoins]) -> Option<()> {
+    let always = ast::Expr::value(ast::Value::Boolean(true));
+    for part in from {
+        strip_factor(&mut part.relation)?;
+        for join in &mut part.joins {
+            strip_factor(&mut join.relation)?;
+            match &mut join.join_operator {
+                ast::JoinOperator::CrossJoin(ast::JoinConstraint::None) => {}
+                ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_) => {
+                    join.join_operator = ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
+                }
+                ast::JoinOperator::Left(ast::JoinConstraint::On(condition))
+                | ast::JoinOperator::LeftOuter(ast::JoinConstraint::On(condition)) => {
+                    *condition = always.clone();
+                }
+                _ => return None,
+            }
+        }
+    }
+    Some(())
+}
+
+fn strip_factor(factor: &mut ast::TableFactor) -> Option<()> {
+    match factor {
+        ast::TableFactor::Derived { subquery, .. } => {
+            *subquery = Box::new(shape_of(subquery)?);
+            Some(())
+        }
+        _ => Some(()),
+    }
+}
+
+/// A query with WITH, with its queries in the places of their names; `None` if one of them is not named exactly once.
+pub(super) fn without_with(query: &ast::Query) -> Option<ast::Query> {
+    let with = query.with.as_ref()?;
+    if with.recursive {
+        return None;
+    }
+    let mut names = Named::default();
+    walk_query(&mut query.clone(), &mut names);
+    let mut tables: Vec<(&ast::Ident, ast::Query)> = Vec::new();
+    for table in &with.cte_tables {
+        let name = &table.alias.name;
+        let is_plain = table.alias.columns.is_empty()
+            && table.from.is_none()
+            && table.materialized.is_none()
+            && names.0.get(&name.value.to_lowercase()) == Some(&1)
+            && tables.iter().all(|(known, _)| !is_name(known, name));
+        let mut own = is_plain.then(|| table.query.as_ref().clone())?;
+        put_tables(&mut own.body, &mut tables)?;
+        tables.push((name, own));
+    }
+    let mut query = ast::Query {
+        with: None,
+        ..query.clone()
+    };
+    put_tables(&mut query.body, &mut tables)?;
+    // One that is named somewhere else is left over.
+    tables.is_empty().then_some(query)
+}
+
+/// How often tables are named that have no database.
+#[derive(Default)]
+struct Named(BTreeMap<String, usize>);
+
+impl ExpressionVisitor for Named {
+    fn enter_table(&mut self, table: &ast::TableFactor) {
+        if let Some(name) = plain_name(table) {
+            *self.0.entry(name.value.to_lowercase()).or_default() += 1;
+        }
+    }
+
+    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_name(one: &ast::Ident, other: &ast::Ident) -> bool {
+    one.value.eq_ignore_ascii_case(&other.value)
+}
+
+/// The name of a table that has no database.
+fn plain_name(table: &ast::TableFactor) -> Option<&ast::Ident> {
+    match table {
+        ast::TableFactor::Table { name, .. } => match name.0.as_slice() {
+            [part] => part.as_ident(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Puts queries in the places of their names in a FROM, and takes them from the list.
+fn put_tables(set: &mut ast::SetExpr, tables: &mut Vec<(&ast::Ident, ast::Query)>) -> Option<()> {
+    let select = match set {
+        ast::SetExpr::Select(select) => select,
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            put_tables(left, tables)?;
+            return put_tables(right, tables);
+        }
+        ast::SetExpr::Query(query) if query.with.is_none() => {
+            return put_tables(&mut query.body, tables);
+        }
+        _ => return None,
+    };
+    for part in &mut select.from {
+        put_table(&mut part.relation, tables)?;
+        for join in &mut part.joins {
+            put_table(&mut join.relation, tables)?;
+        }
+    }
+    Some(())
+}
+
+fn put_table(
+    factor: &mut ast::TableFactor,
+    tables: &mut Vec<(&ast::Ident, ast::Query)>,
+) -> Option<()> {
+    if let ast::TableFactor::Derived { subquery, .. } = factor {
+        return match subquery.with {
+            None => put_tables(&mut subquery.body, tables),
+            Some(_) => None,
+        };
+    }
+    let found = plain_name(factor)
+        .and_then(|name| tables.iter().position(|(known, _)| is_name(known, name)));
+    let Some(found) = found else {
+        return Some(());
+    };
+    let ast::TableFactor::Table {
+        alias,
+        args: None,
+        with_hints,
+        version: None,
+        with_ordinality: false,
+        partitions,
+        json_path: None,
+        sample: None,
+        index_hints,
+        ..
+    } = factor
+    else {
+        return None;
+    };
+    if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
+        return None;
+    }
+    let alias = alias.take();
+    let (name, query) = tables.remove(found);
+    let alias = alias.unwrap_or_else(|| ast::TableAlias {
+        explicit: true,
+        name: name.clone(),
+        columns: Vec::new(),
+        at: None,
+    });
+    *factor = ast::TableFactor::Derived {
+        lateral: false,
+        subquery: Box::new(query),
+        alias: Some(alias),
+        sample: None,
+    };
+    Some(())
+}
+
+/// The rows of a query, in memory.
+#[derive(Default)]
+pub(super) struct DerivedRows {
+    bytes: Vec<u8>,
+    /// Where each is among the bytes.
+    spans: Vec<(usize, usize)>,
+    /// Positions of the rows by the key that another table's rows find them by, once one has asked.
+    by_key: Option<BTreeMap<Vec<u8>, Vec<usize>>>,
+}
+
+impl DerivedRows {
+    fn row(&self, position: usize) -> &[u8] {
+        let (start, end) = self.spans[position];
+        &self.bytes[start..end]
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        self.spans
+            .iter()
+            .map(|(start, end)| &self.bytes[*start..*end])
+    }
+
+    /// Takes the rows that a part has found; false if there is no room for them.
+    fn take(&mut self, derived: &Derived, found: &Values) -> Result<bool> {
+        let types = derived.schema.fields();
+        for batch in &found.batches {
+            let columns = batch.columns();
+            let mut types = columns.iter().zip(types);
+            let is_same = columns.len() == derived.columns.len()
+                && types.all(|(column, field)| column.data_type() == field.data_type());
+            if !is_same || self.spans.len() + batch.num_rows() > MAX_DERIVED_ROWS {
+                return Ok(false);
+            }
+            for row in 0..batch.num_rows() {
+                let value = |column: &arrow::array::ArrayRef| value_at(column.as_ref(), row);
+                let values = columns.iter().map(value).collect::<Result<Vec<_>>>()?;
+                let start = self.bytes.len();
+                let limit = MAX_ROW_BYTES;
+                let value = |column: usize| ValueRef::from(&values[column]);
+                let encoded = derived.layout.encode(value, &[], limit, &mut self.bytes);
+                if encoded.is_err() || self.bytes.len() > MAX_SORTED_BYTES {
+                    return Ok(false);
+                }
+                self.spans.push((start, self.bytes.len()));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Of rows that are equal the first stays.
+    fn keep_different(&mut self, derived: &Derived, key: &SortKey) -> Result<()> {
+        let mut known = BTreeSet::new();
+        let mut kept = Vec::with_capacity(self.spans.len());
+        for position in 0..self.spans.len() {
+            if known.insert(derived.key_of_row(key, self.row(position))?) {
+                kept.push(self.spans[position]);
+            }
+        }
+        self.spans = kept;
+        Ok(())
+    }
+
+    fn sort(&mut self, derived: &Derived, key: &SortKey) -> Result<()> {
+        let mut keyed = Vec::with_capacity(self.spans.len());
+        for position in 0..self.spans.len() {
+            let key = derived.key_of_row(key, self.row(position))?;
+            keyed.push((key, self.spans[position]));
+        }
+        keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.spans = keyed.into_iter().map(|(_, span)| span).collect();
+        Ok(())
+    }
+}
+
+/// The longest row of a query: its layout counts bytes in 15 bits.
+const MAX_ROW_BYTES: usize = (1 << 15) - 1;
+
+/// How a join finds rows of a query.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    pub(super) derived: Arc<Derived>,
+    /// Columns that are equal to operands; none: all rows are gone through.
+    equal: Vec<(usize, Operand)>,
+    key: Option<SortKey>,
+}
+
+impl Lookup {
+    /// `None` if the columns have no order.
+    pub(super) fn new(derived: &Arc<Derived>, equal: Vec<(usize, Operand)>) -> Option<Lookup> {
+        let columns: Vec<usize> = equal.iter().map(|(column, _)| *column).collect();
+        let key = match columns.is_empty() {
+            true => None,
+            false => Some(derived.key(&columns)?),
+        };
+        Some(Lookup {
+            derived: Arc::clone(derived),
+            equal,
+            key,
+        })
+    }
+
+    /// The positions of the rows that are found. `None`: the vectorised path has to do it.
+    pub(super) fn find(
+        &self,
+        rows: &mut DerivedRows,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<usize>>> {
+        let Some(key) = &self.key else {
+            return Ok(Some((0..rows.spans.len()).collect()));
+        };
+        let mut values = Vec::with_capacity(self.equal.len());
+        for (column, operand) in &self.equal {
+            let definition = &self.derived.definition.columns[*column];
+            match place(definition, operand.value(parameters)) {
+                Some(Place::At(value)) => values.push(value),
+                Some(Place::Null | Place::BelowAll | Place::AboveAll) => {
+                    return Ok(Some(Vec::new()));
+                }
+                None => return Ok(None),
+            }
+        }
+        let mut wanted = Vec::new();
+        key.append_values(&values, &mut wanted);
+        if rows.by_key.is_none() {
+            let mut by_key: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+            for position in 0..rows.spans.len() {
+                let row = self.derived.layout.view(rows.row(position))?;
+                // NULL is equal to nothing, not even NULL.
+                if key.columns().any(|column| row.is_null(column)) {
+                    continue;
+                }
+                let of_row = self.derived.key_of_row(key, rows.row(position))?;
+                by_key.entry(of_row).or_default().push(position);
+            }
+            rows.by_key = Some(by_key);
+        }
+        let found = rows.by_key.as_ref().and_then(|known| known.get(&wanted));
+        Ok(Some(found.cloned().unwrap_or_default()))
+    }
+
+    /// A row by its position.
+    pub(super) fn row<'r>(&'r self, rows: &'r DerivedRows, position: usize) -> Result<RowView<'r>> {
+        Ok(self.derived.layout.view(rows.row(position))?)
+    }
+}
+
+/// A UNION that is a statement.
+pub(super) struct Union {
+    pub(super) derived: Derived,
+    items: Vec<Item>,
+}
+
+impl Union {
+    /// The plan of a query; `None` if it is no UNION of direct plans. As [`Derived::compile`].
+    pub(super) fn compile(
+        session: &Session,
+        query: &ast::Query,
+        given: (&str, usize),
+    ) -> Option<Union> {
+        let unwrapped = unwrapped(query);
+        if !matches!(unwrapped.body.as_ref(), ast::SetExpr::SetOperation { .. }) {
+            return None;
+        }
+        let derived = Derived::compile(session, unwrapped, given)?;
+        let columns = derived.definition.columns.iter().enumerate();
+        let items = columns.map(|(column, own)| Item::new(column, &own.ty));
+        Some(Union {
+            items: items.collect(),
+            derived,
+        })
+    }
+}
+
+/// A row on its way to the client.
+struct UnionRow<'a> {
+    row: RowView<'a>,
+    items: &'a [Item],
+}
+
+impl CellRow for UnionRow<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.items[column].cell(&self.row)
+    }
+}
+
+impl Session {
+    /// The rows of queries that a statement reads, with these parameters. `None`: the vectorised path has to do it.
+    pub(super) fn derived_rows<'d>(
+        &mut self,
+        queries: impl Iterator<Item = &'d Derived>,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<DerivedRows>>> {
+        let mut all = Vec::new();
+        for derived in queries {
+            match derived.rows(self, parameters) {
+                Ok(Some(rows)) => all.push(rows),
+                Ok(None) => return Ok(None),
+                // Whether the query is run at all is for the vectorised path to decide: where another table has no
+                // row, nothing is wrong with it.
+                Err(error) => {
+                    self.handle.cancel_flag().check()?;
+                    tracing::debug!(%error, "a query in a FROM has failed");
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_union(
+        &mut self,
+        union: &Union,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        if !sink.takes_rows() {
+            return Ok(false);
+        }
+        let derived = &union.derived;
+        let Some(rows) = derived.rows(self, parameters)? else {
+            return Ok(false);
+        };
+        sink.row_columns(&derived.columns, &derived.schema)?;
+        let mut sent = 0;
+        for row in rows.rows() {
+            let row = UnionRow {
+                row: derived.layout.view(row)?,
+                items: &union.items,
+            };
+            sink.row(&derived.columns, &row)?;
+            sent += 1;
+        }
+        self.end_direct_read(sent, sink)
+    }
+}
