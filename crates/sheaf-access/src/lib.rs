@@ -39,6 +39,7 @@ pub use counters::{Counter, ScanMetrics, SessionCounters};
 pub use error::{AccessError, Result};
 pub use keys::key_filter::{KeyFilter, PartInterval};
 pub use method::keyed_join::KeyedLookup;
+pub use method::late_columns::LateColumns;
 pub use method::scan::Scan;
 pub use method::split::split_ranges;
 pub use spec::{

@@ -9,6 +9,7 @@
 //! | [`multi_range_read`] | rows for many primary keys, in primary key order |
 //! | [`index_merge`] | rows that several indexes lead to |
 //! | [`keyed_join`] | the inner side of a join through an index |
+//! | [`late_columns`] | columns of rows whose clustered keys are known |
 //! | [`entry_rows`] | entries of a secondary index on their way |
 //! | [`jump_walk`] | the entries of a leaf that a key filter lets in |
 //! | [`range_cursor`] | the leaves of many ranges, one after another, in either direction |
@@ -19,6 +20,7 @@ pub(crate) mod index_merge;
 pub(crate) mod index_range_scan;
 pub(crate) mod jump_walk;
 pub(crate) mod keyed_join;
+pub(crate) mod late_columns;
 pub(crate) mod multi_range_read;
 pub(crate) mod range_cursor;
 pub(crate) mod scan;

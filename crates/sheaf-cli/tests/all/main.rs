@@ -20,6 +20,7 @@ mod history;
 mod idle_connections;
 mod isolation;
 mod kill;
+mod late_columns;
 mod limits;
 mod locktables;
 mod memory;

@@ -14,6 +14,7 @@
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`detached_exec`] | batches with buffers of their own |
+//! | [`late_columns_exec`] | long columns of the rows that a sort has left |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
 //! | [`interruptible_exec`] | where a plan can be stopped between its leaves and its root |
 //! | [`interruptible_expr`] | where a join can be stopped between two batches |
@@ -32,6 +33,7 @@ pub mod grace_join;
 pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
 pub mod interruptible_expr;
+pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod ordered_gather_exec;

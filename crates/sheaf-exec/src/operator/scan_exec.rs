@@ -152,6 +152,34 @@ impl ScanExec {
         self.spec.reads_the_same(&other.spec) && self.shares == other.shares
     }
 
+    /// The order of the rows.
+    pub fn order(&self) -> &ScanOrder {
+        &self.order
+    }
+
+    /// The same scan with other columns in the same places; of those that the order names none is another.
+    pub fn with_projection(&self, projection: Vec<usize>, schema: SchemaRef) -> ScanExec {
+        let spec = ScanSpec {
+            projection,
+            ..self.spec.as_ref().clone()
+        };
+        let scan = ScanExec::new(
+            Arc::new(spec),
+            self.shares.clone(),
+            schema,
+            self.order.clone(),
+            self.alias.clone(),
+            self.reference,
+            Arc::clone(&self.counters),
+            self.cancel.clone(),
+        );
+        ScanExec {
+            budget: self.budget.clone(),
+            starts_small: self.starts_small,
+            ..scan
+        }
+    }
+
     pub fn reference(&self) -> u32 {
         self.reference
     }

@@ -42,6 +42,7 @@ use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::detached_exec::DetachedExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
+use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::operator::ordered_gather_exec::OrderedGatherExec;
@@ -392,6 +393,11 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
             true => format!("Shared subplan {} (runs once)", shared.number()),
             false => format!("Rows of shared subplan {}", shared.number()),
         });
+    }
+    if let Some(late) = plan.downcast_ref::<LateColumnsExec>() {
+        let columns: Vec<&str> = late.columns().collect();
+        let (table, columns) = (late.alias(), columns.join(", "));
+        return line(format!("Late lookup on {table} using {PRIMARY}: {columns}"));
     }
     if let Some(subquery) = plan.downcast_ref::<ScalarSubqueryExec>() {
         return scalar_subquery(subquery, notes, shown);

@@ -7,9 +7,11 @@
 //! | [`window`] | window functions |
 //! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
 //! | [`rules`] | the physical rules of DataFusion that we keep |
+//! | [`late_columns`] | long columns of sorts that keep few rows, read after the sort |
 //! | [`plan_check`] | does the finished plan contradict itself |
 
 pub(crate) mod aggregate;
+pub(crate) mod late_columns;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
 pub(crate) mod row_order;

@@ -70,7 +70,7 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::logical::apply::{AppliedSubquery, Apply};
 use crate::logical::join_graph;
-use crate::physical::{plan_check, rules};
+use crate::physical::{late_columns, plan_check, rules};
 use crate::{PhysicalQuery, PlannerContext, join};
 
 /// Chooses access paths, join order and join methods, and builds the operators.
@@ -97,6 +97,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         true => rules::sort_all_rows(plan)?,
         false => plan,
     };
+    let plan = late_columns::read_late(plan, &context.cancel)?;
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_sorts(plan)?;
     let plan = match result_limits(context) {

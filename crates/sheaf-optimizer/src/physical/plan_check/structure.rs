@@ -22,6 +22,9 @@ use datafusion_physical_plan::union::UnionExec;
 use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::operator::regret_exec::RegretExec;
 
+use sheaf_access::clustered_key_field;
+use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
+
 use super::contradiction;
 
 pub(super) fn check(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
@@ -40,6 +43,9 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
     if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
         return operator.keyed_join(join);
+    }
+    if let Some(late) = plan.downcast_ref::<LateColumnsExec>() {
+        return operator.late_columns(late);
     }
     if let Some(join) = Join::of(plan) {
         return operator.join(&join);
@@ -68,6 +74,10 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     }
 }
 
+fn is_key(field: &Field) -> bool {
+    field.metadata() == clustered_key_field().metadata()
+}
+
 /// An operator with its output.
 struct Operator<'p> {
     plan: &'p Arc<dyn ExecutionPlan>,
@@ -75,6 +85,19 @@ struct Operator<'p> {
 }
 
 impl Operator<'_> {
+    /// Keys are in the places of the columns that are read, which are those of the table; the others are handed on.
+    fn late_columns(&self, late: &LateColumnsExec) -> Result<()> {
+        let mut fields = late.input().schema().fields().to_vec();
+        for (place, read) in late.fields() {
+            if !fields.get(place).is_some_and(|key| is_key(key)) {
+                let what = format_args!("there is no key for its column {}", read.name());
+                return Err(contradiction(self.plan, what));
+            }
+            fields[place] = Arc::new(read);
+        }
+        self.handed_on(&Schema::new(fields))
+    }
+
     /// The columns that an expression reads are there, under the names that it knows.
     fn columns(&self, expr: &Arc<dyn PhysicalExpr>, input: &Schema) -> Result<()> {
         expr.apply(|part| {
