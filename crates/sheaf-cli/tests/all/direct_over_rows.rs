@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 82] = [
+const STATEMENTS: [(&str, &[&str]); 87] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -161,7 +161,7 @@ const STATEMENTS: [(&str, &[&str]); 82] = [
         &["1", "1"],
     ),
     (
-        "select a.email, min(p.at) from author a join post p on p.author = a.id where a.email = $ group by a.email",
+        "select a.email, min(date(p.at)) from author a join post p on p.author = a.id where a.email = $ group by a.email",
         &["'Bob@x'"],
     ),
     (
@@ -339,6 +339,26 @@ const STATEMENTS: [(&str, &[&str]); 82] = [
     (
         "select p.id, (select count(*) from tag t where t.post = p.id) as n from post p where p.author = $ order by p.views desc limit $",
         &["1", "2"],
+    ),
+    (
+        "select a.id, k.n from author a left join (select author, count(*) as n from post group by author) k on k.author = a.id where a.id in ($, $, $) order by a.id",
+        &["1", "2", "3"],
+    ),
+    (
+        "select p.id, k.m from post p join (select post, max(tag) as m, count(*) as n from tag t group by post having n > $) k on k.post = p.id where p.author = $ order by p.id",
+        &["1", "1"],
+    ),
+    (
+        "select p.id, p.at from (select author, max(at) as m from post where author in ($, $) group by author) k join post p on p.author = k.author and p.at = k.m order by p.id",
+        &["1", "2"],
+    ),
+    (
+        "select a.name, k.title from author a join (select author, title, id from post) k on k.author = a.id where a.id = $ order by k.id",
+        &["1"],
+    ),
+    (
+        "select p.id, a.name, k.n from post p left join author a on a.id = p.author left join (select post, count(*) as n from tag group by post) k on k.post = p.id order by p.id desc limit $",
+        &["4"],
     ),
     (
         "select distinct post from tag order by post desc limit $",

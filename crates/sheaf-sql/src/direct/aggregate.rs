@@ -42,6 +42,7 @@ pub(super) enum Meaning {
     Unsigned,
     Decimal(u8),
     Date,
+    DateTime,
 }
 
 /// A call of a function with one argument.
@@ -122,6 +123,7 @@ impl Aggregate {
         let meaning = match ty {
             ColumnType::Decimal { scale, .. } => Meaning::Decimal(*scale),
             ColumnType::Date => Meaning::Date,
+            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Meaning::DateTime,
             ty if ty.is_integer() && ty.is_unsigned() => Meaning::Unsigned,
             ty if ty.is_integer() => Meaning::Signed,
             _ => return None,
@@ -266,6 +268,7 @@ impl CellRow for Totals<'_> {
                 Meaning::Signed => Cell::Signed(total as i64),
                 Meaning::Unsigned => Cell::Unsigned(total as u64),
                 Meaning::Date => Cell::Date(total as i32),
+                Meaning::DateTime => Cell::DateTime(total as i64),
                 Meaning::Decimal(scale) => Cell::Decimal {
                     unscaled: total,
                     scale: scale as i8,

@@ -11,6 +11,14 @@
 //! compares. What a query shows is described by the vectorised path, once, of the query without what chooses its rows:
 //! no WHERE or LIMIT changes a type.
 //!
+//! Groups of a whole table are not found by keys of their own. But where the groups are joined by their key, those of
+//! the rows that they are joined to are enough. The other tables are read first, and bring a list:
+//!
+//! ```text
+//!   n LEFT JOIN (SELECT post, COUNT(*) FROM c GROUP BY post) k ON k.post = n.id  WHERE n.user = ?
+//!               (SELECT post, COUNT(*) FROM c WHERE post IN (what n.id is) GROUP BY post)
+//! ```
+//!
 //! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +26,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
+use sheaf_frontend::query::LoweredQuery;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::{Column, Index, RowLayout, RowView, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+use super::access::{MAX_LIST, list_in_place};
+use super::join::Join;
+use super::names::RowSource;
 use super::operand::{Operand, Place, place};
 use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey, descends};
+use super::over_rows::has_many_row_function;
 use super::read::{limit_and_offset, row_count};
 use super::row::Item;
 use super::select_list::Spelled;
@@ -59,6 +72,17 @@ pub(super) struct Derived {
     limit: Option<Operand>,
     offset: Option<Operand>,
     needs: Vec<TableNeed>,
+    /// It is read for a list of values of one column.
+    asked: Option<Asked>,
+}
+
+/// What a query is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// The column that the list is of.
+    pub(super) column: usize,
+    /// The parameter that is its length; its members follow.
+    place: usize,
 }
 
 /// One SELECT of a UNION, or the only one.
@@ -83,21 +107,30 @@ impl Derived {
         (text, parameters): (&str, usize),
     ) -> Option<Derived> {
         let query = unwrapped(query);
-        let mut parts = PartsOf {
-            session,
-            given: (text, parameters),
-            parts: Vec::new(),
-            types: Vec::new(),
-            needs: Vec::new(),
-        };
+        let given = (text, parameters);
         let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
-        match is_union {
-            true if is_plain(query) => parts.add_all(&query.body)?,
+        let mut asked = None;
+        let mut parts = match is_union {
+            true if is_plain(query) => {
+                let mut parts = PartsOf::none(session, given);
+                parts.add_all(&query.body)?;
+                parts
+            }
             true => return None,
-            false => parts.add(query, false)?,
-        }
-        let described = shape_of(query)?;
-        let lowered = session.lower_shape(&described, text).ok()?;
+            false => match PartsOf::only(session, query, given) {
+                Some(only) => only,
+                None => {
+                    let (column, only) = PartsOf::only_asked(session, query, given)?;
+                    let place = parameters;
+                    asked = Some(Asked { column, place });
+                    only
+                }
+            },
+        };
+        let lowered = match parts.described.take() {
+            Some(only) if !is_union => only,
+            _ => session.lower_shape(&shape_of(query)?, text).ok()?,
+        };
         let fields = lowered.plan.schema().fields();
         let mut names = BTreeSet::new();
         let mut columns = Vec::with_capacity(fields.len());
@@ -141,7 +174,13 @@ impl Derived {
             limit,
             offset,
             needs: parts.needs,
+            asked,
         })
+    }
+
+    /// The column of whose values it is given a list, if it is.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        self.asked
     }
 
     pub(super) fn result_columns(&self) -> usize {
@@ -178,6 +217,22 @@ impl Derived {
         let row = self.layout.view(row)?;
         key.append(None, &ReadView::newest(), &row, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Its rows for a list of values of the column that it [is asked](Self::asked) for. As [`Self::rows`].
+    fn rows_of(
+        &self,
+        session: &mut Session,
+        parameters: &[Value],
+        mut list: Vec<Value>,
+    ) -> Result<Option<DerivedRows>> {
+        let Some(own) = self.asked.and_then(|asked| parameters.get(..asked.place)) else {
+            return Ok(None);
+        };
+        let mut all = own.to_vec();
+        all.push(Value::UInt(list.len() as u64));
+        all.append(&mut list);
+        self.rows(session, &all)
     }
 
     /// Its rows, with these parameters. `None`: the vectorised path has to do it.
@@ -225,9 +280,93 @@ struct PartsOf<'a> {
     /// The columns' types in each part, and as Arrow has them.
     types: Vec<Vec<(ColumnType, DataType)>>,
     needs: Vec<TableNeed>,
+    /// The columns of the last part.
+    described: Option<LoweredQuery>,
 }
 
-impl PartsOf<'_> {
+impl<'a> PartsOf<'a> {
+    fn none(session: &'a Session, given: (&'a str, usize)) -> PartsOf<'a> {
+        PartsOf {
+            session,
+            given,
+            parts: Vec::new(),
+            types: Vec::new(),
+            needs: Vec::new(),
+            described: None,
+        }
+    }
+
+    /// A query that is one SELECT.
+    fn only(
+        session: &'a Session,
+        query: &ast::Query,
+        given: (&'a str, usize),
+    ) -> Option<PartsOf<'a>> {
+        let mut parts = PartsOf::none(session, given);
+        parts.add(query, false)?;
+        Some(parts)
+    }
+
+    /// The same of the rows with a list of values in a column that tells groups apart, which an index finds.
+    fn only_asked(
+        session: &'a Session,
+        query: &ast::Query,
+        (text, parameters): (&'a str, usize),
+    ) -> Option<(usize, PartsOf<'a>)> {
+        let ast::SetExpr::Select(select) = query.body.as_ref() else {
+            return None;
+        };
+        if query.limit_clause.is_some() || query.order_by.is_some() {
+            return None;
+        }
+        let ast::GroupByExpr::Expressions(by, modifiers) = &select.group_by else {
+            return None;
+        };
+        let is_group = |expr: &ast::Expr| by.iter().any(|key| key == expr);
+        if !modifiers.is_empty() || by.is_empty() && has_many_row_function(select) {
+            return None;
+        }
+        let shown = select.projection.iter().enumerate();
+        shown
+            .filter_map(|(column, item)| match item {
+                ast::SelectItem::UnnamedExpr(expr)
+                | ast::SelectItem::ExprWithAlias { expr, .. } => Some((column, expr)),
+                _ => None,
+            })
+            .filter(|(_, expr)| by.is_empty() || is_group(expr))
+            .find_map(|(column, expr)| {
+                let is_column = matches!(
+                    expr,
+                    ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+                );
+                let mut select = is_column.then(|| select.clone())?;
+                let asked = ast::Expr::InList {
+                    expr: Box::new(expr.clone()),
+                    list: vec![list_in_place(parameters)],
+                    negated: false,
+                };
+                select.selection = Some(match select.selection.take() {
+                    None => asked,
+                    Some(written) => ast::Expr::BinaryOp {
+                        left: Box::new(ast::Expr::Nested(Box::new(written))),
+                        op: ast::BinaryOperator::And,
+                        right: Box::new(asked),
+                    },
+                });
+                let query = ast::Query {
+                    body: Box::new(ast::SetExpr::Select(select)),
+                    ..query.clone()
+                };
+                let only = PartsOf::only(session, &query, (text, parameters + 1))?;
+                let [part] = only.parts.as_slice() else {
+                    return None;
+                };
+                let (ty, _) = only.types.first()?.get(column)?;
+                let is_found = ty.is_integer() && part.action.binds_list();
+                is_found.then_some((column, only))
+            })
+    }
+
     /// Adds all parts of a UNION.
     fn add_all(&mut self, set: &ast::SetExpr) -> Option<()> {
         let ast::SetExpr::SetOperation {
@@ -273,6 +412,7 @@ impl PartsOf<'_> {
         let fields = lowered.plan.schema().fields().iter();
         let types = fields.map(|field| Some((type_of(field)?, field.data_type().clone())));
         self.types.push(types.collect::<Option<_>>()?);
+        self.described = Some(lowered);
         self.parts.push(Part {
             action,
             is_distinct,
@@ -687,7 +827,7 @@ const MAX_ROW_BYTES: usize = (1 << 15) - 1;
 /// How a join finds rows of a query.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    pub(super) derived: Arc<Derived>,
+    derived: Arc<Derived>,
     /// Columns that are equal to operands; none: all rows are gone through.
     equal: Vec<(usize, Operand)>,
     key: Option<SortKey>,
@@ -706,6 +846,15 @@ impl Lookup {
             equal,
             key,
         })
+    }
+
+    /// What the query's [list](Derived::asked) is of.
+    pub(super) fn asked(&self) -> Option<&Operand> {
+        let asked = self.derived.asked()?;
+        let mut equal = self.equal.iter();
+        equal
+            .find(|(column, _)| *column == asked.column)
+            .map(|(_, operand)| operand)
     }
 
     /// The positions of the rows that are found. `None`: the vectorised path has to do it.
@@ -793,15 +942,27 @@ impl CellRow for UnionRow<'_> {
 }
 
 impl Session {
-    /// The rows of queries that a statement reads, with these parameters. `None`: the vectorised path has to do it.
-    pub(super) fn derived_rows<'d>(
+    /// The rows of queries that a join reads, with these parameters, where so many joined rows are wanted. `None`: the
+    /// vectorised path has to do it.
+    pub(super) fn derived_rows(
         &mut self,
-        queries: impl Iterator<Item = &'d Derived>,
+        join: &Join,
         parameters: &[Value],
+        wanted: u64,
     ) -> Result<Option<Vec<DerivedRows>>> {
         let mut all = Vec::new();
-        for derived in queries {
-            match derived.rows(self, parameters) {
+        for (place, joined) in join.tables.iter().enumerate() {
+            let RowSource::Query(derived) = &joined.source else {
+                continue;
+            };
+            let rows = match derived.asked() {
+                None => derived.rows(self, parameters),
+                Some(_) => match self.asked_of(join, place, &mut all, (parameters, wanted))? {
+                    Some(list) => derived.rows_of(self, parameters, list),
+                    None => Ok(None),
+                },
+            };
+            match rows {
                 Ok(Some(rows)) => all.push(rows),
                 Ok(None) => return Ok(None),
                 // Whether the query is run at all is for the vectorised path to decide: where another table has no
@@ -814,6 +975,30 @@ impl Session {
             }
         }
         Ok(Some(all))
+    }
+
+    /// The values that the query at a place is asked for by the rows of the tables before it, each once.
+    fn asked_of(
+        &mut self,
+        join: &Join,
+        place: usize,
+        derived: &mut Vec<DerivedRows>,
+        (parameters, wanted): (&[Value], u64),
+    ) -> Result<Option<Vec<Value>>> {
+        let Some(open) = self.open_to_join(join)? else {
+            return Ok(None);
+        };
+        let known = std::mem::take(derived);
+        let asked = self.walk_to((join, known), &open.view, parameters, (place, wanted))?;
+        let Some((mut list, known)) = asked else {
+            return Ok(None);
+        };
+        *derived = known;
+        // NULL is equal to nothing.
+        list.retain(|value| matches!(value, Value::Int(_) | Value::UInt(_)));
+        list.sort_unstable_by_key(Value::as_i128);
+        list.dedup();
+        Ok((list.len() <= MAX_LIST).then_some(list))
     }
 
     /// False: the vectorised path has to do it.

@@ -36,6 +36,7 @@ use sheaf_storage::Direction;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_table::{Column, KeyPart, Table};
+use sheaf_types::ColumnType;
 use sqlparser::ast;
 
 use super::access::{Access, Comparison, comparisons, indexes};
@@ -69,6 +70,8 @@ pub(super) struct Join {
     pub(super) order: Option<JoinedKey>,
     pub(super) limit: Option<Operand>,
     pub(super) offset: Option<Operand>,
+    /// The same along an index in the order of the LIMIT, where keys find too many rows.
+    pub(super) otherwise: Option<Box<Join>>,
 }
 
 /// A table of the join.
@@ -171,7 +174,22 @@ impl Join {
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,
+        given: (&str, usize),
+    ) -> Option<Join> {
+        let mut join = Join::compile_one(session, query, given, false)?;
+        if join.limit.is_some() && !join.is_walk() {
+            let otherwise = Join::compile_one(session, query, given, true);
+            join.otherwise = otherwise.map(Box::new);
+        }
+        Some(join)
+    }
+
+    /// `walks`: it is to go along an index, whether or not keys find its rows.
+    fn compile_one(
+        session: &Session,
+        query: &ast::Query,
         (text, parameters): (&str, usize),
+        walks: bool,
     ) -> Option<Join> {
         let PlainQuery {
             select,
@@ -191,7 +209,7 @@ impl Join {
         if is_plain_read && !is_first_of || !source.rest().is_empty() {
             return None;
         }
-        if source.steps.is_empty() {
+        if source.steps.is_empty() || walks {
             let is_cut = limit_clause.is_some() && !has_groups;
             let ordered = match order_by {
                 Some(order_by) => ordered_columns(order_by, select, &source.names)?,
@@ -259,6 +277,7 @@ impl Join {
             order,
             limit,
             offset,
+            otherwise: None,
         })
     }
 
@@ -277,6 +296,7 @@ impl Join {
             order,
             limit: None,
             offset: None,
+            otherwise: None,
         })
     }
 
@@ -291,6 +311,15 @@ impl Join {
         tables.filter_map(|joined| match &joined.source {
             RowSource::Query(derived) => Some(derived.as_ref()),
             RowSource::Table(_) => None,
+        })
+    }
+
+    /// Whether a list that a run brings is among the keys that find the rows of its first table.
+    pub(super) fn binds_list(&self) -> bool {
+        let first = self.tables.first();
+        first.is_some_and(|first| match &first.way {
+            JoinedWay::Keys(_, accesses) => accesses.iter().all(Access::binds_list),
+            _ => false,
         })
     }
 
@@ -816,7 +845,8 @@ impl<'a> Conditions<'a> {
                     (Step::Keys(access), is_unique)
                 }
                 // It has so many as a join looks at, at most.
-                None => (Step::Rows(Vec::new()), true),
+                None if names[first].asked().is_none() => (Step::Rows(Vec::new()), true),
+                None => return None,
             };
             self.order_from((first, step), has_few_rows, names)
         });
@@ -906,7 +936,11 @@ impl<'a> Conditions<'a> {
             equal.push((column, Operand::Outer(slot)));
         }
         let Some(source) = names[table].table() else {
-            return Some(Step::Rows(equal));
+            let is_known = match names[table].asked() {
+                Some(asked) => equal.iter().any(|(column, _)| *column == asked.column),
+                None => true,
+            };
+            return is_known.then_some(Step::Rows(equal));
         };
         let mut conditions = self.own[table].clone();
         let equal = equal.into_iter();
@@ -978,6 +1012,12 @@ fn best_or_any(table: &Table, comparisons: &[Comparison]) -> Option<Access> {
 /// Whether MySQL compares two columns as either of them is ordered.
 pub(super) fn are_comparable(one: &Column, other: &Column) -> bool {
     let (one, other) = (&one.ty, &other.ty);
+    if matches!(
+        one,
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+    ) {
+        return one == other;
+    }
     let is_same = one == other || one.is_character() && one.collation() == other.collation();
     is_comparable(one)
         && is_comparable(other)

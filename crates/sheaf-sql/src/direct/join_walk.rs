@@ -13,7 +13,7 @@ use super::derived::{DerivedRows, Lookup};
 use super::join::{Join, Joined, JoinedWay};
 use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
-use super::row::RowReader;
+use super::row::{MAX_WAITS, RowReader};
 use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ResultSink;
@@ -51,6 +51,10 @@ struct Walk<'s, 'j> {
     examined: u64,
     /// Tables whose operands were looked at.
     bound: usize,
+    /// Pages that the thread had read before, if the join is not to wait for many.
+    reads_before: Option<u64>,
+    /// Nothing is joined beyond this place: what the query there is asked for is collected.
+    asked: Option<(usize, Vec<Value>)>,
 }
 
 impl Walk<'_, '_> {
@@ -59,6 +63,9 @@ impl Walk<'_, '_> {
         let Some(joined) = join.tables.get(place) else {
             return self.take();
         };
+        if self.asked.as_ref().is_some_and(|(at, _)| *at == place) {
+            return Ok(self.ask(joined));
+        }
         self.bound = self.bound.max(place + 1);
         match &joined.way {
             JoinedWay::Keys(table, accesses) => {
@@ -195,7 +202,11 @@ impl Walk<'_, '_> {
     /// Comes to a row of the table at `place`.
     fn come_to(&mut self, place: usize, joined: &Joined, row: &RowView<'_>) -> Result<Progress> {
         self.examined += 1;
-        match self.examined > MAX_JOINED_ROWS {
+        let has_waited = self.reads_before.is_some_and(|before| {
+            let reads = self.join.pages_read();
+            reads.saturating_sub(before) > MAX_WAITS
+        });
+        match self.examined > MAX_JOINED_ROWS || has_waited {
             true => Ok(Progress::NotDirect),
             false => self.descend(place, joined, row),
         }
@@ -226,6 +237,22 @@ impl Walk<'_, '_> {
         kept.clear();
         kept.extend_from_slice(row.bytes());
         self.read(place + 1)
+    }
+
+    /// Collects what a query is asked for.
+    fn ask(&mut self, joined: &Joined) -> Progress {
+        let JoinedWay::Rows(lookup) = &joined.way else {
+            return Progress::NotDirect;
+        };
+        let (Some(operand), Some((_, asked))) = (lookup.asked(), &mut self.asked) else {
+            return Progress::NotDirect;
+        };
+        asked.push(operand.value(&self.parameters).clone());
+        self.number += 1;
+        match self.number < self.wanted {
+            true => Progress::GoOn,
+            false => Progress::Enough,
+        }
     }
 
     /// Takes a joined row.
@@ -275,18 +302,17 @@ impl Session {
         }))
     }
 
-    /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
-    pub(super) fn walk_join<'j>(
-        &self,
+    fn begin_walk<'s, 'j>(
+        &'s self,
         (join, derived): (&'j Join, Vec<DerivedRows>),
         view: &'j ReadView,
         parameters: &[Value],
         wanted: u64,
-    ) -> Result<Option<Found<'j>>> {
+    ) -> Walk<'s, 'j> {
         let slots: usize = join.tables.iter().map(|joined| joined.gives.len()).sum();
         let mut all = parameters.to_vec();
         all.resize(parameters.len() + slots, Value::Null);
-        let mut walk = Walk {
+        Walk {
             join,
             session: self,
             view,
@@ -298,7 +324,44 @@ impl Session {
             wanted,
             examined: 0,
             bound: 0,
+            reads_before: join.is_walk().then(|| join.pages_read()),
+            asked: None,
+        }
+    }
+
+    /// What the query at a place is asked for by the rows of the tables before it, and the rows of the queries there.
+    /// `None`: the vectorised path has to do it. `wanted`: joined rows.
+    pub(super) fn walk_to(
+        &self,
+        (join, derived): (&Join, Vec<DerivedRows>),
+        view: &ReadView,
+        parameters: &[Value],
+        (place, wanted): (usize, u64),
+    ) -> Result<Option<(Vec<Value>, Vec<DerivedRows>)>> {
+        // Each row before it is a joined row, or more than one, if no table from here on leaves one out.
+        let leaves_none_out = join.tables[place..].iter().all(|joined| joined.is_outer);
+        let wanted = match leaves_none_out {
+            true => wanted,
+            false => u64::MAX,
         };
+        let mut walk = self.begin_walk((join, derived), view, parameters, wanted);
+        walk.asked = Some((place, Vec::new()));
+        if wanted > 0 && walk.read(0)? == Progress::NotDirect {
+            return Ok(None);
+        }
+        let known = walk.derived.into_iter().flatten().collect();
+        Ok(walk.asked.map(|(_, asked)| (asked, known)))
+    }
+
+    /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
+    pub(super) fn walk_join<'j>(
+        &self,
+        (join, derived): (&'j Join, Vec<DerivedRows>),
+        view: &'j ReadView,
+        parameters: &[Value],
+        wanted: u64,
+    ) -> Result<Option<Found<'j>>> {
+        let mut walk = self.begin_walk((join, derived), view, parameters, wanted);
         if walk.wanted > 0 && walk.read(0)? == Progress::NotDirect {
             return Ok(None);
         }
@@ -316,6 +379,19 @@ impl Session {
 
     /// False: the vectorised path has to do it.
     pub(super) fn run_direct_join(
+        &mut self,
+        join: &Join,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let is_done = self.run_one_join(join, parameters, sink)?;
+        match &join.otherwise {
+            Some(otherwise) if !is_done => self.run_one_join(otherwise, parameters, sink),
+            _ => Ok(is_done),
+        }
+    }
+
+    fn run_one_join(
         &mut self,
         join: &Join,
         parameters: &[Value],
@@ -341,7 +417,7 @@ impl Session {
         if join.is_walk() && wanted > MAX_LIMITED_ROWS {
             return Ok(false);
         }
-        let Some(derived) = self.derived_rows(join.derived(), parameters)? else {
+        let Some(derived) = self.derived_rows(join, parameters, wanted)? else {
             return Ok(false);
         };
         let Some(open) = self.open_to_join(join)? else {
@@ -376,6 +452,13 @@ fn best<'a>(
 }
 
 impl Join {
+    /// Pages that the thread has read so far.
+    fn pages_read(&self) -> u64 {
+        let mut tables = self.tables();
+        let first = tables.next();
+        first.map_or(0, |table| table.clustered.thread_page_work().reads)
+    }
+
     /// Whether a plan without parameters would run, as far as the rows of its first table tell.
     pub(super) fn would_run(&self, session: &Session, parameters: &[Value]) -> Result<bool> {
         if session.transactions.reads_lock() {

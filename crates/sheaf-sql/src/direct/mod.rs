@@ -179,6 +179,16 @@ impl Action {
         }
     }
 
+    /// Whether a list that a run brings is among the keys that find rows.
+    fn binds_list(&self) -> bool {
+        match self {
+            Action::Read(read, _) => read.access.binds_list(),
+            Action::Join(join) => join.binds_list(),
+            Action::OverRows(query) => query.rows.binds_list(),
+            _ => false,
+        }
+    }
+
     /// How many columns its result has.
     fn result_columns(&self) -> usize {
         match self {

@@ -6,7 +6,7 @@ use sheaf_storage::ReadView;
 use sheaf_table::{RowView, Table, TableDefinition};
 use sqlparser::ast;
 
-use super::derived::Derived;
+use super::derived::{Asked, Derived};
 use super::row::long_value;
 use crate::error::Result;
 use crate::parser::change::name_of;
@@ -163,6 +163,14 @@ impl<'a> Names<'a> {
     /// The table that it is; `None` if it is a query.
     pub(super) fn table(&self) -> Option<&Arc<Table>> {
         self.source.table()
+    }
+
+    /// What a query is asked for, if it does not find its rows itself.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        match &self.source {
+            RowSource::Table(_) => None,
+            RowSource::Query(derived) => derived.asked(),
+        }
     }
 }
 

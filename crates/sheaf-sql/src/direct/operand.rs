@@ -160,6 +160,9 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
             (days, 0) => Some(Place::At(Value::Date(days))),
             _ => None,
         },
+        // Those of another table's column of the same type.
+        (ColumnType::DateTime { .. }, Value::DateTime(_))
+        | (ColumnType::Timestamp { .. }, Value::Timestamp(_)) => Some(Place::At(value.clone())),
         (ColumnType::Date, Value::Text(text)) => {
             let mut date = Value::Null;
             let is_plain = text.len() == "YYYY-MM-DD".len()
@@ -232,6 +235,9 @@ pub(super) fn compare(ty: &ColumnType, stored: ValueRef<'_>, placed: &Value) -> 
     Some(match (stored, placed) {
         (ValueRef::Int(stored), Value::Int(placed)) => stored.cmp(placed),
         (ValueRef::Int(stored), Value::Date(placed)) => stored.cmp(&i64::from(*placed)),
+        (ValueRef::Int(stored), Value::DateTime(placed) | Value::Timestamp(placed)) => {
+            stored.cmp(placed)
+        }
         (ValueRef::UInt(stored), Value::UInt(placed)) => stored.cmp(placed),
         (ValueRef::Decimal(stored), Value::Decimal { unscaled, .. }) => stored.cmp(unscaled),
         (ValueRef::Bytes(stored), Value::Text(placed)) => {

@@ -83,6 +83,8 @@ pub(super) struct OverRows {
     offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
+    /// As that of a join.
+    otherwise: Option<Box<OverRows>>,
 }
 
 /// A column of the rows.
@@ -112,6 +114,21 @@ impl OverRows {
         session: &Session,
         (query, text): (&ast::Query, &str),
         parameters: usize,
+    ) -> Option<OverRows> {
+        let given = ((query, text), parameters);
+        let mut plan = OverRows::compile_one(session, given, false)?;
+        if plan.is_cut && !plan.rows.is_walk() {
+            let otherwise = OverRows::compile_one(session, given, true);
+            plan.otherwise = otherwise.map(Box::new);
+        }
+        Some(plan)
+    }
+
+    /// `walks`: it is to go along an index, whether or not keys find its rows.
+    fn compile_one(
+        session: &Session,
+        ((query, text), parameters): ((&ast::Query, &str), usize),
+        walks: bool,
     ) -> Option<OverRows> {
         let PlainQuery {
             select,
@@ -151,7 +168,7 @@ impl OverRows {
             }
             _ => None,
         };
-        if !source.is_read() {
+        if !source.is_read() || walks && !source.names.is_empty() {
             source.walk(cut_order.as_ref()?)?;
         }
         let is_walk = source.is_walk();
@@ -281,6 +298,7 @@ impl OverRows {
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
             is_cut: cut_order.is_some(),
+            otherwise: None,
             text: text.to_string(),
             inputs,
             read,
@@ -454,6 +472,14 @@ fn has_aggregate(item: &ast::SelectItem) -> bool {
 
 /// Whether a result has a row for each that is found.
 fn shows_each_row(select: &ast::Select) -> bool {
+    matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+        && select.having.is_none()
+        && select.distinct.is_none()
+        && !has_many_row_function(select)
+}
+
+/// Whether the items of a SELECT, without their subqueries, have aggregates or window functions.
+pub(super) fn has_many_row_function(select: &ast::Select) -> bool {
     let is_of_many = |item: &ast::SelectItem| match item {
         ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
             let mut functions = OfMany::default();
@@ -462,10 +488,7 @@ fn shows_each_row(select: &ast::Select) -> bool {
         }
         _ => false,
     };
-    matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
-        && select.having.is_none()
-        && select.distinct.is_none()
-        && !select.projection.iter().any(is_of_many)
+    select.projection.iter().any(is_of_many)
 }
 
 /// Looks for functions of many rows, but not in subqueries.
@@ -518,6 +541,19 @@ impl Session {
     pub(super) fn run_direct_over_rows(
         &mut self,
         query: &OverRows,
+        given: (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let is_done = self.run_one_over_rows(query, given, sink)?;
+        match &query.otherwise {
+            Some(otherwise) if !is_done => self.run_one_over_rows(otherwise, given, sink),
+            _ => Ok(is_done),
+        }
+    }
+
+    fn run_one_over_rows(
+        &mut self,
+        query: &OverRows,
         (parameters, spelled): (&[Value], Spelled<'_>),
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
@@ -532,7 +568,18 @@ impl Session {
         ) else {
             return Ok(false);
         };
-        let Some(derived) = self.derived_rows(query.rows.derived(), parameters)? else {
+        let wanted = match query.is_cut {
+            true => limit.saturating_add(offset),
+            false => u64::MAX,
+        };
+        if query.rows.is_walk() && wanted > MAX_LIMITED_ROWS {
+            return Ok(false);
+        }
+        let most = match query.rows.order {
+            Some(_) => u64::MAX,
+            None => wanted,
+        };
+        let Some(derived) = self.derived_rows(&query.rows, parameters, most)? else {
             return Ok(false);
         };
         let Some(open) = self.open_to_join(&query.rows)? else {
@@ -547,17 +594,6 @@ impl Session {
         let shown = |names| query.headers.shown(&instance.metas, names);
         let Some(shown) = self.shown_of_query(&query.inputs, names, shown) else {
             return Ok(false);
-        };
-        let wanted = match query.is_cut {
-            true => limit.saturating_add(offset),
-            false => u64::MAX,
-        };
-        if query.rows.is_walk() && wanted > MAX_LIMITED_ROWS {
-            return Ok(false);
-        }
-        let most = match query.rows.order {
-            Some(_) => u64::MAX,
-            None => wanted,
         };
         let found = self.walk_join((&query.rows, derived), &open.view, parameters, most)?;
         let Some(Found::Rows(mut rows)) = found else {

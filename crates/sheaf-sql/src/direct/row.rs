@@ -24,7 +24,7 @@ use crate::session::result::{Cell, CellRow};
 const READ_AHEAD: ReadAhead = ReadAhead::AfterMiss(64);
 
 /// Pages that a walk waits for that is not to take long.
-const MAX_WAITS: u64 = 32;
+pub(super) const MAX_WAITS: u64 = 32;
 
 /// A column of the result.
 #[derive(Clone, Debug)]
