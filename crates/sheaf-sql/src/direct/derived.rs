@@ -48,7 +48,7 @@ use crate::accounts::TableNeed;
 use crate::definition::ddl::column_type_of;
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::query::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::session::Session;
 
@@ -250,10 +250,10 @@ impl Derived {
         let mut rows = DerivedRows::default();
         for part in &self.parts {
             let mut values = Values::default();
-            let before = (session.found_rows, session.row_count);
+            let before = (session.outcome.found_rows, session.outcome.row_count);
             let given = (parameters, Spelled::AsWritten);
             let is_done = session.run_action(&part.action, given, &mut values);
-            (session.found_rows, session.row_count) = before;
+            (session.outcome.found_rows, session.outcome.row_count) = before;
             if !is_done? || !rows.take(self, &values)? {
                 return Ok(None);
             }
