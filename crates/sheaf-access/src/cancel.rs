@@ -11,19 +11,20 @@
 //!
 //! A look at the flag costs a few nanoseconds, so a loop looks in each turn that does more than a little. Each look is
 //! also a [safe point](sheaf_memory::safe_point): the statement can be stopped there because it has too much memory.
+//!
+//! What sleeps looks at nothing. A plan whose tasks all wait for each other [is woken](CancelFlag::sleeper).
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use sheaf_memory::StatementMemory;
+use sheaf_memory::{Sleeper, StatementMemory, StopFlag};
 
 use crate::error::{AccessError, Result};
 
 /// A flag that one thread raises (KILL, a closed socket, a time limit) and the access methods of one
 /// session look at once per leaf. Cloning shares the flag.
 #[derive(Clone, Debug, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<StopFlag>);
 
 thread_local! {
     /// The flag of the statement that this thread parses or plans.
@@ -47,18 +48,23 @@ impl CancelFlag {
 
     /// Asks everything that checks this flag to stop.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.raise();
     }
 
     /// Lowers the flag: the next statement of the session starts afresh.
     pub fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.lower();
     }
 
     /// Whether the flag is raised.
     pub fn is_cancelled(&self) -> bool {
         sheaf_memory::safe_point();
-        self.0.load(Ordering::Relaxed)
+        self.0.is_raised()
+    }
+
+    /// Tells a task when the flag is raised.
+    pub fn sleeper(&self) -> Sleeper {
+        Sleeper::new(Arc::clone(&self.0))
     }
 
     /// The account of this flag's statements: one that has too much memory is stopped by raising the flag.

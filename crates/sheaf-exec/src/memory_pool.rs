@@ -609,8 +609,9 @@ impl fmt::Display for OfStatement {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::thread;
+
+    use sheaf_memory::StopFlag;
 
     use super::*;
 
@@ -624,7 +625,7 @@ mod tests {
     }
 
     fn statement(all: &Arc<QueryMemory>) -> Arc<dyn MemoryPool> {
-        let memory = StatementMemory::new(Arc::new(AtomicBool::new(false)));
+        let memory = StatementMemory::new(Arc::default());
         Arc::new(OfStatement(Arc::new(StatementPool::new(
             Arc::clone(all),
             memory,
@@ -748,7 +749,7 @@ mod tests {
         let big = held(&statement(&all));
         big.try_grow(1400 * UNIT)
             .expect("all that big ones may have");
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(StopFlag::default());
         let memory = StatementMemory::new(Arc::clone(&stop));
         let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(Arc::new(StatementPool::new(
             Arc::clone(&all),
@@ -758,7 +759,7 @@ mod tests {
         while !memory.is_waiting() {
             thread::yield_now();
         }
-        stop.store(true, Ordering::Relaxed);
+        stop.raise();
         assert!(waits.join().expect("no panic").is_err());
         assert!(!memory.is_waiting());
     }

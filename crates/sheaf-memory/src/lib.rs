@@ -26,8 +26,10 @@
 
 pub mod process;
 mod statement;
+mod stop_flag;
 
 pub use statement::{StatementMemory, current, safe_point};
+pub use stop_flag::{Sleeper, StopFlag};
 
 use std::sync::OnceLock;
 

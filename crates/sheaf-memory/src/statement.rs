@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::{held_by_thread, process};
+use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
 const STEP_BYTES: i64 = 256 << 10;
@@ -27,7 +27,7 @@ const LETTING_GO: Duration = Duration::from_millis(100);
 pub struct StatementMemory {
     held_bytes: AtomicI64,
     /// The same flag that KILL QUERY raises.
-    stop: Arc<AtomicBool>,
+    stop: Arc<StopFlag>,
     /// Counts the session's statements.
     statement: AtomicU64,
     is_running: AtomicBool,
@@ -75,7 +75,7 @@ impl Drop for Restore {
 
 impl StatementMemory {
     /// The account of a session's statements, which are stopped by raising this flag.
-    pub fn new(stop: Arc<AtomicBool>) -> Arc<StatementMemory> {
+    pub fn new(stop: Arc<StopFlag>) -> Arc<StatementMemory> {
         let memory = Arc::new(StatementMemory {
             held_bytes: AtomicI64::new(0),
             stop,
@@ -121,7 +121,7 @@ impl StatementMemory {
 
     /// Whether the statement shall stop, for whatever reason.
     pub fn shall_stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_raised()
     }
 
     /// Whether the statement waits until others give memory back.
@@ -222,7 +222,8 @@ fn stop_the_largest() {
     accounts.stopped = Some(Instant::now());
     let statement = largest.statement.load(Ordering::Relaxed);
     largest.stopped.store(statement, Ordering::Relaxed);
-    largest.stop.store(true, Ordering::Relaxed);
+    drop(accounts);
+    largest.stop.raise();
 }
 
 #[cfg(test)]
@@ -265,7 +266,7 @@ mod tests {
 
     fn account() -> Arc<StatementMemory> {
         count();
-        StatementMemory::new(Arc::new(AtomicBool::new(false)))
+        StatementMemory::new(Arc::default())
     }
 
     fn near(bytes: usize, expected: usize) -> bool {

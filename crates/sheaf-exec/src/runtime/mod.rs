@@ -10,7 +10,7 @@
 //!
 //! The channel is the back-pressure. When it is full the root stream is not polled any more. So every scan below is
 //! parked as a plain value (a cursor with its last key, no page guard), and the worker threads are free for other
-//! statements. Dropping the iterator aborts the plan.
+//! statements. Dropping the iterator aborts the plan. So does a [kill](until_stopped), whatever its tasks wait for.
 //!
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
 //!
@@ -23,10 +23,12 @@
 //! | `metered` | tasks that count for the memory of their statement |
 //! | [`spill_files`] | the files that operators spill to |
 //! | [`thread_placement`] | the CPUs and the priority of threads |
+//! | `until_stopped` | the end of a plan whose statement shall stop |
 
 mod metered;
 pub(crate) mod spill_files;
 pub mod thread_placement;
+mod until_stopped;
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -55,6 +57,7 @@ use crate::operator::checked_rows::CheckedRows;
 use crate::runtime::metered::{Metered, meter_tasks};
 use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
+use crate::runtime::until_stopped::until_stopped;
 
 /// Batches that wait between the plan and its reader.
 const CHANNEL_BATCHES: usize = 2;
@@ -255,7 +258,8 @@ impl QueryRuntime {
             .workers
             .as_ref()
             .expect("the runtime is shut down only by drop");
-        match workers.block_on(AssertUnwindSafe(all).catch_unwind()) {
+        let all = AssertUnwindSafe(until_stopped(all, cancel));
+        match workers.block_on(all.catch_unwind()) {
             Ok(outcome) => outcome,
             Err(panic) => Err(ExecError::Panic {
                 message: panic_message(&*panic),
@@ -273,7 +277,8 @@ impl QueryRuntime {
         let schema = plan.schema();
         let (sender, receiver) = mpsc::channel(CHANNEL_BATCHES);
         let driver = async move {
-            let outcome = AssertUnwindSafe(drive(plan, task, &cancel, &sender))
+            let rows = drive(plan, task, &cancel, &sender);
+            let outcome = AssertUnwindSafe(until_stopped(rows, &cancel))
                 .catch_unwind()
                 .await;
             let failure = match outcome {

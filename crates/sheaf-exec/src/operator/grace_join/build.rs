@@ -136,7 +136,7 @@ impl Held {
         let rows = stream::iter([Ok(batch)]);
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         let grant = Grant {
-            used: Mutex::new(0),
+            used: Mutex::default(),
             reservation: self.reservation,
         };
         let grant = Arc::new(grant);
@@ -181,8 +181,17 @@ fn put_together(
 
 /// Memory of one join, as a pool that has just that.
 pub(super) struct Grant {
-    used: Mutex<usize>,
+    used: Mutex<Used>,
     reservation: MemoryReservation,
+}
+
+/// What the operators of the join have.
+#[derive(Default)]
+struct Used {
+    bytes: usize,
+    /// What they have asked for and not been given yet, and how much of it the statement was asked for.
+    asked: usize,
+    asked_of_statement: usize,
 }
 
 impl Grant {
@@ -208,8 +217,9 @@ impl Grant {
     /// Gives back what the join does not use.
     pub(super) fn settle(&self) {
         let used = lock(&self.used);
-        if *used < self.reservation.size() {
-            self.reservation.shrink(self.reservation.size() - *used);
+        if used.bytes < self.reservation.size() {
+            self.reservation
+                .shrink(self.reservation.size() - used.bytes);
         }
     }
 }
@@ -236,29 +246,44 @@ impl MemoryPool for GrantedPool {
 
     fn grow(&self, _: &MemoryReservation, additional: usize) {
         let mut used = lock(&self.0.used);
-        *used += additional;
-        let missing = used.saturating_sub(self.0.reservation.size());
+        used.bytes += additional;
+        let missing = used.bytes.saturating_sub(self.0.reservation.size());
         self.0.reservation.grow(missing);
     }
 
     fn shrink(&self, _: &MemoryReservation, shrink: usize) {
         let mut used = lock(&self.0.used);
-        *used = used.saturating_sub(shrink);
+        used.bytes = used.bytes.saturating_sub(shrink);
     }
 
+    /// Nothing is locked while the statement's memory is asked for: the answer may take a while.
     fn try_grow(&self, _: &MemoryReservation, additional: usize) -> Result<()> {
+        let reservation = &self.0.reservation;
+        let missing = {
+            let mut used = lock(&self.0.used);
+            let wanted = used.bytes + used.asked + additional;
+            let missing = wanted.saturating_sub(reservation.size() + used.asked_of_statement);
+            if missing == 0 || wanted <= LEAST_BYTES * 2 {
+                reservation.grow(missing);
+                used.bytes += additional;
+                return Ok(());
+            }
+            used.asked += additional;
+            used.asked_of_statement += missing;
+            missing
+        };
+        let outcome = reservation.try_grow(missing);
         let mut used = lock(&self.0.used);
-        let missing = (*used + additional).saturating_sub(self.0.reservation.size());
-        if missing > 0 && *used + additional > LEAST_BYTES * 2 {
-            self.0.reservation.try_grow(missing)?;
-        } else {
-            self.0.reservation.grow(missing);
-        }
-        *used += additional;
+        used.asked -= additional;
+        used.asked_of_statement -= missing;
+        outcome?;
+        used.bytes += additional;
+        // Another thread may have counted on what was refused.
+        reservation.grow(used.bytes.saturating_sub(reservation.size()));
         Ok(())
     }
 
     fn reserved(&self) -> usize {
-        *lock(&self.0.used)
+        lock(&self.0.used).bytes
     }
 }
