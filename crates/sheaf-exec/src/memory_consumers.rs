@@ -7,6 +7,7 @@
 const IN_SQL: &[(&str, &str)] = &[
     ("ExternalSorter", "a sort"),
     ("SortPreservingMerge", "a sort"),
+    ("WindowExec", "a window function"),
     ("PartitionedTopK", "a window function"),
     ("TopK", "ORDER BY with LIMIT"),
     ("AggregateStream", "an aggregate function"),

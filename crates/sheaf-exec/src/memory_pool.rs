@@ -50,11 +50,11 @@ use datafusion_physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
 };
 use datafusion_physical_plan::sorts::sort::SortExec;
-use datafusion_physical_plan::windows::WindowAggExec;
 use sheaf_memory::{StatementMemory, process, safe_point};
 
 use crate::blocking::blocking;
 use crate::memory_consumers::OTHERS_HAVE_IT;
+use crate::operator::window::WindowExec;
 
 /// A statement is small while it has less than this part of all query memory.
 const SMALL_SHARE: usize = 16;
@@ -180,7 +180,9 @@ pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
                 || node.is::<SortMergeJoinExec>()
                 || node.is::<NestedLoopJoinExec>()
                 || node.is::<CrossJoinExec>()
-                || node.is::<WindowAggExec>(),
+                || node
+                    .downcast_ref::<WindowExec>()
+                    .is_some_and(WindowExec::keeps_partitions),
         )
     })
     .unwrap_or(true)

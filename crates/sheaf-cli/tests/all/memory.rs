@@ -137,6 +137,43 @@ fn a_server_stays_within_its_memory() {
     terminate(&child);
 }
 
+/// Windows over texts, each alone: what waits for the end of a partition is little, or goes to a file.
+#[test]
+fn windows_over_texts_stay_within_memory() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let process = child.id();
+    let mut connection = connect(port);
+    fill(&mut connection);
+    let last = answer_of(&mut connection, "SELECT MAX(s) FROM d.a");
+    let (peak, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _ends = EndsAll(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                peak.fetch_max(resident_mib(process), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        for over in [
+            "MAX(s) OVER (PARTITION BY k)",
+            "MAX(s) OVER ()",
+            "FIRST_VALUE(s) OVER (PARTITION BY k ORDER BY s DESC)",
+            "LEAD(s, 3) OVER (ORDER BY s)",
+            "LAST_VALUE(s) OVER (ORDER BY s ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)",
+        ] {
+            let sql = format!("SELECT MAX(x) FROM (SELECT {over} AS x FROM d.a) t");
+            assert_eq!(answer_of(&mut connection, &sql), last, "{sql}");
+        }
+    });
+    let peak = peak.load(Ordering::Relaxed);
+    assert!(
+        peak <= MEMORY_MIB + TOLERANCE_MIB + LATE_MIB,
+        "the process took {peak} MiB"
+    );
+    terminate(&child);
+}
+
 /// A statement that is big waits while the only place for one is taken, says so, and gives up when it was told to.
 #[test]
 fn big_statements_wait_for_one_another() {

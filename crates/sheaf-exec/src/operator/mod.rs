@@ -6,6 +6,7 @@
 //! | [`values_exec`] | rows that are known when the plan is built |
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
+//! | [`window`] | window functions, one partition at a time |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
@@ -21,6 +22,7 @@
 //! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
 //! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
 //! | [`input_handed_on`] | what operators say that hand on the batches of their input |
+//! | [`row_file`] | rows in a temporary file |
 //! | [`batch_condition`] | a condition over a batch, for the access methods |
 
 pub mod apply_exec;
@@ -40,6 +42,8 @@ pub mod ordered_gather_exec;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
+pub(crate) mod row_file;
 pub mod scan_exec;
 pub mod shared_exec;
 pub mod values_exec;
+pub mod window;

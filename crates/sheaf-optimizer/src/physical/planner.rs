@@ -56,6 +56,7 @@ use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
+use sheaf_exec::operator::window::bound_windows;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::access::table_reference;
@@ -108,6 +109,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let plan = make_interruptible(plan, &context.cancel)?;
     let plan = checked(plan, logical, &planner.properties, context)?;
     let plan = spill_hash_joins(plan, is_sorted(logical))?;
+    let plan = bound_windows(plan)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
