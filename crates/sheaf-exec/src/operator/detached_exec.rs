@@ -21,6 +21,7 @@ use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
@@ -35,14 +36,29 @@ use crate::operator::scan_exec::ScanExec;
 const MOST_HELD: usize = 2;
 
 /// Puts a [`DetachedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
-pub fn detach_below_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let detached = plan.transform_up(|node| match node.downcast_ref::<SortExec>() {
-        Some(sort) if puts_out_slices(sort.input()) => {
-            let input = DetachedExec::new(Arc::clone(sort.input()));
-            let sort = replace_children_if_necessary(node, vec![Arc::new(input)])?;
-            Ok(Transformed::yes(sort))
+/// `is_thrifty`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all rows, and a
+/// merge is charged with them for each batch; a copy takes time.
+pub fn detach_below_sorts(
+    plan: Arc<dyn ExecutionPlan>,
+    is_thrifty: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let detached = plan.transform_up(|node| {
+        let input = match node.downcast_ref::<SortExec>() {
+            Some(sort) => Some(sort.input()),
+            None => {
+                let merge = node.downcast_ref::<SortPreservingMergeExec>();
+                let merge = merge.filter(|_| is_thrifty);
+                merge.map(SortPreservingMergeExec::input)
+            }
+        };
+        match input {
+            Some(input) if puts_out_slices(input) => {
+                let input = DetachedExec::new(Arc::clone(input));
+                let node = replace_children_if_necessary(node, vec![Arc::new(input)])?;
+                Ok(Transformed::yes(node))
+            }
+            _ => Ok(Transformed::no(node)),
         }
-        _ => Ok(Transformed::no(node)),
     })?;
     Ok(detached.data)
 }

@@ -69,6 +69,9 @@ const REPORTED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0
 /// other operators of its plan fail for want of it. With it, a sort of many runs merges in several passes.
 const MAX_MERGED_RUNS: usize = 8;
 
+/// How long a row of a sort is taken to be, to put about one batch of rows together.
+const SORTED_ROW_BYTES: usize = 128;
+
 /// Stack of a worker thread. Plans and expressions are trees that operators walk recursively; address space only.
 const WORKER_STACK_BYTES: usize = 8 << 20;
 
@@ -186,6 +189,11 @@ impl QueryRuntime {
         // A sort sets this much aside for merging its spilled runs; it must leave room for the runs themselves.
         let merge_reserve = (self.options.query_memory_bytes / 32).min(10 << 20);
         config = config.with_sort_spill_reservation_bytes(merge_reserve);
+        // A sort puts small batches together before it sorts them, and cuts the outcome into batches again. Each of
+        // these keeps the strings of all of them, and is charged with them. So there are few of them.
+        let together = config.options_mut().execution.sort_in_place_threshold_bytes;
+        let together = together.min(batch_rows.max(1) * SORTED_ROW_BYTES);
+        config = config.with_sort_in_place_threshold_bytes(together);
         // An exchange whose spilled batches lie in two unfinished files may wait for ever for a batch of the first, while
         // the one that it needs is in the second (DataFusion's issue 24883). So each file is finished with one batch.
         if let Ok(one_batch) = ConfigNonZeroUsize::try_new(1) {
