@@ -174,6 +174,33 @@ fn windows_over_texts_stay_within_memory() {
     terminate(&child);
 }
 
+/// The keys of the rows that a join finds go to files.
+#[test]
+fn updates_of_joined_tables_remember_their_rows_in_files() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut connection = connect(port);
+    fill(&mut connection);
+    connection
+        .query_drop("CREATE TABLE d.twice (id INT PRIMARY KEY, a INT NOT NULL)")
+        .expect("a table");
+    let sql = format!(
+        "INSERT INTO d.twice SELECT id, (id * 7919) % {} DIV 2 + 1 FROM d.a",
+        ROWS / 2
+    );
+    connection.query_drop(sql).expect("rows");
+    let before = answer_of(&mut connection, "SELECT SUM(k) FROM d.a");
+    let before: i64 = before[0].parse().expect("a number");
+    // Each row of the one table has four of the other, and is changed once.
+    connection
+        .query_drop("UPDATE d.a JOIN d.twice ON twice.a = a.id SET a.k = a.k + 1")
+        .expect("there are files");
+    assert_eq!(connection.affected_rows(), ROWS as u64 / 4);
+    let after = answer_of(&mut connection, "SELECT SUM(k) FROM d.a");
+    assert_eq!(after, [(before + ROWS as i64 / 4).to_string()]);
+    terminate(&child);
+}
+
 /// A statement that is big waits while the only place for one is taken, says so, and gives up when it was told to.
 #[test]
 fn big_statements_wait_for_one_another() {

@@ -8,6 +8,7 @@
 //! | [`delete`] | DELETE, from one table and from several |
 //! | [`change_query`] | the query that finds the rows of an UPDATE or a DELETE |
 //! | [`row_spool`] | rows that wait until the query has found its last one |
+//! | [`first_finds`] | which rows a join has found before |
 //! | [`load_data`] | LOAD DATA |
 //! | [`field_reader`] | splits a data file into records and fields |
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
@@ -18,6 +19,7 @@
 pub(crate) mod change_query;
 pub(crate) mod delete;
 pub(crate) mod field_reader;
+pub(crate) mod first_finds;
 pub(crate) mod insert;
 pub(crate) mod load_data;
 pub(crate) mod on_duplicate;

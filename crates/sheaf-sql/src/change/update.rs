@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{default_in_row, to_column};
@@ -26,6 +25,7 @@ use sheaf_types::{
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
+use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::table_writer::issue;
@@ -33,6 +33,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::query::values::{hybrid_number, shown_in};
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
@@ -214,13 +215,15 @@ impl Session {
             let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
             let origins = planned.origins();
-            let rows = session.collect_rows(planned)?;
-            let seen = SeenKeys::new(session, !single);
+            let (rows, finds) = match single {
+                true => (session.collect_rows(planned)?, Finds::all_first()),
+                false => session.collect_finds(planned, targets)?,
+            };
             let changed = update_rows(
                 (statement, &session.handle),
                 (targets, locked),
                 (rows, &origins, &view),
-                seen,
+                finds,
                 rules,
                 &mut session.warnings,
             );
@@ -238,12 +241,42 @@ impl Session {
     }
 }
 
+
+impl Session {
+    /// Runs a query of several tables and keeps its rows. A row of a table is changed where it is found first.
+    fn collect_finds(
+        &mut self,
+        planned: PlannedQuery,
+        targets: &[Target],
+    ) -> Result<(SpooledRows, Finds)> {
+        let mut spool = self.row_spool();
+        let mut finds = FirstFinds::new(self);
+        let mut row = Vec::new();
+        self.run_planned(planned, |batch| {
+            for number in 0..batch.num_rows() {
+                row.clear();
+                for column in batch.columns() {
+                    row.push(value_at(column.as_ref(), number)?);
+                }
+                for (position, target) in targets.iter().enumerate() {
+                    if let Some(key) = key_of(&row[target.key])? {
+                        finds.note(position, key)?;
+                    }
+                }
+                spool.push(row.drain(..).map(Ok))?;
+            }
+            Ok(())
+        })?;
+        Ok((spool.read(), finds.end()?))
+    }
+}
+
 /// Also returns the last row that the query found. `None`: a row is not what the view shows.
 fn update_rows(
     (transaction, handle): (&mut StatementTransaction, &SessionHandle),
     (targets, locked): (&[Target], &ChangeSet),
     (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
-    mut seen: SeenKeys,
+    mut finds: Finds,
     rules: Rules,
     warnings: &mut Warnings,
 ) -> Result<Option<(Updated, Option<Vec<Value>>)>> {
@@ -255,11 +288,11 @@ fn update_rows(
             handle.cancel_flag().check()?;
         }
         number += 1;
-        for (position, target) in targets.iter().enumerate() {
+        for target in targets {
             let Some(key) = key_of(&found[target.key])? else {
                 continue;
             };
-            if !seen.insert(position, key)? {
+            if !finds.next_is_first() {
                 continue;
             }
             let table = position_of(locked, &target.table)?;
@@ -573,42 +606,4 @@ fn plan_targets(
         }
     }
     Ok((targets.into_values().collect(), projection))
-}
-
-/// Keys of rows that were changed already, where a join can find a row twice.
-struct SeenKeys {
-    keys: Option<BTreeSet<(usize, Vec<u8>)>>,
-    reservation: MemoryReservation,
-    used: usize,
-}
-
-/// What an entry of the set takes besides its key.
-const SEEN_ENTRY_BYTES: usize = 48;
-const SEEN_RESERVE_BYTES: usize = 64 << 10;
-
-impl SeenKeys {
-    fn new(session: &mut Session, wanted: bool) -> SeenKeys {
-        let pool = &session.task_context().runtime_env().memory_pool;
-        SeenKeys {
-            keys: wanted.then(BTreeSet::new),
-            reservation: MemoryConsumer::new("keys of changed rows").register(pool),
-            used: 0,
-        }
-    }
-
-    /// True if the key of this target is new. Error 1041 if there are too many.
-    fn insert(&mut self, target: usize, key: &[u8]) -> Result<bool> {
-        let Some(keys) = &mut self.keys else {
-            return Ok(true);
-        };
-        self.used += key.len() + SEEN_ENTRY_BYTES;
-        while self.used > self.reservation.size() {
-            if self.reservation.try_grow(SEEN_RESERVE_BYTES).is_err() {
-                return Err(SqlError::out_of_memory(
-                    "an UPDATE of joined tables keeps the keys of changed rows in memory; update in parts or raise --memory",
-                ));
-            }
-        }
-        Ok(keys.insert((target, key.to_vec())))
-    }
 }
