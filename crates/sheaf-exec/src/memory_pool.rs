@@ -613,9 +613,18 @@ impl fmt::Display for OfStatement {
 mod tests {
     use std::thread;
 
+    use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion_common::JoinType;
+    use datafusion_execution::TaskContext;
+    use datafusion_execution::runtime_env::RuntimeEnv;
+    use datafusion_physical_expr::expressions::Column;
+    use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
+    use datafusion_physical_plan::collect;
     use sheaf_memory::StopFlag;
 
     use super::*;
+    use crate::operator::values_exec::ValuesExec;
 
     /// So large that several statements may be big.
     const UNIT: usize = 64 << 10;
@@ -642,6 +651,70 @@ mod tests {
 
     fn held(pool: &Arc<dyn MemoryPool>) -> MemoryReservation {
         MemoryConsumer::new("held").register(pool)
+    }
+
+    /// Notes the names of all consumers.
+    #[derive(Debug, Default)]
+    struct Names(Mutex<Vec<String>>);
+
+    impl fmt::Display for Names {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{}", self.name())
+        }
+    }
+
+    impl MemoryPool for Names {
+        fn name(&self) -> &str {
+            "names"
+        }
+
+        fn register(&self, consumer: &MemoryConsumer) {
+            lock(&self.0).push(consumer.name().to_string());
+        }
+
+        fn grow(&self, _: &MemoryReservation, _: usize) {}
+
+        fn shrink(&self, _: &MemoryReservation, _: usize) {}
+
+        fn try_grow(&self, _: &MemoryReservation, _: usize) -> Result<()> {
+            Ok(())
+        }
+
+        fn reserved(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn operators_that_have_rules_of_their_own_have_the_names_that_the_rules_know() {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![3, 1, 2]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column]).expect("a batch");
+        let rows = || -> Arc<dyn ExecutionPlan> {
+            Arc::new(ValuesExec::new(Arc::clone(&schema), vec![batch.clone()]))
+        };
+        let key = PhysicalSortExpr::new_default(Arc::new(Column::new("n", 0)));
+        let sort = SortExec::new(LexOrdering::new([key]).expect("a key"), rows());
+        let pairs = NestedLoopJoinExec::try_new(rows(), rows(), None, &JoinType::Left, None);
+        let plans: [(Arc<dyn ExecutionPlan>, &str); 2] = [
+            (Arc::new(sort), SORTS),
+            (Arc::new(pairs.expect("a join")), JOINS_OF_ALL_PAIRS),
+        ];
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        for (plan, expected) in plans {
+            let names = Arc::new(Names::default());
+            let environment = RuntimeEnv {
+                memory_pool: Arc::clone(&names) as Arc<dyn MemoryPool>,
+                ..RuntimeEnv::default()
+            };
+            let context = TaskContext::default().with_runtime(Arc::new(environment));
+            let all = runtime.block_on(collect(plan, Arc::new(context)));
+            assert!(all.expect("rows").iter().any(|batch| batch.num_rows() > 0));
+            let names = lock(&names.0);
+            let is_known = names.iter().any(|name| name.starts_with(expected));
+            assert!(is_known, "no consumer is called {expected}: {names:?}");
+        }
     }
 
     #[test]
