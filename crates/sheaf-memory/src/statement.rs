@@ -119,6 +119,17 @@ impl StatementMemory {
         self.stopped.load(Ordering::Relaxed) == self.statement.load(Ordering::Relaxed)
     }
 
+    /// A statement that was stopped because the process had too much goes on in another way, which takes less. False: it
+    /// was not, or it shall stop for another reason as well.
+    pub fn go_on(&self) -> bool {
+        if !self.is_stopped() {
+            return false;
+        }
+        self.stopped.store(0, Ordering::Relaxed);
+        self.stop.lower_for_memory();
+        !self.shall_stop()
+    }
+
     /// Whether the statement shall stop, for whatever reason.
     pub fn shall_stop(&self) -> bool {
         self.stop.is_raised()
@@ -223,7 +234,7 @@ fn stop_the_largest() {
     let statement = largest.statement.load(Ordering::Relaxed);
     largest.stopped.store(statement, Ordering::Relaxed);
     drop(accounts);
-    largest.stop.raise();
+    largest.stop.raise_for_memory();
 }
 
 #[cfg(test)]
@@ -332,6 +343,8 @@ mod tests {
         assert!(!much.is_stopped() && !much.shall_stop());
         assert!(!idle.is_stopped() && !idle.shall_stop());
         drop(held);
+        assert!(more.go_on() && !more.shall_stop() && !more.is_stopped());
+        assert!(!more.go_on());
         more.begin();
         assert!(!more.is_stopped());
     }

@@ -10,14 +10,19 @@
 //!
 //! Whichever comes second sees what the other one did.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
+
+/// Somebody wants the statement to stop.
+const WANTED: u8 = 1;
+/// The process has too much memory.
+const MEMORY: u8 = 2;
 
 /// Says whether a statement shall stop.
 #[derive(Debug, Default)]
 pub struct StopFlag {
-    is_raised: AtomicBool,
+    reasons: AtomicU8,
     /// Tasks that sleep, by the number of their [`Sleeper`].
     asleep: Mutex<Vec<(u64, Waker)>>,
 }
@@ -25,7 +30,16 @@ pub struct StopFlag {
 impl StopFlag {
     /// Has the statement stop, and wakes it.
     pub fn raise(&self) {
-        self.is_raised.store(true, Ordering::Release);
+        self.raise_for(WANTED);
+    }
+
+    /// The same, but the statement may go on once it has let go what it holds.
+    pub(crate) fn raise_for_memory(&self) {
+        self.raise_for(MEMORY);
+    }
+
+    fn raise_for(&self, reason: u8) {
+        self.reasons.fetch_or(reason, Ordering::Release);
         let asleep = std::mem::take(&mut *self.asleep());
         for (_, waker) in asleep {
             waker.wake();
@@ -34,13 +48,18 @@ impl StopFlag {
 
     /// The next statement starts afresh.
     pub fn lower(&self) {
-        self.is_raised.store(false, Ordering::Relaxed);
+        self.reasons.store(0, Ordering::Relaxed);
+    }
+
+    /// The statement goes on, unless it shall stop for another reason.
+    pub(crate) fn lower_for_memory(&self) {
+        self.reasons.fetch_and(!MEMORY, Ordering::Relaxed);
     }
 
     /// Whether the statement shall stop.
     #[inline]
     pub fn is_raised(&self) -> bool {
-        self.is_raised.load(Ordering::Relaxed)
+        self.reasons.load(Ordering::Relaxed) != 0
     }
 
     fn asleep(&self) -> MutexGuard<'_, Vec<(u64, Waker)>> {
@@ -99,6 +118,19 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn a_statement_that_goes_on_with_less_memory_can_be_killed() {
+        let flag = StopFlag::default();
+        flag.raise_for_memory();
+        assert!(flag.is_raised());
+        flag.lower_for_memory();
+        assert!(!flag.is_raised());
+        flag.raise_for_memory();
+        flag.raise();
+        flag.lower_for_memory();
+        assert!(flag.is_raised());
     }
 
     #[test]

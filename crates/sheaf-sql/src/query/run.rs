@@ -171,10 +171,14 @@ impl<'s> Runner<'s> {
                     Some(Err(error)) => break error,
                 }
             };
+            let is_stopped = self.handle.memory().is_stopped();
             match planned.thrifty.take() {
-                Some(thrifty) if failed.is_out_of_memory() => {
+                Some(thrifty) if failed.is_out_of_memory() || is_stopped => {
                     tracing::debug!(error = %failed, "a query is planned again with less memory");
                     stream.settle();
+                    if is_stopped && !self.handle.memory().go_on() {
+                        return Err(failed.into());
+                    }
                     (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
                     self.handle.counters.sheaf_plan_switches.add(1);
                 }
