@@ -174,6 +174,32 @@ fn windows_over_texts_stay_within_memory() {
     terminate(&child);
 }
 
+/// Where the parts of a union do not fit beside each other they run one after another.
+#[test]
+fn unions_of_many_parts_have_an_answer() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut connection = connect(port);
+    fill(&mut connection);
+    let parts = |part: &dyn Fn(usize) -> String, by: &str| {
+        let parts: Vec<String> = (0..8).map(part).collect();
+        parts.join(by)
+    };
+    let distinct = parts(
+        &|part| format!("SELECT CONCAT(s, s, s) FROM d.a WHERE id % 8 = {part}"),
+        " UNION ",
+    );
+    let groups = parts(
+        &|part| format!("SELECT s, COUNT(*) FROM d.a WHERE id % 8 = {part} GROUP BY s"),
+        " UNION ALL ",
+    );
+    for union in [distinct, groups] {
+        let sql = format!("SELECT COUNT(*) FROM ({union}) t");
+        assert_eq!(answer_of(&mut connection, &sql), [ROWS.to_string()]);
+    }
+    terminate(&child);
+}
+
 /// The keys of the rows that a join finds go to files.
 #[test]
 fn updates_of_joined_tables_remember_their_rows_in_files() {

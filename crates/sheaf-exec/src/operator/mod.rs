@@ -9,6 +9,7 @@
 //! | [`window`] | window functions, one partition at a time |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
+//! | [`in_turn_exec`] | the parts of a union, one after another where memory is short |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
 //! | [`ordered_gather_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
@@ -32,6 +33,7 @@ pub mod bounded_projection;
 pub mod checked_rows;
 pub mod detached_exec;
 pub mod grace_join;
+pub mod in_turn_exec;
 pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
 pub mod interruptible_expr;

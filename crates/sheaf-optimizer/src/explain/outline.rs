@@ -15,6 +15,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
+use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
 
@@ -204,12 +205,14 @@ fn pair<'o>(
     }
 }
 
-/// The operator below projections, and below what only says less of a join's order or runs it again.
+/// The operator below projections, and below what only says less of a join's order, runs it again, or runs its parts
+/// in turn.
 fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let mut operator = plan;
     while (operator.is::<ProjectionExec>()
         || operator.is::<LessOrderExec>()
-        || operator.is::<RestartableExec>())
+        || operator.is::<RestartableExec>()
+        || operator.is::<InTurnExec>())
         && let [input] = operator.children().as_slice()
     {
         operator = input;

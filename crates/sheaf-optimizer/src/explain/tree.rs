@@ -41,6 +41,7 @@ use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::detached_exec::DetachedExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
+use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
@@ -413,6 +414,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<DetachedExec>()
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()
+        || plan.is::<InTurnExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()

@@ -31,6 +31,7 @@ use datafusion_physical_expr::{
     create_physical_expr, create_physical_sort_exprs,
 };
 use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
+use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -50,6 +51,7 @@ use sheaf_exec::operator::bounded_expr::bounded;
 use sheaf_exec::operator::bounded_projection::bound_projections;
 use sheaf_exec::operator::detached_exec::detach_below_sorts;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
+use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
@@ -133,6 +135,13 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         most_kept: planner.most_kept,
         outline,
     })
+}
+
+fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        1 => plan,
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
 }
 
 /// What the expressions of the session's statements may make.
@@ -698,7 +707,15 @@ impl Planner<'_> {
             plans.push(planned.plan);
         }
         Ok(Planned {
-            plan: without_constants(UnionExec::try_new(plans)?)?,
+            plan: match self.context.settings.is_thrifty() {
+                true => {
+                    let plans = plans.into_iter().map(one_stream).collect();
+                    Arc::new(InTurnExec::new(without_constants(UnionExec::try_new(
+                        plans,
+                    )?)?))
+                }
+                false => without_constants(UnionExec::try_new(plans)?)?,
+            },
             rows,
             cost_us,
             risk: Risk::none(cost_us),
