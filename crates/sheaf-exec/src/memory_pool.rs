@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A statement is *small* while it has less than [a sixteenth](SMALL_SHARE), and as long as any is left it gets what it
-//! asks for. So short statements go on beside large sorts. Each big statement may count on an equal part. What cannot be
-//! spilled may be more, as long as others leave it; sorts and groups that have more than their statement's part spill
-//! when they ask for more. Only [so many](MAX_BIG) statements are big at the same time, fewer if each would have
+//! asks for. So short statements go on beside large sorts. Each big statement may count on an equal part. What cannot
+//! be spilled may be more, as long as others leave it; sorts and groups that have more than their statement's part
+//! spill when they ask for more. Only [so many](MAX_BIG) statements are big at the same time, fewer if each would have
 //! [too little](MIN_BIG_BYTES). The others wait in a queue, those whose plan says that they will be big before they
 //! begin: what flows between operators is memory as well. A wait ends with error 1041 after
 //! `query_memory_wait_timeout`. A statement waits on the thread that asks: it holds no latch there, and other
@@ -568,8 +568,8 @@ impl Drop for StatementPool {
     }
 }
 
-/// Whether an operator that can spill stays within its part of what the statement may have. `is_pressed`: the process has
-/// more than its limit.
+/// Whether an operator that can spill stays within its part of what the statement may have. `is_pressed`: the process
+/// has more than its limit.
 fn is_fair(
     own: &Own,
     reservation: &MemoryReservation,

@@ -119,8 +119,8 @@ impl StatementMemory {
         self.stopped.load(Ordering::Relaxed) == self.statement.load(Ordering::Relaxed)
     }
 
-    /// A statement that was stopped because the process had too much goes on in another way, which takes less. False: it
-    /// was not, or it shall stop for another reason as well.
+    /// A statement that was stopped because the process had too much goes on in another way, which takes less. False:
+    /// it was not, or it shall stop for another reason as well.
     pub fn go_on(&self) -> bool {
         if !self.is_stopped() {
             return false;

@@ -36,8 +36,8 @@ use crate::operator::scan_exec::ScanExec;
 const MOST_HELD: usize = 2;
 
 /// Puts a [`DetachedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
-/// `is_thrifty`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all rows, and a
-/// merge is charged with them for each batch; a copy takes time.
+/// `is_thrifty`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all rows, and
+/// a merge is charged with them for each batch; a copy takes time.
 pub fn detach_below_sorts(
     plan: Arc<dyn ExecutionPlan>,
     is_thrifty: bool,

@@ -1,8 +1,8 @@
 //! The streams of a plan one after another, as one stream.
 //!
-//! The parts of a UNION ALL run side by side: with eight parts that group their rows, eight operators divide the memory,
-//! and each has too little to spill. Where memory is short, a part begins when the one before it has ended, and has all
-//! of the memory:
+//! The parts of a UNION ALL run side by side: with eight parts that group their rows, eight operators divide the
+//! memory, and each has too little to spill. Where memory is short, a part begins when the one before it has ended, and
+//! has all of the memory:
 //!
 //! ```text
 //!   UnionExec   part 1 | part 2 | part 3       InTurnExec   part 1, then part 2, then part 3

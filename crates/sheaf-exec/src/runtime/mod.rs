@@ -194,8 +194,9 @@ impl QueryRuntime {
         let together = config.options_mut().execution.sort_in_place_threshold_bytes;
         let together = together.min(batch_rows.max(1) * SORTED_ROW_BYTES);
         config = config.with_sort_in_place_threshold_bytes(together);
-        // An exchange whose spilled batches lie in two unfinished files may wait for ever for a batch of the first, while
-        // the one that it needs is in the second (DataFusion's issue 24883). So each file is finished with one batch.
+        // An exchange whose spilled batches lie in two unfinished files may wait for ever for a batch of the first,
+        // while the one that it needs is in the second (DataFusion's issue 24883). So each file is finished with one
+        // batch.
         if let Ok(one_batch) = ConfigNonZeroUsize::try_new(1) {
             config.options_mut().execution.max_spill_file_size_bytes = one_batch;
         }

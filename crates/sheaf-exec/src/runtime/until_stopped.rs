@@ -1,7 +1,7 @@
 //! The end of a plan whose statement shall stop.
 //!
-//! Operators look at the statement's flag while they work. Where all tasks of a plan wait for each other, or for a reader
-//! that has gone, nobody works. Then the flag wakes the root, which drops the plan and with it all of its tasks.
+//! Operators look at the statement's flag while they work. Where all tasks of a plan wait for each other, or for a
+//! reader that has gone, nobody works. Then the flag wakes the root, which drops the plan and with it all of its tasks.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,8 +1,8 @@
 //! Rows that a join finds more than once: an UPDATE of several tables changes each of them once.
 //!
-//! While the query's rows are collected, the keys of rows to change are noted with their numbers. What remains at the end
-//! is a bit for each of them, set where the row was found before. The keys are in memory while there is room. Then they
-//! go to files, divided by a hash, and each file is looked at alone:
+//! While the query's rows are collected, the keys of rows to change are noted with their numbers. What remains at the
+//! end is a bit for each of them, set where the row was found before. The keys are in memory while there is room. Then
+//! they go to files, divided by a hash, and each file is looked at alone:
 //!
 //! ```text
 //!   note(key) -> memory ... full -> P0 P1 .. P63     end: keys of P0 in memory, those of P1, ...  -> bits

@@ -51,7 +51,8 @@ fn order() -> PhysicalSortExpr {
     PhysicalSortExpr::new_default(column(1))
 }
 
-/// Rows of partitions with these lengths, in the order of partitions and numbers, some numbers and texts more than once.
+/// Rows of partitions with these lengths, in the order of partitions and numbers, some numbers and texts more than
+/// once.
 fn sorted(lengths: &[usize]) -> Arc<dyn ExecutionPlan> {
     let (mut parts, mut numbers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for (part, length) in lengths.iter().enumerate() {
