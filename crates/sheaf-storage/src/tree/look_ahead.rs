@@ -84,6 +84,8 @@ impl Tree {
                     pool.ask_for_word(place.page);
                 }
             }
+            #[cfg(all(test, not(feature = "simulation")))]
+            tests::reach_the_pages();
             for place in &mut *group {
                 if let Some(parent) = place.node {
                     // As in a descent: the child's version is known, and the parent still points to it.
@@ -112,3 +114,25 @@ impl Tree {
 
 /// Bytes of a record that are asked for: how long it is, is only known when its first ones are there.
 const RECORD_BYTES: usize = 256;
+
+/// What tests do to the tree when a look ahead knows the pages of the next level, and has not looked at them.
+#[cfg(all(test, not(feature = "simulation")))]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    type Interruption = Box<dyn FnOnce()>;
+
+    thread_local! {
+        static INTERRUPTION: Cell<Option<Interruption>> = const { Cell::new(None) };
+    }
+
+    pub(in crate::tree) fn interrupt_once(with: impl FnOnce() + 'static) {
+        INTERRUPTION.set(Some(Box::new(with)));
+    }
+
+    pub(super) fn reach_the_pages() {
+        if let Some(interruption) = INTERRUPTION.take() {
+            interruption();
+        }
+    }
+}

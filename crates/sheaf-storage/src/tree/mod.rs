@@ -50,6 +50,8 @@ mod point_reader;
 mod residency;
 mod search;
 mod split;
+#[cfg(all(test, not(feature = "simulation")))]
+mod tests;
 mod versioned_read;
 pub(crate) mod visited_leaves;
 
