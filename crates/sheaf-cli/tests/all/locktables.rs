@@ -467,6 +467,35 @@ fn a_transaction_and_a_change_of_a_definition_do_not_wait_for_each_other() {
     assert_eq!(query_text(&mut two, "select * from t"), ["1\t11\t12"]);
 }
 
+/// What a change only reads is kept as what it changes is, also if the change fails.
+#[test]
+fn a_transaction_keeps_the_tables_that_its_changes_read() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    let reads = "where a in (select a + 0 from u where b < 1000)";
+    for change in [
+        format!("update t set b = b + 1 {reads}"),
+        format!("delete from t {reads}"),
+        "insert into t select a + 1, b from u".to_string(),
+        "update t join u on t.b < u.b set t.b = 1".to_string(),
+    ] {
+        run(&mut one, "begin");
+        run(&mut one, &change);
+        times_out(&mut two, "truncate table u");
+        times_out(&mut two, "alter table u add column c int");
+        run(&mut one, "rollback");
+    }
+    run(&mut one, "begin");
+    let fails =
+        format!("update t set b = 1 {reads} and cast(b as signed) + 9223372036854775807 > 0");
+    assert_eq!(error_of(&mut one, &fails), 1690);
+    times_out(&mut two, "truncate table u");
+    run(&mut one, "rollback");
+    // A statement of its own keeps nothing.
+    run(&mut one, &format!("update t set b = b + 1 {reads}"));
+    goes_on(&mut two, "truncate table u");
+}
+
 #[test]
 fn an_alter_that_waited_looks_again_what_it_has_to_do() {
     let server = TestServer::start();

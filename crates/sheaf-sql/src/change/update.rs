@@ -241,7 +241,6 @@ impl Session {
     }
 }
 
-
 impl Session {
     /// Runs a query of several tables and keeps its rows. A row of a table is changed where it is found first.
     fn collect_finds(

@@ -48,9 +48,9 @@ use crate::accounts::TableNeed;
 use crate::definition::ddl::column_type_of;
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
 use crate::query::rows::value_at;
 use crate::session::Session;
+use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
 
 /// Rows of one query, at most. Beyond that, workers and batches pay for themselves.
 const MAX_DERIVED_ROWS: usize = 2_000;

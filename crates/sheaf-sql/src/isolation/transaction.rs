@@ -10,7 +10,9 @@
 //! ```
 //!
 //! A statement that changes rows takes the transaction out of the session while it runs ([`StatementTransaction`]), and
-//! returns it. A statement that fails rolls back its own changes alone, and a deadlock rolls back all of them.
+//! returns it. The tables that it keeps as they are stay in the session meanwhile: planning the statement adds those
+//! that it only reads, and who waits for a table looks which ones others may be waiting for. A statement that fails
+//! rolls back its own changes alone, and a deadlock rolls back all of them.
 //!
 //! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each
 //! statement, REPEATABLE READ the snapshot of the first read. Statements that change rows, and locking reads, see what
@@ -58,13 +60,19 @@ const MAX_SAVEPOINTS: usize = 10_000;
 /// The longest name of a savepoint, in characters, as of everything else that has one.
 const MAX_SAVEPOINT_NAME_CHARACTERS: usize = 64;
 
+/// The tables that a transaction keeps as they are until it ends.
+#[derive(Default)]
+struct KeptTables {
+    /// Opened to change rows.
+    writing: Vec<ChangeGuard>,
+    /// Read: their definitions stay.
+    reading: Vec<ReadGuard>,
+}
+
 /// The open transaction of a session.
 pub(crate) struct SessionTransaction {
     transaction: Transaction,
-    /// Tables opened to change rows.
-    writing: Vec<ChangeGuard>,
-    /// Tables that were read: their definitions stay.
-    reading: Vec<ReadGuard>,
+    tables: KeptTables,
     savepoints: Vec<(String, usize)>,
     isolation: Isolation,
     read_only: bool,
@@ -75,8 +83,7 @@ pub(crate) struct SessionTransaction {
 pub struct UnfinishedCommit {
     pending: PendingCommit,
     /// No definition is changed before snapshots see the rows.
-    writing: Vec<ChangeGuard>,
-    _reading: Vec<ReadGuard>,
+    tables: KeptTables,
     /// FLUSH TABLES WITH READ LOCK waits until all see the changes, or none will.
     _ticket: Option<CommitTicket>,
 }
@@ -135,6 +142,8 @@ impl StatementTransaction {
 pub(crate) struct Transactions {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     open: Option<Box<SessionTransaction>>,
+    /// What the transaction keeps, while a statement that changes rows has it.
+    of_change: Option<KeptTables>,
     pub(crate) next: NextTransaction,
     /// See [`Session::leave_commits`].
     leaves_commits: bool,
@@ -153,22 +162,22 @@ impl Transactions {
         self.unfinished_commit.is_some()
     }
 
-    /// Whether no table is kept as it is for the open transaction.
+    /// Whether no table is kept as it is. A statement that changes rows has opened the tables that it changes.
     fn holds_no_table(&self) -> bool {
-        let is_free =
-            |open: &SessionTransaction| open.writing.is_empty() && open.reading.is_empty();
-        self.open.as_deref().is_none_or(is_free)
+        let (reading, writing) = self.kept_tables();
+        self.of_change.is_none() && reading.is_empty() && writing.is_empty()
     }
 
     /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
     /// session's transaction, if there is one; if not, what SET TRANSACTION said is for the other way.
     pub(crate) fn abandon_changes(&mut self, statement: StatementTransaction) -> Result<()> {
         let StatementTransaction {
-            transaction,
+            mut transaction,
             autocommit,
             next,
             ..
         } = statement;
+        transaction.tables = self.of_change.take().unwrap_or_default();
         match autocommit {
             true => {
                 transaction.transaction.rollback()?;
@@ -182,15 +191,15 @@ impl Transactions {
     /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
     pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
         if let Some(transaction) = &mut self.open {
-            transaction.writing.extend(tables.into_tables());
+            transaction.tables.writing.extend(tables.into_tables());
         } else if let Some(unfinished) = &mut self.unfinished_commit {
-            unfinished.writing.extend(tables.into_tables());
+            unfinished.tables.writing.extend(tables.into_tables());
         }
     }
 
     /// Takes the guard of a table that the transaction has opened for writing already.
     pub(crate) fn take_kept_table(&mut self, table: &Arc<Table>) -> Option<ChangeGuard> {
-        let writing = &mut self.open.as_mut()?.writing;
+        let writing = &mut self.open.as_mut()?.tables.writing;
         let position = writing.iter().position(|guard| Arc::ptr_eq(guard, table))?;
         Some(writing.swap_remove(position))
     }
@@ -198,16 +207,30 @@ impl Transactions {
     /// Puts guards back that a statement took and did not use.
     pub(crate) fn return_tables(&mut self, guards: Vec<ChangeGuard>) {
         if let Some(transaction) = &mut self.open {
-            transaction.writing.extend(guards);
+            transaction.tables.writing.extend(guards);
         }
     }
 
-    /// The tables that the open transaction keeps as they are: those that it has read, and those that it has changed.
+    /// The tables that the transaction keeps as they are, or the statement that runs: those that it has read, and those
+    /// that it has changed.
     pub(crate) fn kept_tables(&self) -> (&[ReadGuard], &[ChangeGuard]) {
-        match &self.open {
-            Some(open) => (&open.reading, &open.writing),
+        let of_open = || self.open.as_ref().map(|open| &open.tables);
+        match self.of_change.as_ref().or_else(of_open) {
+            Some(kept) => (&kept.reading, &kept.writing),
             None => (&[], &[]),
         }
+    }
+
+    /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows.
+    fn kept_for_reads(&mut self) -> Option<&mut Vec<ReadGuard>> {
+        let of_open = self.open.as_mut().map(|open| &mut open.tables);
+        let kept = self.of_change.as_mut().or(of_open)?;
+        Some(&mut kept.reading)
+    }
+
+    /// Forgets what a statement has kept that has not come to its end.
+    pub(crate) fn end_change(&mut self) {
+        self.of_change = None;
     }
 
     /// True between BEGIN and COMMIT.
@@ -252,13 +275,12 @@ impl Transactions {
         if let Some(open) = self.open.take() {
             let SessionTransaction {
                 transaction,
-                writing,
-                reading,
+                tables,
                 ..
             } = *open;
             counters.handler_rollback.add(1);
             let rolled_back = transaction.rollback();
-            drop((writing, reading));
+            drop(tables);
             rolled_back?;
         }
         Ok(())
@@ -347,6 +369,7 @@ impl Session {
             None => (Box::new(self.new_transaction(None)), true),
         };
         transaction.transaction.set_lock_wait(wait);
+        self.transactions.of_change = Some(std::mem::take(&mut transaction.tables));
         StatementTransaction {
             savepoint: transaction.transaction.savepoint(),
             locks: StatementLocks::new(transaction.isolation, autocommit, wait),
@@ -370,6 +393,7 @@ impl Session {
             tells_of_others,
             ..
         } = statement;
+        transaction.tables = self.transactions.of_change.take().unwrap_or_default();
         let tells_of_others = match &outcome {
             Ok(_) => tells_of_others,
             Err(error) => is_about_others_rows(error),
@@ -448,17 +472,18 @@ impl Session {
         }
     }
 
-    /// Keeps the definition of a table that the transaction reads as it is.
+    /// Keeps the definition of a table that the transaction reads as it is, or a statement that changes rows of others.
     pub(crate) fn keep_definition(&mut self, table: &Table) -> Result<()> {
-        let is_kept = |open: &SessionTransaction| {
-            let mut guards = open.reading.iter();
-            guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table))
+        let Some(kept) = self.transactions.kept_for_reads() else {
+            return Ok(());
         };
-        if !self.transactions.open.as_deref().is_none_or(is_kept) {
-            let guard = self.lock_for_read(table, self.holds_no_table())?;
-            if let Some(open) = &mut self.transactions.open {
-                open.reading.push(guard);
-            }
+        let mut guards = kept.iter();
+        if guards.any(|guard| std::ptr::eq(Arc::as_ptr(guard), table)) {
+            return Ok(());
+        }
+        let guard = self.lock_for_read(table, self.holds_no_table())?;
+        if let Some(kept) = self.transactions.kept_for_reads() {
+            kept.push(guard);
         }
         Ok(())
     }
@@ -492,8 +517,7 @@ impl Session {
         transaction.keep_reasons(isolation == Isolation::Serializable);
         SessionTransaction {
             transaction,
-            writing: Vec::new(),
-            reading: Vec::new(),
+            tables: KeptTables::default(),
             savepoints: Vec::new(),
             isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
@@ -566,8 +590,7 @@ impl Session {
     fn commit(&mut self, open: SessionTransaction) -> Result<()> {
         let SessionTransaction {
             transaction,
-            writing,
-            reading,
+            tables,
             ..
         } = open;
         let ticket = match transaction.savepoint() {
@@ -585,8 +608,7 @@ impl Session {
         if let Some(pending) = pending {
             let unfinished = UnfinishedCommit {
                 pending,
-                writing,
-                _reading: reading,
+                tables,
                 _ticket: ticket,
             };
             // Answers of several statements may leave one by one, and this one's too early.

@@ -367,6 +367,7 @@ impl Session {
             memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
         self.table_locks.end_change(self.engine.catalog());
+        self.transactions.end_change();
         match self.transactions.has_unfinished_commit() {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
