@@ -35,8 +35,14 @@
 //!
 //! So a lock knows the session of its writer, and those that wait to be writer or exclusive. A session that waits looks
 //! from time to time whether [the writer](TableLock::writer_session) is [waiting](TableLock::awaits) for a table that
-//! it holds itself; then it stops waiting. A longer cycle takes two changes of definitions at once; it ends with the
-//! limit.
+//! it holds itself; then it stops waiting. A longer cycle ends with the limit: one of two changes of definitions, or of
+//! one change and a wait for a row, which this lock knows nothing of:
+//!
+//! ```text
+//!   T1  has read t, and waits for a row of T2
+//!   T2  waits for the writer of t
+//!   D   ALTER TABLE t: is the writer, and waits for T1
+//! ```
 //!
 //! **Readers do not contend.** Every statement takes the lock shared, so shared holders are counted in shards, each in
 //! a cache line that few threads write. A session that wants exclusive closes the lock, and then counts:
@@ -278,8 +284,14 @@ impl TableLock {
                 break Err(TableError::LockWaitTimeout);
             }
             state = self.changed.wait_timeout(state, left.min(longest));
-            if request.interrupt.is_some_and(|interrupt| interrupt()) {
-                break Err(TableError::Interrupted);
+            if let Some(interrupt) = request.interrupt {
+                // It may look at a socket. What changes meanwhile is seen before the next wait.
+                drop(state);
+                let is_interrupted = interrupt();
+                state = self.state.lock();
+                if is_interrupted {
+                    break Err(TableError::Interrupted);
+                }
             }
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
