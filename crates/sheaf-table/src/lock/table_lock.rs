@@ -16,9 +16,9 @@
 //! they ask. A busy table has no moment without writers. So a session that waits for LOCK TABLES
 //! [announces](TableLock::announce) it, and statements that hold no table yet let it pass. Statements that hold one go
 //! on, because another session may be waiting for what they hold. The same goes for sessions that wait to be writer,
-//! which writers of rows let pass, or exclusive, which readers let pass, too. Otherwise a definition could not change
-//! while many sessions use the table in turn. A session that waits in several attempts stays announced [from one to the
-//! next](DefinitionChange).
+//! which writers of rows let pass, or exclusive, which readers let pass, too. LOCK TABLES ... READ lets all of them pass
+//! but those that wait for READ. Otherwise a definition could not change while many sessions use the table in turn. A
+//! session that waits in several attempts stays announced [from one to the next](DefinitionChange).
 //!
 //! **Order.** Writer before shared before exclusive. A session that takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
@@ -213,6 +213,13 @@ impl State {
             && self.row_writers == 0
             && !self.is_others(request.session)
             && self.readers.iter().all(|reader| *reader == request.session)
+    }
+
+    /// Whether a session that asks for LOCK TABLES ... READ lets nobody pass. It holds nothing, so nobody that it lets
+    /// pass waits for it.
+    fn admits_reader(&self, session: u64) -> bool {
+        let mut definers = self.definers.iter();
+        self.announced_writes == 0 && definers.all(|definer| definer.session == session)
     }
 
     fn stays_closed(&self) -> bool {
@@ -436,9 +443,8 @@ impl TableLock {
         };
         match mode {
             SessionLockMode::Read => {
-                self.acquire(wait.into(), nobody_writes, |state| {
-                    state.readers.push(session)
-                })?;
+                let is_free = |state: &State| nobody_writes(state) && state.admits_reader(session);
+                self.acquire(wait.into(), is_free, |state| state.readers.push(session))?;
             }
             SessionLockMode::Write => {
                 let is_free = |state: &State| {
@@ -782,6 +788,33 @@ mod tests {
         assert!(lock.writer(request(1, Duration::ZERO)).is_ok());
         drop(first);
         assert!(lock.writer(NO_WAIT).is_ok());
+    }
+
+    /// Sessions that lock the table for READ in turn, so that one of them always has it, would keep others from writing
+    /// it for ever.
+    #[test]
+    fn a_session_that_is_to_read_lets_those_pass_that_wait_to_write_or_to_change() {
+        let lock = Arc::new(TableLock::default());
+        let read = |session| lock.for_session(SessionLockMode::Read, session, Duration::ZERO);
+        let first = read(1).unwrap();
+        let announced = lock.announce(SessionLockMode::Read);
+        assert!(read(2).is_ok());
+        drop(announced);
+        let announced = lock.announce(SessionLockMode::Write);
+        assert!(read(2).is_err());
+        drop(announced);
+        assert!(read(2).is_ok());
+        let change = DefinitionChange::default();
+        let attempt = LockRequest {
+            definition_change: Some(&change),
+            ..request(7, Duration::ZERO)
+        };
+        assert!(lock.writer(attempt).is_err());
+        assert!(read(2).is_err() && read(7).is_ok());
+        drop(first);
+        assert!(lock.writer(attempt).is_ok());
+        drop(change);
+        assert!(read(2).is_ok());
     }
 
     #[test]
