@@ -928,10 +928,8 @@ impl Catalog {
             let TableDefinition { database, name, .. } = &entry.table.definition;
             (database.clone(), name.clone())
         });
-        let writers = entries.iter().map(|entry| entry.writer);
-        let _exclusive = writers
-            .map(|writer| writer.exclusive(wait))
-            .collect::<Result<Vec<ExclusiveLock<'_>>>>()?;
+        let writers: Vec<&WriterLock> = entries.iter().map(|entry| entry.writer).collect();
+        let _exclusive = WriterLock::exclusive_of_all(&writers, wait)?;
         let _changing = self.definitions.lock();
         for entry in entries.iter().filter(|entry| entry.is_renamed()) {
             self.check_is_free(&entry.definition.database, &entry.definition.name)?;
@@ -1113,13 +1111,13 @@ fn put_redefinition(
     put_definition(tree, transaction, &entry.definition)
 }
 
-/// Waits, at most `wait` for each, until no other session uses the tables.
+/// Waits until no other session uses the tables.
 fn lock_others_out<'t>(
     tables: &'t [(Arc<Table>, WriterLock)],
     wait: LockRequest<'_>,
 ) -> Result<Vec<ExclusiveLock<'t>>> {
-    let writers = tables.iter().map(|(_, writer)| writer);
-    writers.map(|writer| writer.exclusive(wait)).collect()
+    let writers: Vec<&WriterLock> = tables.iter().map(|(_, writer)| writer).collect();
+    WriterLock::exclusive_of_all(&writers, wait)
 }
 
 /// Deletes a table's definition, and what is kept of the table besides.

@@ -594,6 +594,45 @@ impl WriterLock {
             .acquire_as(definer, request, free, |state| state.exclusive = true)?;
         Ok(ExclusiveLock(self))
     }
+
+    /// As [`exclusive`](Self::exclusive) for several tables. It is exclusive on none of them while it waits for another:
+    /// their readers go on meanwhile, and one that is waited for may come to read the others. It stays announced where
+    /// it has waited, so a busy table is not lost again.
+    ///
+    /// ```text
+    ///   a: exclusive  b: read by T   give a back, wait for b    a: exclusive  b: exclusive
+    ///                                T reads a, and ends
+    /// ```
+    pub(crate) fn exclusive_of_all<'w>(
+        writers: &[&'w WriterLock],
+        request: LockRequest<'_>,
+    ) -> Result<Vec<ExclusiveLock<'w>>> {
+        let own = DefinitionChange::default();
+        let request = LockRequest {
+            definition_change: Some(request.definition_change.unwrap_or(&own)),
+            ..request
+        };
+        let began = Instant::now();
+        loop {
+            let mut exclusive = Vec::with_capacity(writers.len());
+            let blocked = writers.iter().find(|writer| {
+                let at_once = LockRequest {
+                    wait: Duration::ZERO,
+                    ..request
+                };
+                writer
+                    .exclusive(at_once)
+                    .map(|lock| exclusive.push(lock))
+                    .is_err()
+            });
+            let Some(blocked) = blocked else {
+                return Ok(exclusive);
+            };
+            drop(exclusive);
+            let wait = request.wait.saturating_sub(began.elapsed());
+            drop(blocked.exclusive(LockRequest { wait, ..request })?);
+        }
+    }
 }
 
 impl Drop for WriterLock {
@@ -934,6 +973,45 @@ mod tests {
         drop(change);
         assert!(lock.shared(first).is_ok() && lock.row_writer(first).is_ok());
         assert!(!lock.closed.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn who_waits_for_one_of_several_tables_lets_others_read_the_rest() {
+        let locks = [(); 2].map(|()| Arc::new(TableLock::default()));
+        let reader = locks[1].shared(NO_WAIT).unwrap();
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(|| {
+                let own = request(7, LONG.wait);
+                let writers = [0, 1].map(|lock: usize| locks[lock].writer(own).unwrap());
+                let exclusive = WriterLock::exclusive_of_all(&[&writers[0], &writers[1]], own)?;
+                let others_wait = locks.iter().all(|lock| lock.shared(NO_WAIT).is_err());
+                drop(exclusive);
+                Ok::<bool, TableError>(others_wait)
+            });
+            while !locks[1].awaits(7, false) {
+                std::thread::yield_now();
+            }
+            // It is exclusive on the first table for a moment at most.
+            let short = request(0, Duration::from_secs(5));
+            let first = LockRequest {
+                is_first: true,
+                ..short
+            };
+            drop(locks[0].shared(first).unwrap());
+            assert!(locks[1].shared(NO_WAIT).is_ok());
+            drop(reader);
+            assert!(changing.join().unwrap().unwrap());
+        });
+        for lock in &locks {
+            assert!(lock.state.lock().definers.is_empty() && !lock.closed.load(Ordering::SeqCst));
+        }
+        let reader = locks[1].shared(NO_WAIT).unwrap();
+        let own = request(7, Duration::from_millis(1));
+        let writers = [0, 1].map(|lock: usize| locks[lock].writer(own).unwrap());
+        let exclusive = WriterLock::exclusive_of_all(&[&writers[0], &writers[1]], own);
+        assert!(matches!(exclusive, Err(TableError::LockWaitTimeout)));
+        assert!(locks[0].shared(NO_WAIT).is_ok());
+        drop(reader);
     }
 
     #[test]
