@@ -21,9 +21,6 @@ use crate::session::{Session, SessionHandle};
 
 /// A wait for a lock is cut into pieces of this length, so that KILL is noticed.
 const LOCK_WAIT_SLICE: Duration = Duration::from_millis(50);
-/// How long a statement lets those pass that wait for LOCK TABLES: they come to their turn within this time, unless
-/// they wait for a transaction that is longer.
-const MAX_COURTESY: Duration = Duration::from_secs(2);
 
 /// What a session waits for, for SHOW PROCESSLIST.
 #[derive(Clone, Copy)]
@@ -45,7 +42,8 @@ impl WaitsFor {
 
 impl SessionHandle {
     /// Waits for a lock in slices, until a limit or a kill. `limit` is asked for when the wait has begun. `is_first`:
-    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES, for a while.
+    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES or to change the table, for a
+    /// while, and for half of the limit at most.
     pub(crate) fn wait_within<T>(
         &self,
         limit: impl Fn() -> Duration,
@@ -68,10 +66,12 @@ impl SessionHandle {
                         return Err(SqlError::query_interrupted());
                     }
                     let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
-                    if waited >= limit() {
+                    let limit = limit();
+                    if waited >= limit {
                         return Err(SqlError::lock_wait_timeout());
                     }
-                    request.is_first &= waited < MAX_COURTESY;
+                    request.is_first &= waited < limit / 2;
+                    request.waited = waited;
                     self.set_state(what.state());
                 }
                 Err(error) => return Err(error.into()),

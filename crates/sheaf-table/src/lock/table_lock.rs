@@ -81,8 +81,10 @@ pub struct LockRequest<'a> {
     pub wait: Duration,
     /// The session that asks, whose LOCK TABLES does not keep it out; [`NO_SESSION`]: none.
     pub session: u64,
-    /// It holds no table yet, and lets those pass that wait for LOCK TABLES.
+    /// It holds no table yet, and lets those pass that are announced, [for a while](MIN_COURTESY).
     pub is_first: bool,
+    /// How long it has waited in attempts before this one.
+    pub waited: Duration,
     /// What ends the wait before its time: looked at [now and then](INTERRUPT_CHECK), on the thread that waits.
     pub interrupt: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// A change of a definition that waits in several attempts.
@@ -91,6 +93,18 @@ pub struct LockRequest<'a> {
 
 /// The session of a request that comes from no session.
 pub const NO_SESSION: u64 = 0;
+
+/// How long a request lets those pass that are announced. They come to their turn within this time, unless statements or
+/// transactions take longer. When somebody has been announced for longer, requests wait for half of that time: then
+/// there is a moment between statements that take long, too. There is a limit, because a transaction may have no end.
+///
+/// ```text
+///   A      ......5 s......|  waits 2 s ......5 s......|  waits for the change
+///   B   ....5 s....|  waits 2 s ......5 s......|  waits 4 s, for the change
+///   ALTER    announced                               4 s: half of the time       goes on
+/// ```
+const MIN_COURTESY: Duration = Duration::from_secs(2);
+const MAX_COURTESY: Duration = Duration::from_secs(60);
 
 /// How often a wait that can be interrupted looks whether it is.
 const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
@@ -101,6 +115,7 @@ impl From<Duration> for LockRequest<'_> {
             wait,
             session: NO_SESSION,
             is_first: false,
+            waited: Duration::ZERO,
             interrupt: None,
             definition_change: None,
         }
@@ -136,7 +151,7 @@ impl DefinitionChange {
         let is_own =
             |known: &AnnouncedChange| Arc::ptr_eq(&known.lock, lock) && known.definer == definer;
         if !announced.iter().any(is_own) {
-            state.definers.push(definer);
+            state.make_known(definer);
             announced.push(AnnouncedChange {
                 lock: Arc::clone(lock),
                 definer,
@@ -177,12 +192,33 @@ struct State {
     /// How many wait for LOCK TABLES, and how many of them for WRITE.
     announced: usize,
     announced_writes: usize,
+    /// Since when there has always been one that requests let pass.
+    let_pass_since: Option<Instant>,
 }
 
 impl State {
+    fn make_known(&mut self, definer: Definer) {
+        self.definers.push(definer);
+        self.let_pass_since.get_or_insert_with(Instant::now);
+    }
+
     fn forget(&mut self, definer: Definer) {
         let known = self.definers.iter().position(|known| *known == definer);
         known.map(|known| self.definers.swap_remove(known));
+        self.look_who_is_let_pass();
+    }
+
+    fn look_who_is_let_pass(&mut self) {
+        if self.definers.is_empty() && self.announced == 0 {
+            self.let_pass_since = None;
+        }
+    }
+
+    /// Whether a request has let others pass for as long as it does.
+    fn has_been_courteous(&self, request: &LockRequest<'_>) -> bool {
+        let since = self.let_pass_since.map(|since| since.elapsed());
+        let courtesy = since.map_or(MIN_COURTESY, |since| since / 2);
+        !request.is_first || request.waited >= courtesy.clamp(MIN_COURTESY, MAX_COURTESY)
     }
 
     fn is_others(&self, session: u64) -> bool {
@@ -195,14 +231,17 @@ impl State {
     }
 
     fn admits_shared(&self, request: &LockRequest<'_>) -> bool {
-        let passes = !request.is_first || (self.announced_writes == 0 && !self.is_to_change());
-        passes && !self.exclusive && !self.is_others(request.session)
+        let is_alone = self.announced_writes == 0 && !self.is_to_change();
+        (is_alone || self.has_been_courteous(request))
+            && !self.exclusive
+            && !self.is_others(request.session)
     }
 
     /// What a session has locked for READ it may have to look at beside other such sessions, where a foreign key leads
     /// there. That it changes nothing is the session's business.
     fn admits_row_writer(&self, request: &LockRequest<'_>) -> bool {
-        let passes = !request.is_first || (self.announced == 0 && self.definers.is_empty());
+        let is_alone = self.announced == 0 && self.definers.is_empty();
+        let passes = is_alone || self.has_been_courteous(request);
         let is_kept_out = self.is_others(request.session)
             || (!self.readers.is_empty() && !self.readers.contains(&request.session));
         passes && !self.writer && !self.exclusive && !is_kept_out
@@ -277,7 +316,9 @@ impl TableLock {
             }
             (definer, _) => definer,
         };
-        state.definers.extend(definer);
+        if let Some(own) = definer {
+            state.make_known(own);
+        }
         let outcome = loop {
             if free(&state) {
                 take(&mut state);
@@ -469,6 +510,7 @@ impl TableLock {
     pub(crate) fn announce(self: &Arc<Self>, mode: SessionLockMode) -> Announced {
         let mut state = self.state.lock();
         state.announced += 1;
+        state.let_pass_since.get_or_insert_with(Instant::now);
         if mode == SessionLockMode::Write {
             state.announced_writes += 1;
             self.open(&state);
@@ -533,6 +575,7 @@ impl Drop for Announced {
         let lock = &self.lock;
         lock.release(|state| {
             state.announced -= 1;
+            state.look_who_is_let_pass();
             if self.mode == SessionLockMode::Write {
                 state.announced_writes -= 1;
                 lock.open(state);
@@ -670,6 +713,7 @@ mod tests {
             wait,
             session,
             is_first: false,
+            waited: Duration::ZERO,
             interrupt: None,
             definition_change: None,
         }
@@ -827,6 +871,36 @@ mod tests {
         assert!(lock.writer(request(1, Duration::ZERO)).is_ok());
         drop(first);
         assert!(lock.writer(NO_WAIT).is_ok());
+    }
+
+    #[test]
+    fn who_is_announced_for_long_is_let_pass_for_long() {
+        let lock = Arc::new(TableLock::default());
+        let waited = |seconds| LockRequest {
+            is_first: true,
+            waited: Duration::from_secs(seconds),
+            ..NO_WAIT
+        };
+        let change = DefinitionChange::default();
+        let attempt = LockRequest {
+            definition_change: Some(&change),
+            ..request(7, Duration::ZERO)
+        };
+        let reader = lock.shared(NO_WAIT).unwrap();
+        assert!(lock.writer(attempt).unwrap().exclusive(attempt).is_err());
+        for (announced_for, lets_pass, passes) in [(0, 1, 2), (20, 9, 11), (1_000, 59, 60)] {
+            let since = Instant::now().checked_sub(Duration::from_secs(announced_for));
+            lock.state.lock().let_pass_since = since;
+            assert!(lock.shared(waited(lets_pass)).is_err());
+            assert!(lock.row_writer(waited(lets_pass)).is_err());
+            assert!(lock.shared(waited(passes)).is_ok());
+            assert!(lock.row_writer(waited(passes)).is_ok());
+        }
+        drop((change, reader));
+        assert!(lock.shared(waited(0)).is_ok() && lock.row_writer(waited(0)).is_ok());
+        assert!(lock.state.lock().let_pass_since.is_none());
+        drop(lock.announce(SessionLockMode::Read));
+        assert!(lock.state.lock().let_pass_since.is_none());
     }
 
     /// Sessions that lock the table for READ in turn, so that one of them always has it, would keep others from writing
