@@ -494,7 +494,7 @@ impl Tables {
             if is_given_up {
                 return Ok(());
             }
-            load.finish().map(drop)
+            load.finish(NO_WAIT).map(drop)
         })
     }
 

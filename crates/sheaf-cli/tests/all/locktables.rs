@@ -947,6 +947,59 @@ fn a_definition_changes_between_long_statements() {
     });
 }
 
+/// Others have an empty table, and would keep what is loaded from entering it.
+#[test]
+fn an_empty_table_that_others_use_gets_its_rows_one_by_one() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "create table empty (a int primary key, b int)");
+    run(
+        &mut one,
+        "set session transaction isolation level read committed",
+    );
+    for keeps in ["select * from empty", "delete from empty"] {
+        run(&mut one, "begin");
+        run(&mut one, keeps);
+        goes_on(&mut two, "insert into empty select * from t");
+        run(&mut one, "rollback");
+        assert_eq!(query_text(&mut one, "select * from empty"), ["1\t10"]);
+        run(&mut one, "truncate table empty");
+    }
+}
+
+/// A transaction reads the empty table while it is being loaded.
+#[test]
+fn a_load_that_waits_for_readers_can_be_killed_and_has_a_limit() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "create table empty (a int primary key, b int)");
+    let id = id_of(&two);
+    let load = "insert into empty select a, sleep(1) from t";
+    for limit in [60, 1] {
+        set_wait(&mut two, limit);
+        let began = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let loading = scope.spawn(|| error_of(&mut two, load));
+            wait_until("the rows come", || {
+                state_of(&mut one, id) == ["loading empty"]
+            });
+            run(&mut one, "begin");
+            run(&mut one, "select * from empty");
+            if limit == 60 {
+                std::thread::sleep(std::time::Duration::from_millis(1_500));
+                assert!(!loading.is_finished());
+                run(&mut one, &format!("kill query {id}"));
+            }
+            let expected = if limit == 60 { 1317 } else { 1205 };
+            assert_eq!(loading.join().expect("an answer"), expected);
+        });
+        assert!(began.elapsed().as_secs() < 20);
+        run(&mut one, "commit");
+        assert!(query_text(&mut one, "select * from empty").is_empty());
+    }
+    goes_on(&mut two, "insert into empty select * from t");
+}
+
 #[test]
 fn a_change_of_a_definition_that_waits_can_be_killed() {
     let server = TestServer::start();

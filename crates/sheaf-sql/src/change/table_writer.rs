@@ -1,17 +1,18 @@
 //! Rows on their way into a table, for INSERT and LOAD DATA alike.
 //!
-//! Two ways lead in. An empty table is bulk loaded: rows are sorted and its trees are built bottom up; nothing is in
-//! the table before the end. Any other table gets its rows one by one, and the statement's undo takes them out
-//! again when a later row fails. Either way a statement that fails leaves the table as it was.
+//! Two ways lead in. An empty table that no other session uses is bulk loaded: rows are sorted and its trees are built
+//! bottom up; nothing is in the table before the end. Any other table gets its rows one by one, and the statement's undo
+//! takes them out again when a later row fails. Either way a statement that fails leaves the table as it was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::convert::{default_of, to_column};
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, Table,
-    TableDefinition, TableError,
+    BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, LockRequest, Table,
+    TableDefinition, TableError, WriteGuard,
 };
 use sheaf_types::{
     ColumnIssue, ColumnProblem, ColumnType, Value,
@@ -29,6 +30,10 @@ use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::progress::SessionProgress;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
+
+/// How long a load waits until no other session uses the empty table. If one does for longer, its transaction may last,
+/// and rows go in one by one.
+const LOAD_LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -605,24 +610,55 @@ impl Session {
             let table = self.engine.catalog().table(database, table)?;
             return self.row_writer(table, tables, options);
         }
-        let guard = self.lock_for_write(database, table)?;
-        if has_parents(&guard) {
-            // They came before it was locked.
-            drop(guard);
-            return self.open_writer(database, table, options);
-        }
-        let memory = self.sort_memory()?;
-        let (sort, progress) = self.load_options(&memory);
-        match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
-            Ok(load) => self.bulk_writer(load, memory, options),
-            // The estimate was wrong.
-            Err(TableError::TableNotEmpty { .. }) => {
-                let tables = self.lock_table(database, table)?;
-                let table = self.engine.catalog().table(database, table)?;
-                self.row_writer(table, tables, options)
+        if let Some(guard) = self.lock_for_load(database, table)? {
+            if has_parents(&guard) {
+                // They came before it was locked.
+                drop(guard);
+                return self.open_writer(database, table, options);
             }
+            let memory = self.sort_memory()?;
+            let (sort, progress) = self.load_options(&memory);
+            match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
+                Ok(load) => return self.bulk_writer(load, memory, options),
+                // The estimate was wrong.
+                Err(TableError::TableNotEmpty { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let tables = self.lock_table(database, table)?;
+        let table = self.engine.catalog().table(database, table)?;
+        self.row_writer(table, tables, options)
+    }
+
+    /// Opens a table to load it; `None` if others use it.
+    fn lock_for_load(&self, database: &str, table: &str) -> Result<Option<WriteGuard>> {
+        let catalog = self.engine.catalog();
+        let handle = &self.handle;
+        let is_interrupted = || handle.should_stop_waiting();
+        let request = LockRequest {
+            session: self.id(),
+            interrupt: Some(&is_interrupted),
+            ..LockRequest::from(LOAD_LOCK_WAIT)
+        };
+        match catalog.open_for_load(database, table, request) {
+            Ok(guard) => Ok(Some(guard)),
+            Err(TableError::LockWaitTimeout) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Ends a load. Sessions that began to use the table meanwhile are waited for: in one wait, because all that was
+    /// loaded would be lost between two.
+    fn finish_load(&self, load: BulkLoad) -> Result<()> {
+        let handle = &self.handle;
+        let is_interrupted = || handle.should_stop_waiting();
+        let request = LockRequest {
+            session: self.id(),
+            interrupt: Some(&is_interrupted),
+            ..LockRequest::from(self.load_lock_wait())
+        };
+        load.finish(request)?;
+        Ok(())
     }
 
     /// A writer of a table that comes with its rows: it is made when the writer is closed.
@@ -753,7 +789,7 @@ impl Session {
                     counters.handler_rollback.add(1);
                     return Err(error);
                 }
-                load.finish()?;
+                self.finish_load(*load)?;
                 counters.handler_commit.add(1);
             }
         }

@@ -172,6 +172,11 @@ impl Session {
         })
     }
 
+    /// How long the rows of a load wait for the readers of its table, while its writers wait for the load.
+    pub(crate) fn load_lock_wait(&self) -> Duration {
+        self.write_lock_wait(true).min(self.write_lock_wait(false))
+    }
+
     /// Opens a table to change rows of it beside others; `None` if its definition has changed since it was looked up.
     /// `opened`: those that the statement has opened before.
     pub(crate) fn relock_for_change_of_rows(

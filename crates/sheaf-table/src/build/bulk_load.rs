@@ -7,7 +7,6 @@
 //! have no names.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use sheaf_types::Value;
 
@@ -16,13 +15,10 @@ use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
 use crate::definition::schema::{CreateTable, TableDefinition};
 use crate::error::{Result, TableError};
+use crate::lock::table_lock::LockRequest;
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-
-/// How long the new trees wait for the readers of the empty table, or a new table for the writers of its parents:
-/// MySQL's default for lock waits.
-const LOCK_WAIT: Duration = Duration::from_secs(50);
 
 /// How a bulk load may work.
 #[derive(Debug, Clone)]
@@ -121,13 +117,15 @@ impl BulkLoad {
         self.trees.append(row, &*self.progress)
     }
 
-    /// Sorts, builds, and puts the new trees in place. Returns the number of rows.
+    /// Sorts, builds, and puts the new trees in place. Returns the number of rows. `wait`: for the readers of the empty
+    /// table, or in a new table for the writers of each of its parents.
     ///
     /// # Errors
     /// `DuplicateKey`, `Interrupted`, `LockWaitTimeout` if the empty table is being read for long, and whatever the
     /// storage reports; for a new table also `NoParentRow` and what [`Catalog::create_table`] reports. The table is
     /// empty then, and a new one is not there.
-    pub fn finish(self) -> Result<u64> {
+    pub fn finish<'w>(self, wait: impl Into<LockRequest<'w>>) -> Result<u64> {
+        let wait = wait.into();
         let BulkLoad {
             trees,
             catalog,
@@ -142,10 +140,10 @@ impl BulkLoad {
         let entered = match new {
             None => {
                 let entry = Redefinition::new(&guard.writer, &guard.table, loaded.definition);
-                let entered = catalog.redefine(vec![entry], LOCK_WAIT.into());
+                let entered = catalog.redefine(vec![entry], wait);
                 entered.map(|()| left_over.extend(trees_of(&guard.table.definition)))
             }
-            Some(new) => new.enter(&catalog, &guard, loaded.definition, &*progress),
+            Some(new) => new.enter(&catalog, &guard, loaded.definition, &*progress, wait),
         };
         if entered.is_ok() {
             left_over.retain(|tree| !kept.contains(tree));
@@ -163,6 +161,7 @@ impl NewTable {
         prepared: &Table,
         definition: TableDefinition,
         progress: &dyn Progress,
+        wait: LockRequest<'_>,
     ) -> Result<()> {
         let state = prepared.state.clone();
         let table = Arc::new(Table::open(catalog.storage(), definition, state)?);
@@ -170,7 +169,7 @@ impl NewTable {
         let mut parents = Vec::new();
         if self.check_foreign_keys {
             let names = parents_of(&definition.foreign_keys, definition);
-            parents = catalog.lock_writers(names, LOCK_WAIT.into())?;
+            parents = catalog.lock_writers(names, wait)?;
             for key in &definition.foreign_keys {
                 let parent = catalog.check_foreign_key(key, definition)?;
                 check_rows(&table, key, parent.as_ref(), progress)?;

@@ -442,6 +442,29 @@ impl Catalog {
         }
     }
 
+    /// As [`open_for_write`](Self::open_for_write), at a moment when no other session uses the table. What is loaded
+    /// enters at another such moment; where transactions keep the table, it may not come for long.
+    ///
+    /// # Errors
+    /// As [`open_for_write`](Self::open_for_write), and `Interrupted`.
+    pub fn open_for_load<'w>(
+        &self,
+        database: &str,
+        name: &str,
+        wait: impl Into<LockRequest<'w>>,
+    ) -> Result<WriteGuard> {
+        let wait = wait.into();
+        let (table, writer) = self.lock_writer(database, name, wait)?;
+        drop(writer.exclusive(wait)?);
+        // The writer keeps the definition.
+        let shared = table.state.lock.shared(wait)?;
+        Ok(WriteGuard {
+            table,
+            shared: Some(shared),
+            writer,
+        })
+    }
+
     /// Opens a table for changes of rows that others may change rows beside; waits for DDL and loads.
     ///
     /// # Errors

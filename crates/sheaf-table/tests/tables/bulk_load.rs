@@ -169,7 +169,7 @@ fn load_new(
         load.append(&row)?;
         assert!(catalog.table("d", "t").is_err());
     }
-    load.finish()
+    load.finish(NO_WAIT)
 }
 
 #[test]
@@ -194,7 +194,10 @@ fn a_table_is_made_with_its_rows_or_not_at_all() {
     let mut late = BulkLoad::of_new_table(&catalog, example(), options, quiet()).unwrap();
     late.append(&row(1, "a", "b", 1)).unwrap();
     catalog.create_table(example()).unwrap();
-    assert!(matches!(late.finish(), Err(TableError::TableExists { .. })));
+    assert!(matches!(
+        late.finish(NO_WAIT),
+        Err(TableError::TableExists { .. })
+    ));
     assert!(matches!(
         load_new(&catalog, many_rows(1, |i| i), quiet()),
         Err(TableError::TableExists { .. })

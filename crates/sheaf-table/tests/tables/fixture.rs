@@ -185,7 +185,7 @@ pub fn load(
     for row in rows {
         load.append(&row)?;
     }
-    load.finish()
+    load.finish(NO_WAIT)
 }
 
 /// `count` different rows in an order given by `id`.

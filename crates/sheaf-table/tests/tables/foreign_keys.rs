@@ -455,7 +455,7 @@ fn a_table_that_comes_with_its_rows_keeps_its_foreign_keys() {
         let mut load = BulkLoad::of_new_table(&catalog, request, options, progress)?;
         load.append(&row([Some(1), Some(a), None]))?;
         load.append(&row([Some(2), None, None]))?;
-        load.finish()
+        load.finish(NO_WAIT)
     };
     let trees = catalog.storage().tree_ids().unwrap();
     let orphan = load("e", "p", 9).unwrap_err();
