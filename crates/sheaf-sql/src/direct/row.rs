@@ -591,7 +591,7 @@ impl RowReader<'_> {
         counts: &mut Counts,
         take: &mut impl FnMut(&[u8], RowView<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        waiting.look_up(|key, bytes| {
+        waiting.look_up(self.handle.cancel_flag(), |key, bytes| {
             counts.rows += 1;
             self.test((access.tests_of_rows(), access), key, bytes, take)
         })

@@ -8,6 +8,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_access::CancelFlag;
 use sheaf_storage::{LOOK_AHEAD_KEYS, PointReader, ReadView, Tree};
 
 use crate::error::Result;
@@ -55,8 +56,10 @@ impl WaitingRows {
     }
 
     /// Gives the rows that are there to `each`, with their keys, in the order in which they came, until it has enough.
+    /// Where they come from the disk, this takes long: the flag is looked at on the way.
     pub(super) fn look_up(
         &mut self,
+        cancel: &CancelFlag,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
         let mut asks = self.has_missed;
@@ -67,6 +70,9 @@ impl WaitingRows {
                 // All that are left of the group, which is larger the next time.
                 asks = false;
                 self.has_missed = self.ask_disk(at)?;
+            }
+            if at.is_multiple_of(LOOK_AHEAD_KEYS) {
+                cancel.check()?;
             }
             if at.is_multiple_of(LOOK_AHEAD_KEYS) && at + 1 < self.ends.len() {
                 let end = (at + LOOK_AHEAD_KEYS).min(self.ends.len());
