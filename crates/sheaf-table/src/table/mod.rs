@@ -1048,9 +1048,10 @@ impl Table {
     /// IGNORE skips and ON DUPLICATE KEY UPDATE changes, unless that row has gone.
     ///
     /// # Errors
-    /// 1467 in a series with gaps, and for BIGINT UNSIGNED, whose last value is never given out.
+    /// 1467 in a series with gaps, for BIGINT UNSIGNED, whose last value is never given out, and where the counter was
+    /// set to a value that the column does not hold.
     fn last_auto_increment(&self, series: AutoIncrementSeries) -> Result<Generated> {
-        match self.greatest_auto_increment() {
+        match self.repeated_auto_increment()? {
             Some((column, greatest)) if series.has_all() => Ok(Generated {
                 column,
                 value: generated_value(&self.definition.columns[column].ty, greatest),
@@ -1061,23 +1062,29 @@ impl Table {
         }
     }
 
-    /// The AUTO_INCREMENT column and its greatest value, which may be given out again; `None` for BIGINT UNSIGNED.
-    fn greatest_auto_increment(&self) -> Option<(usize, u64)> {
-        let column = self.definition.auto_increment_column()?;
-        let (_, greatest) = self.definition.columns[column].ty.integer_range()?;
-        let greatest = u64::try_from(greatest).ok()?;
-        (greatest < u64::MAX).then_some((column, greatest))
+    /// The AUTO_INCREMENT column and its greatest value, if that is given out again and again because it was given out,
+    /// or a row brought it.
+    fn repeated_auto_increment(&self) -> Result<Option<(usize, u64)>> {
+        let Some(column) = self.definition.auto_increment_column() else {
+            return Ok(None);
+        };
+        let range = self.definition.columns[column].ty.integer_range();
+        let greatest = range.and_then(|(_, greatest)| u64::try_from(greatest).ok());
+        let Some((greatest, behind)) = greatest.and_then(|last| Some((last, last.checked_add(1)?)))
+        else {
+            return Ok(None);
+        };
+        let is_reached = self.next_auto_increment()? == Some(behind)
+            && self.definition.auto_increment_start < behind;
+        Ok(is_reached.then_some((column, greatest)))
     }
 
     /// The row with the value that it gets from AUTO_INCREMENT, if that is one that was given out before.
     pub fn with_last_auto_increment(&self, row: &[Value]) -> Result<Option<Vec<Value>>> {
-        let Some((column, greatest)) = self.greatest_auto_increment() else {
+        let Some((column, greatest)) = self.repeated_auto_increment()? else {
             return Ok(None);
         };
-        let is_exhausted = self
-            .next_auto_increment()?
-            .is_some_and(|next| next > greatest);
-        if !row[column].is_null() || !is_exhausted {
+        if !row[column].is_null() {
             return Ok(None);
         }
         let mut row = row.to_vec();

@@ -155,6 +155,43 @@ fn auto_increment_counts_as_mysql_counts() {
     );
 }
 
+/// The last value is repeated where the counter has come to it, and not where the counter was set beyond it.
+#[test]
+fn a_counter_that_was_set_beyond_its_column_gives_nothing_out() {
+    let (_directory, catalog) = scratch();
+    let greatest = i32::MAX as u64;
+    for (start, given) in [
+        (greatest, Some(greatest)),
+        (greatest + 1, None),
+        (3_000_000_000, None),
+    ] {
+        let table = CreateTable {
+            auto_increment_start: start,
+            ..example()
+        };
+        catalog.create_table(table).unwrap();
+        let table = catalog.open_for_write("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [Value::Null, Value::Null, Value::Null, Value::Null];
+        let mut insert = || table.insert(&mut transaction, &row);
+        match given {
+            Some(_) => {
+                assert_eq!(insert().unwrap().auto_increment, given);
+                assert!(matches!(insert(), Err(TableError::DuplicateKey { .. })));
+            }
+            None => {
+                let refused = insert();
+                assert!(matches!(refused, Err(TableError::AutoIncrementExhausted)));
+            }
+        }
+        let repeats = table.with_last_auto_increment(&row).unwrap().is_some();
+        assert_eq!(repeats, given.is_some());
+        transaction.rollback().unwrap();
+        drop(table);
+        drop_table(&catalog, "t").unwrap();
+    }
+}
+
 #[test]
 fn auto_increment_survives_a_restart_without_its_rows() {
     let directory = tempfile::tempdir().unwrap();
