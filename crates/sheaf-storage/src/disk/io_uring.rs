@@ -15,7 +15,8 @@
 //! **Reaping.** One of the threads that wait, the leader, sleeps in the kernel until something completes, and delivers
 //! it. The others, the followers, are parked; the completion of what a follower waits for unparks it directly. A thread
 //! that stops waiting while there is no leader unparks one follower, which becomes the leader or passes the call on. A
-//! thread leads only while something is in flight, so the kernel is sure to wake it.
+//! thread leads only while something is in flight, so the kernel is sure to wake it. It sleeps for a short time only: a
+//! page that it waits for may also come by another thread's system call, of which the kernel does not tell it.
 //!
 //! **A ring that the kernel refuses to be called about** is abandoned. What the kernel has taken from it before stays
 //! the kernel's until it reports completion, whatever becomes of the ring: these buffers are neither returned nor
@@ -27,6 +28,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +47,7 @@ const RINGS: usize = 4;
 /// Most operations of one ring that the kernel works on at a time.
 const RING_DEPTH: usize = 32;
 
-/// Time from one look for completions of an abandoned ring to the next.
+/// Time from one look for completions of an abandoned ring to the next, and the longest sleep of a leader.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
@@ -251,6 +253,8 @@ struct Ring {
     reaping: Mutex<Reaping>,
     /// Operations that the kernel works on; changed under the submission lock.
     in_flight: AtomicUsize,
+    /// The kernel has not taken all that was pushed.
+    has_refused: AtomicBool,
     /// Nothing is pushed any more, and the kernel is not called. Set by the leader, under the submission lock.
     is_given_up: AtomicBool,
 }
@@ -296,6 +300,7 @@ impl Ring {
             submission: Mutex::new(submission),
             reaping: Mutex::default(),
             in_flight: AtomicUsize::new(0),
+            has_refused: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         })
     }
@@ -347,8 +352,12 @@ impl Ring {
         }
         if started > 0 {
             self.in_flight.fetch_add(started, Ordering::AcqRel);
-            // Entries that the kernel does not take now (it may be out of memory) are taken when a leader waits.
-            let _ = self.uring.submit();
+            // Entries that the kernel does not take now (it may be out of memory) are taken when a leader waits or
+            // reaps.
+            let taken = self.uring.submit();
+            if !taken.is_ok_and(|taken| taken >= started) {
+                self.has_refused.store(true, Ordering::Release);
+            }
         }
     }
 
@@ -375,8 +384,16 @@ impl Ring {
             completed
         };
         let count = completed.len();
+        let mut first_panic = None;
         for (operation, result) in completed {
-            operation.complete(result);
+            // Others wait for what comes after one that panics.
+            let complete = AssertUnwindSafe(|| operation.complete(result));
+            if let Err(panic) = panic::catch_unwind(complete) {
+                first_panic.get_or_insert(panic);
+            }
+        }
+        if let Some(panic) = first_panic {
+            panic::resume_unwind(panic);
         }
         count
     }
@@ -386,9 +403,35 @@ impl Ring {
         if self.is_given_up.load(Ordering::Acquire) {
             return thread::sleep(LOOK_INTERVAL);
         }
-        if let Err(error) = self.uring.submit_and_wait(1) {
+        self.note_call(match self.uring.params().is_feature_ext_arg() {
+            true => {
+                let longest = types::Timespec::from(LOOK_INTERVAL);
+                let longest = types::SubmitArgs::new().timespec(&longest);
+                self.uring.submitter().submit_with_args(1, &longest)
+            }
+            false => self.uring.submit_and_wait(1),
+        });
+    }
+
+    /// Hands over what the kernel has refused before, unless the ring is abandoned. Only the leader calls this.
+    fn submit_refused(&self) {
+        let is_called = !self.is_given_up.load(Ordering::Acquire);
+        if !is_called || !self.has_refused.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let outcome = self.uring.submit();
+        if !matches!(outcome, Ok(0)) {
+            // There may be more.
+            self.has_refused.store(true, Ordering::Release);
+        }
+        self.note_call(outcome);
+    }
+
+    /// What becomes of the ring when the kernel was called about it. Only the leader calls this.
+    fn note_call(&self, outcome: io::Result<usize>) {
+        if let Err(error) = outcome {
             match error.raw_os_error() {
-                Some(libc::EINTR) => {}
+                Some(libc::EINTR | libc::ETIME) => {}
                 Some(libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => thread::yield_now(),
                 _ => self.give_up(&error),
             }
@@ -478,7 +521,12 @@ impl Ring {
             reaping.leader = true;
         }
         let _leading = Leading(self);
-        self.harvest()
+        let arrived = self.harvest();
+        if arrived == 0 {
+            // Perhaps no thread waits for what is left.
+            self.submit_refused();
+        }
+        arrived
     }
 }
 
@@ -508,9 +556,10 @@ mod tests {
     use std::io::{PipeWriter, Write};
     use std::os::fd::OwnedFd;
     use std::thread as threads;
+    use std::time::Instant;
 
     use super::*;
-    use crate::disk::{AlignedBuffer, DISK_BLOCK_BYTES, Ticket};
+    use crate::disk::{AlignedBuffer, Completion, DISK_BLOCK_BYTES, Ticket};
 
     /// A ring, if this machine permits any.
     fn ring() -> Option<Ring> {
@@ -607,6 +656,74 @@ mod tests {
         assert_eq!(written.len(), BLOCKS * DISK_BLOCK_BYTES);
         let numbers = written.iter().step_by(DISK_BLOCK_BYTES);
         assert!(numbers.copied().eq(0..BLOCKS as u8));
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_taken_is_done_although_nobody_waits() {
+        let Some(ring) = ring() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = Arc::new(File::create(folder.path().join("blocks")).unwrap());
+        break_ring(&ring);
+        let tickets = write_blocks(&ring, &file, 3);
+        assert_eq!(ring.in_flight.load(Ordering::Acquire), 3);
+        ring.reap();
+        assert_eq!(ring.in_flight.load(Ordering::Acquire), 0);
+        for ticket in &tickets {
+            value(ticket).unwrap();
+        }
+    }
+
+    struct Panics;
+
+    impl Completion for Panics {
+        fn complete(&self, _result: io::Result<()>, _buffers: Option<Buffers>) {
+            panic!("a completion that panics");
+        }
+    }
+
+    #[test]
+    fn what_completes_beside_a_panic_is_delivered() {
+        let Some(ring) = ring() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let file = Arc::new(File::create(folder.path().join("blocks")).unwrap());
+        let sync = Waiting {
+            operation: Operation::Sync { file: FileId(0) },
+            token: Arc::new(Panics),
+            file: Arc::clone(&file),
+        };
+        ring.submit(vec![sync], false);
+        let writes = write_blocks(&ring, &file, 3);
+        // They are delivered together then.
+        threads::sleep(Duration::from_millis(100));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let are_over = || writes.iter().all(|write| is_over(write)) || Instant::now() > deadline;
+        while !are_over() || ring.in_flight.load(Ordering::Acquire) > 0 {
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| ring.reap()));
+        }
+        for write in &writes {
+            assert!(is_over(write));
+            value(write).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_leader_sees_what_another_thread_has_done() {
+        let Some(ring) = ring() else { return };
+        if !ring.uring.params().is_feature_ext_arg() {
+            return;
+        }
+        let (read, mut pipe) = slow_read(&ring);
+        let is_done = AtomicBool::new(false);
+        threads::scope(|scope| {
+            scope.spawn(|| {
+                threads::sleep(Duration::from_millis(50));
+                is_done.store(true, Ordering::Release);
+            });
+            ring.wait(&|| is_done.load(Ordering::Acquire) || is_over(&read));
+        });
+        assert!(!is_over(&read));
+        pipe.write_all(&[5; DISK_BLOCK_BYTES]).unwrap();
+        ring.wait(&|| is_over(&read));
     }
 
     #[test]
