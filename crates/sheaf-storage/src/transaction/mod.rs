@@ -226,6 +226,11 @@ impl Transaction {
         self.patience.interrupt = Some(interrupt);
     }
 
+    /// Another transaction of the same storage, for a change that stays whatever becomes of this one.
+    pub fn begin_another(&self) -> Transaction {
+        Transaction::new(Arc::clone(&self.store), self.limit)
+    }
+
     /// What is called, by another thread, when the transaction keeps more of the log than
     /// [`max_pinned_log_bytes`](crate::StorageOptions::max_pinned_log_bytes), because it began to change something so
     /// long ago. The call shall see to it that the transaction is rolled back soon. To be set before the first change.

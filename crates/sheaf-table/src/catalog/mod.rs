@@ -664,6 +664,11 @@ impl Catalog {
         self.change(|tree, transaction| {
             let next = header(definitions.next_table_id);
             put(tree, transaction, &[kind::HEADER], &next)?;
+            // It may come with rows.
+            if let Some(next) = table.state.auto_increment.known() {
+                let key = key_of_table(kind::AUTO_INCREMENT, definition.id);
+                put(tree, transaction, &key, &next.to_le_bytes())?;
+            }
             put_definition(tree, transaction, definition)
         })?;
         table.publish(self.storage.newest_commit());
@@ -996,30 +1001,38 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes down how far AUTO_INCREMENT has come in each table, so that a value is not given out again although its
-    /// row was deleted. To be called before the storage is closed; after a crash counters go on behind the largest
-    /// value in the table, or behind what was written down before, whichever is greater.
+    /// Writes down how far AUTO_INCREMENT has come in each table, so that no value is left out. To be called before the
+    /// storage is closed; after a crash counters go on at their [marks](crate::table::auto_increment).
     ///
     /// # Errors
     /// Whatever the storage reports.
     pub fn save_auto_increments(&self) -> Result<()> {
         let _changing = self.definitions.lock();
-        let counters: Vec<(u64, u64)> = self
-            .databases
-            .read()
-            .values()
-            .flat_map(|database| database.tables.values())
-            .filter_map(|table| Some((table.definition.id, table.state.auto_increment.unsaved()?)))
-            .collect();
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        for database in self.databases.read().values() {
+            tables.extend(database.tables.values().cloned());
+        }
+        let mut counters = Vec::new();
+        for table in &tables {
+            let counter = &table.state.auto_increment;
+            let marking = counter.begin_marking();
+            if let Some(next) = counter.unsaved() {
+                counters.push((table, next, marking));
+            }
+        }
         if counters.is_empty() {
             return Ok(());
         }
         self.change(|tree, transaction| {
-            counters.iter().try_for_each(|(id, next)| {
-                let key = key_of_table(kind::AUTO_INCREMENT, *id);
+            counters.iter().try_for_each(|(table, next, _)| {
+                let key = key_of_table(kind::AUTO_INCREMENT, table.definition.id);
                 put(tree, transaction, &key, &next.to_le_bytes())
             })
-        })
+        })?;
+        for (table, next, _) in &counters {
+            table.state.auto_increment.note_mark(*next);
+        }
+        Ok(())
     }
 
     /// Changes the catalog tree, completely or not at all. If it fails, the caller frees the trees that it has made, so
@@ -1122,10 +1135,14 @@ fn put_redefinition(
         delete_statistics(tree, transaction, *id, 0)?;
     }
     let key = key_of_table(kind::AUTO_INCREMENT, *id);
-    let next = entry
-        .state
-        .as_ref()
-        .and_then(|state| state.auto_increment.known());
+    let next = match &entry.state {
+        Some(state) => state.auto_increment.known(),
+        // Rows that were loaded wrote no mark.
+        None => {
+            let counter = &entry.table.state.auto_increment;
+            counter.known().filter(|_| counter.is_beyond_mark())
+        }
+    };
     if let Some(next) = next.filter(|_| !entry.forgets_auto_increment) {
         put(tree, transaction, &key, &next.to_le_bytes())?;
     } else if entry.state.is_some() || entry.forgets_auto_increment {

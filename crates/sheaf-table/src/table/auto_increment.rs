@@ -13,11 +13,22 @@
 //! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
 //! The number of what was given out may be the same before and after all of that. So the code that takes a value looks
 //! at both numbers, takes it, and looks again at what was brought.
+//!
+//! **After a crash** no value is given out again, as in MySQL, although its row was deleted. The catalog has a *mark*
+//! some values ahead ([`MARK_AHEAD`]). A row whose value is not below the mark goes in when a further mark is in the
+//! log. That is not waited for: the row's commit comes behind it in the log. A clean shutdown makes the mark what is
+//! next, so values are left out after a crash only.
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_storage::sync::{Mutex, MutexGuard};
 
 /// Not known yet: to be found from the largest key.
 const UNKNOWN: u64 = 0;
+
+/// How many values the mark is ahead, in a column that has many left: each [`MARK_SHARE`]th of those that are left, at
+/// most. Crashes leave out little of a small column then.
+const MARK_AHEAD: u64 = 1_000;
+const MARK_SHARE: u64 = 1_000;
 
 /// The values that a session is given: `offset`, `offset + increment`, and so on (the variables `auto_increment_offset`
 /// and `auto_increment_increment`).
@@ -80,14 +91,19 @@ pub(crate) struct AutoIncrement {
     given_out: AtomicU64,
     /// Behind the largest value that a row brought; 0 if none did. It only grows, until it is forgotten.
     brought: AtomicU64,
-    /// As the catalog has it; 0 if it has none.
+    /// As the catalog had it when it was opened; 0 if it had none.
     saved: AtomicU64,
+    /// What the catalog has at least.
+    mark: AtomicU64,
+    /// Held while the mark in the catalog changes.
+    marking: Mutex<()>,
 }
 
 impl AutoIncrement {
     /// Takes over what the catalog wrote down.
     pub(crate) fn restore(&self, next: u64) {
         self.saved.store(next, Ordering::Relaxed);
+        self.mark.store(next, Ordering::Relaxed);
     }
 
     /// The next value as far as it is known without the rows.
@@ -96,15 +112,36 @@ impl AutoIncrement {
         Some(next).filter(|next| *next != UNKNOWN)
     }
 
-    /// The next value, if that is more than what the catalog has.
+    /// The next value, if it is known and not what the catalog has.
     pub(crate) fn unsaved(&self) -> Option<u64> {
+        let next = self.known().filter(|_| self.ahead() > 0)?;
+        (next != self.mark.load(Ordering::Relaxed)).then_some(next)
+    }
+
+    /// Whether a value was given out, or brought, that is not below the mark.
+    pub(crate) fn is_beyond_mark(&self) -> bool {
+        self.ahead() > self.mark.load(Ordering::Acquire)
+    }
+
+    /// For a change of the mark in the catalog.
+    pub(crate) fn begin_marking(&self) -> MutexGuard<'_, ()> {
+        self.marking.lock()
+    }
+
+    /// The mark that the catalog is to have. `greatest`: the column's greatest value.
+    pub(crate) fn mark_ahead(&self, greatest: u64) -> u64 {
         let next = self.ahead();
-        (next > self.saved.load(Ordering::Relaxed)).then_some(next)
+        next + (greatest.saturating_sub(next) / MARK_SHARE).min(MARK_AHEAD)
+    }
+
+    /// The catalog has this mark. Called while [marking](Self::begin_marking).
+    pub(crate) fn note_mark(&self, mark: u64) {
+        self.mark.store(mark, Ordering::Release);
     }
 
     /// The next value is to be found from the rows, and from the definition. No other session uses the table.
     pub(crate) fn forget(&self) {
-        for number in [&self.given_out, &self.brought, &self.saved] {
+        for number in [&self.given_out, &self.brought, &self.saved, &self.mark] {
             number.store(0, Ordering::Relaxed);
         }
     }
@@ -298,5 +335,25 @@ mod tests {
         assert_eq!(counter.unsaved(), Some(11));
         counter.forget();
         assert_eq!((counter.known(), counter.begin_at(3)), (None, 3));
+    }
+
+    #[test]
+    fn marks_are_ahead_by_what_the_column_can_spare() {
+        let counter = AutoIncrement::default();
+        assert!(!counter.is_beyond_mark());
+        counter.begin_at(1);
+        assert!(counter.is_beyond_mark());
+        let marks = [127, 65_535, ALL].map(|greatest| counter.mark_ahead(greatest));
+        assert_eq!(marks, [1, 66, 1_001]);
+        counter.note_mark(3);
+        take(&counter);
+        assert!(!counter.is_beyond_mark());
+        assert_eq!(counter.unsaved(), Some(2));
+        counter.bring(AutoIncrementSeries::default(), 3);
+        assert!(counter.is_beyond_mark());
+        counter.note_mark(4);
+        assert!(!counter.is_beyond_mark() && counter.unsaved().is_none());
+        counter.bring(AutoIncrementSeries::default(), ALL);
+        assert_eq!(counter.mark_ahead(ALL), ALL);
     }
 }

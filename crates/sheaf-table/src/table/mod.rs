@@ -28,6 +28,7 @@ use sheaf_storage::{
 };
 use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 
+use crate::catalog::records::{key_of_table, kind, put};
 use crate::codec::key_codec::{KeyLayout, PartKind};
 use crate::codec::overflow;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
@@ -118,6 +119,8 @@ pub struct Table {
     /// In the order of `definition.secondary`.
     pub secondary_layouts: Vec<KeyLayout>,
     pub(crate) overflow: Option<Arc<Tree>>,
+    /// Where [marks](auto_increment) of AUTO_INCREMENT are written.
+    catalog: Arc<Tree>,
     pub(crate) state: Arc<TableState>,
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
@@ -188,6 +191,7 @@ impl Table {
             clustered,
             secondary,
             overflow,
+            catalog: storage.catalog_tree(),
             state,
             version,
             made_at: AtomicU64::new(0),
@@ -315,6 +319,7 @@ impl Table {
             Err(TableError::AutoIncrementExhausted) => self.last_auto_increment(series)?,
             generated => generated?,
         };
+        self.mark_auto_increment(transaction)?;
         let inserted = self.insert_entries(transaction, row, &generated);
         match &inserted {
             Ok(_) => self.state.note_change(),
@@ -543,7 +548,7 @@ impl Table {
             }
         }
         self.note_auto_increment(row, AutoIncrementSeries::default());
-        Ok(())
+        self.mark_auto_increment(transaction)
     }
 
     /// What the transaction's [kept view](Transaction::kept_view) shows under a primary key that the transaction is
@@ -1102,6 +1107,38 @@ impl Table {
             let given = u64::try_from(given).unwrap_or(u64::MAX);
             self.state.auto_increment.bring(series, given);
         }
+    }
+
+    /// Sees to it that a value that was given out, or brought, is not given out again after a crash. To be called before
+    /// the transaction commits.
+    fn mark_auto_increment(&self, transaction: &Transaction) -> Result<()> {
+        match self.state.auto_increment.is_beyond_mark() {
+            true => self.write_auto_increment_mark(transaction),
+            false => Ok(()),
+        }
+    }
+
+    /// The caller holds the table's lock, so no other thread changes what the catalog has of the table.
+    #[cold]
+    fn write_auto_increment_mark(&self, transaction: &Transaction) -> Result<()> {
+        let counter = &self.state.auto_increment;
+        let _marking = counter.begin_marking();
+        let Some(column) = self.definition.auto_increment_column() else {
+            return Ok(());
+        };
+        if !counter.is_beyond_mark() {
+            return Ok(());
+        }
+        let range = self.definition.columns[column].ty.integer_range();
+        let greatest = range.and_then(|(_, greatest)| u64::try_from(greatest).ok());
+        let mark = counter.mark_ahead(greatest.unwrap_or(u64::MAX));
+        let key = key_of_table(kind::AUTO_INCREMENT, self.definition.id);
+        let mut own = transaction.begin_another();
+        put(&self.catalog, &mut own, &key, &mark.to_le_bytes())?;
+        // What commits later is not durable before it, so it need not be waited for.
+        drop(own.commit_later()?);
+        counter.note_mark(mark);
+        Ok(())
     }
 
     /// The next hidden row id; 0 for tables with a primary key.

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sheaf_storage::{KeyRange, LockMode, LockWait, RangeLock, ReadView, StorageError};
-use sheaf_table::{Catalog, Column, CreateTable, Table, TableError};
+use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
+use sheaf_storage::{
+    Disk, KeyRange, LockMode, LockWait, RangeLock, ReadView, Storage, StorageError, StorageOptions,
+};
+use sheaf_table::{Catalog, Column, CreateTable, NoProgress, Table, TableError};
 use sheaf_types::{ColumnType, Value};
 
 use crate::fixture::*;
@@ -137,6 +140,7 @@ fn auto_increment_counts_as_mysql_counts() {
         assert_eq!(insert_id(&catalog, Value::Int(10)), None);
         assert_eq!(insert_id(&catalog, Value::Int(-3)), None);
         assert_eq!(insert_id(&catalog, Value::Null), Some(11));
+        catalog.save_auto_increments().unwrap();
         catalog.storage().close().unwrap();
     }
     let catalog = open(directory.path());
@@ -229,6 +233,83 @@ fn auto_increment_survives_a_restart_without_its_rows() {
     drop_table(&catalog, "t").unwrap();
     catalog.create_table(example()).unwrap();
     assert_eq!(insert(&catalog), 1);
+}
+
+/// The machine loses its power when rows with the latest values have been deleted, durably.
+#[test]
+fn auto_increment_gives_nothing_out_again_after_a_crash() {
+    let open_on = |disk| {
+        let options = StorageOptions {
+            pool_bytes: 8 << 20,
+            ..StorageOptions::default()
+        };
+        Catalog::open(Storage::open_on(disk, options).unwrap()).unwrap()
+    };
+    let insert = |catalog: &Catalog, id: Value| {
+        let table = catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        let row = [id, Value::Null, Value::Null, Value::Null];
+        let outcome = table.insert(&mut transaction, &row).unwrap();
+        transaction.commit().unwrap();
+        outcome.auto_increment
+    };
+    let delete_all = |catalog: &Catalog| {
+        let table = catalog.open_for_row_writes("d", "t", NO_WAIT).unwrap();
+        let mut transaction = catalog.storage().begin_transaction();
+        for (key, _) in entries(&table.clustered) {
+            assert!(table.delete(&mut transaction, &key).unwrap());
+        }
+        transaction.commit().unwrap();
+    };
+    let mut disk = SimulatedDisk::new(SimulationOptions::new(1));
+    let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+    catalog.create_database("d").unwrap();
+    catalog.create_table(example()).unwrap();
+    disk = disk.power_loss(SimulationOptions::new(1));
+    let mut given = 0;
+    for (seed, brings) in [(2, None), (3, Some(50_000)), (4, None)] {
+        let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+        // More than the mark is ahead.
+        for _ in 0..1_500 {
+            let next = insert(&catalog, Value::Null).unwrap();
+            assert!(next > given);
+            given = next;
+        }
+        if let Some(brought) = brings {
+            insert(&catalog, Value::Int(brought as i64));
+            given = brought;
+        }
+        delete_all(&catalog);
+        disk = disk.power_loss(SimulationOptions::new(seed));
+    }
+    // What is left out is little; and a clean shutdown leaves nothing out.
+    assert!(given < 60_000);
+    for _ in 0..2 {
+        let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+        let next = insert(&catalog, Value::Null).unwrap();
+        assert!(next > given && next <= given + 1_001);
+        given = next;
+        delete_all(&catalog);
+        catalog.save_auto_increments().unwrap();
+        catalog.storage().close().unwrap();
+        drop(catalog);
+        let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+        assert_eq!(insert(&catalog, Value::Null), Some(given + 1));
+        given += 1;
+        delete_all(&catalog);
+        disk = disk.power_loss(SimulationOptions::new(5));
+    }
+    // So are the values of rows that are loaded.
+    let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+    let loaded = (0..10).map(|_| vec![Value::Null, Value::Null, Value::Null, Value::Null]);
+    load(&catalog, loaded, 1 << 20, Arc::new(NoProgress)).unwrap();
+    let rows = rows(&catalog.table("d", "t").unwrap());
+    delete_all(&catalog);
+    disk = disk.power_loss(SimulationOptions::new(6));
+    let catalog = open_on(Arc::clone(&disk) as Arc<dyn Disk>);
+    let next = insert(&catalog, Value::Null).unwrap();
+    assert!(rows.values().all(|row| row[0] != Value::Int(next as i64)));
+    assert!(next > given + 10);
 }
 
 /// After a restart numbers go on behind the largest one; one that is being deleted may come back.
