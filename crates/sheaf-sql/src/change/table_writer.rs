@@ -1,8 +1,8 @@
 //! Rows on their way into a table, for INSERT and LOAD DATA alike.
 //!
 //! Two ways lead in. An empty table that no other session uses is bulk loaded: rows are sorted and its trees are built
-//! bottom up; nothing is in the table before the end. Any other table gets its rows one by one, and the statement's undo
-//! takes them out again when a later row fails. Either way a statement that fails leaves the table as it was.
+//! bottom up; nothing is in the table before the end. Any other table gets its rows one by one, and the statement's
+//! undo takes them out again when a later row fails. Either way a statement that fails leaves the table as it was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

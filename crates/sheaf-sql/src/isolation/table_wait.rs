@@ -42,8 +42,8 @@ impl WaitsFor {
 
 impl SessionHandle {
     /// Waits for a lock in slices, until a limit or a kill. `limit` is asked for when the wait has begun. `is_first`:
-    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES or to change the table, for a
-    /// while, and for half of the limit at most.
+    /// others do not wait for the session, so it lets those pass that wait for LOCK TABLES or to change the table, for
+    /// a while, and for half of the limit at most.
     pub(crate) fn wait_within<T>(
         &self,
         limit: impl Fn() -> Duration,

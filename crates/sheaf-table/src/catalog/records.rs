@@ -19,8 +19,8 @@ pub(crate) mod kind {
     /// Table id (u64 big-endian), and from the second on the number of the chunk (u16 big-endian): a chunk of the
     /// statistics.
     pub(crate) const STATISTICS: u8 = 3;
-    /// Table id (u64 big-endian): the next AUTO_INCREMENT value when the catalog was last closed, u64 little-endian.
-    pub(crate) const AUTO_INCREMENT: u8 = 4;
+    /// Table id (u64 big-endian): the mark of AUTO_INCREMENT, u64 little-endian.
+    pub(crate) const AUTO_INCREMENT: u8 = crate::table::auto_increment::MARK_KIND;
     /// User, 0x00, host, 0x00, number of the chunk (u16 big-endian): a chunk of an account.
     pub(crate) const ACCOUNT: u8 = 5;
     /// Name in lower case: a resource group.

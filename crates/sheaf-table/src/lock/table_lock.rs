@@ -16,9 +16,9 @@
 //! they ask. A busy table has no moment without writers. So a session that waits for LOCK TABLES
 //! [announces](TableLock::announce) it, and statements that hold no table yet let it pass. Statements that hold one go
 //! on, because another session may be waiting for what they hold. The same goes for sessions that wait to be writer,
-//! which writers of rows let pass, or exclusive, which readers let pass, too. LOCK TABLES ... READ lets all of them pass
-//! but those that wait for READ. Otherwise a definition could not change while many sessions use the table in turn. A
-//! session that waits in several attempts stays announced [from one to the next](DefinitionChange).
+//! which writers of rows let pass, or exclusive, which readers let pass, too. LOCK TABLES ... READ lets all of them
+//! pass but those that wait for READ. Otherwise a definition could not change while many sessions use the table in
+//! turn. A session that waits in several attempts stays announced [from one to the next](DefinitionChange).
 //!
 //! **Order.** Writer before shared before exclusive. A session that takes exclusive holds writer and no longer shared.
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
@@ -94,8 +94,8 @@ pub struct LockRequest<'a> {
 /// The session of a request that comes from no session.
 pub const NO_SESSION: u64 = 0;
 
-/// How long a request lets those pass that are announced. They come to their turn within this time, unless statements or
-/// transactions take longer. When somebody has been announced for longer, requests wait for half of that time: then
+/// How long a request lets those pass that are announced. They come to their turn within this time, unless statements
+/// or transactions take longer. When somebody has been announced for longer, requests wait for half of that time: then
 /// there is a moment between statements that take long, too. There is a limit, because a transaction may have no end.
 ///
 /// ```text
@@ -638,9 +638,9 @@ impl WriterLock {
         Ok(ExclusiveLock(self))
     }
 
-    /// As [`exclusive`](Self::exclusive) for several tables. It is exclusive on none of them while it waits for another:
-    /// their readers go on meanwhile, and one that is waited for may come to read the others. It stays announced where
-    /// it has waited, so a busy table is not lost again.
+    /// As [`exclusive`](Self::exclusive) for several tables. It is exclusive on none of them while it waits for
+    /// another: their readers go on meanwhile, and one that is waited for may come to read the others. It stays
+    /// announced where it has waited, so a busy table is not lost again.
     ///
     /// ```text
     ///   a: exclusive  b: read by T   give a back, wait for b    a: exclusive  b: exclusive

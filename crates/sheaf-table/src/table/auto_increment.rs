@@ -30,6 +30,16 @@ const UNKNOWN: u64 = 0;
 const MARK_AHEAD: u64 = 1_000;
 const MARK_SHARE: u64 = 1_000;
 
+/// First byte of the keys of marks in the catalog tree.
+pub(crate) const MARK_KIND: u8 = 4;
+
+/// Where the catalog tree has the mark of a table (docs/catalog-format.md).
+pub(crate) fn mark_key(table: u64) -> [u8; 9] {
+    let mut key = [MARK_KIND; 9];
+    key[1..].copy_from_slice(&table.to_be_bytes());
+    key
+}
+
 /// The values that a session is given: `offset`, `offset + increment`, and so on (the variables `auto_increment_offset`
 /// and `auto_increment_increment`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

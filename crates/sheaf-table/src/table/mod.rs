@@ -28,7 +28,6 @@ use sheaf_storage::{
 };
 use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 
-use crate::catalog::records::{key_of_table, kind, put};
 use crate::codec::key_codec::{KeyLayout, PartKind};
 use crate::codec::overflow;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, ValueRef};
@@ -36,7 +35,7 @@ use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
-use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken};
+use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken, mark_key};
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -1109,8 +1108,8 @@ impl Table {
         }
     }
 
-    /// Sees to it that a value that was given out, or brought, is not given out again after a crash. To be called before
-    /// the transaction commits.
+    /// Sees to it that a value that was given out, or brought, is not given out again after a crash. To be called
+    /// before the transaction commits.
     fn mark_auto_increment(&self, transaction: &Transaction) -> Result<()> {
         match self.state.auto_increment.is_beyond_mark() {
             true => self.write_auto_increment_mark(transaction),
@@ -1132,9 +1131,11 @@ impl Table {
         let range = self.definition.columns[column].ty.integer_range();
         let greatest = range.and_then(|(_, greatest)| u64::try_from(greatest).ok());
         let mark = counter.mark_ahead(greatest.unwrap_or(u64::MAX));
-        let key = key_of_table(kind::AUTO_INCREMENT, self.definition.id);
+        let (key, value) = (mark_key(self.definition.id), mark.to_le_bytes());
         let mut own = transaction.begin_another();
-        put(&self.catalog, &mut own, &key, &mark.to_le_bytes())?;
+        if !self.catalog.update(&mut own, &key, &value)? {
+            self.catalog.insert(&mut own, &key, &value)?;
+        }
         // What commits later is not durable before it, so it need not be waited for.
         drop(own.commit_later()?);
         counter.note_mark(mark);
