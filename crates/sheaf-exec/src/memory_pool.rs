@@ -39,23 +39,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DataFusionError, Result, resources_datafusion_err};
 use datafusion_execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use datafusion_physical_plan::ExecutionPlan;
-use datafusion_physical_plan::aggregates::AggregateExec;
-use datafusion_physical_plan::joins::{
-    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
-};
-use datafusion_physical_plan::sorts::sort::SortExec;
 use sheaf_memory::{StatementMemory, process, safe_point};
 
 use crate::blocking::blocking;
 use crate::memory_consumers::OTHERS_HAVE_IT;
-use crate::operator::window::WindowExec;
 
+/// How DataFusion calls the consumers that keep what is to be sorted.
+const SORTS: &str = "ExternalSorter[";
+/// What is not given the last resort, though it cannot spill: with less, it runs its other side several times.
+const JOINS_OF_ALL_PAIRS: &str = "NestedLoopJoin";
 /// A statement is small while it has less than this part of all query memory.
 const SMALL_SHARE: usize = 16;
 /// What no statement that is not small may take: this part of all.
@@ -67,12 +63,6 @@ const MAX_BIG: usize = 6;
 const MIN_BIG_BYTES: usize = 8 << 20;
 /// Part of a statement's memory that an operator gets while there is room, however many share it.
 const LEAST_SHARE: usize = 8;
-/// A sort that keeps no more is small.
-const FEW_ROWS: usize = 10_000;
-/// How DataFusion calls the consumers that keep what is to be sorted.
-const SORTS: &str = "ExternalSorter[";
-/// What is not given the last resort, though it cannot spill: with less, it runs its other side several times.
-const JOINS_OF_ALL_PAIRS: &str = "NestedLoopJoin";
 /// Part of the memory that sorts leave. Keys encoded for comparison take up to half as much again as their
 /// columns.
 const MERGE_SHARE: usize = 3;
@@ -166,26 +156,6 @@ impl QueryMemory {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is changed by additions and subtractions that belong together and cannot panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a plan may have to keep many rows: it sorts, groups or joins them.
-pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.exists(|node| {
-        let sorts = node.downcast_ref::<SortExec>();
-        let groups = node.downcast_ref::<AggregateExec>();
-        Ok(
-            sorts.is_some_and(|sort| sort.fetch().is_none_or(|rows| rows > FEW_ROWS))
-                || groups.is_some_and(|groups| !groups.group_expr().is_empty())
-                || node.is::<HashJoinExec>()
-                || node.is::<SortMergeJoinExec>()
-                || node.is::<NestedLoopJoinExec>()
-                || node.is::<CrossJoinExec>()
-                || node
-                    .downcast_ref::<WindowExec>()
-                    .is_some_and(WindowExec::keeps_partitions),
-        )
-    })
-    .unwrap_or(true)
 }
 
 /// What one statement has of the query memory. A session's statements follow one another, so it has one of these. With

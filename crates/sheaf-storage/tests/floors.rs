@@ -25,7 +25,7 @@ const FLOORS: &[&[&str]] = &[
 
 /// The folders and files at the top of each crate's sources, from the bottom up.
 const ORDER: &[(&str, &[&str])] = &[
-    ("sheaf-memory", &["process", "statement"]),
+    ("sheaf-memory", &["stop_flag", "process", "statement"]),
     (
         "sheaf-storage",
         &[

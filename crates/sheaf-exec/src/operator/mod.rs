@@ -17,6 +17,7 @@
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`detached_exec`] | batches with buffers of their own |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
+//! | [`kept_rows`] | which plans keep many rows |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
 //! | [`interruptible_exec`] | where a plan can be stopped between its leaves and its root |
 //! | [`interruptible_expr`] | where a join can be stopped between two batches |
@@ -37,6 +38,7 @@ pub mod in_turn_exec;
 pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
 pub mod interruptible_expr;
+pub mod kept_rows;
 pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;

@@ -21,6 +21,7 @@
 //!
 //! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
 
+use std::cell::Cell as Shared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -106,6 +107,7 @@ impl Derived {
         query: &ast::Query,
         (text, parameters): (&str, usize),
     ) -> Option<Derived> {
+        let _nested = Nested::enter()?;
         let query = unwrapped(query);
         let given = (text, parameters);
         let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
@@ -268,6 +270,34 @@ impl Derived {
         let spans = rows.spans.into_iter();
         rows.spans = spans.skip(count(offset)).take(count(limit)).collect();
         Ok(Some(rows))
+    }
+}
+
+/// How deeply queries may nest in a FROM. A query is compiled in several ways until one succeeds, and so are those in it.
+const MAX_NESTING: usize = 3;
+
+thread_local! {
+    /// Queries in a FROM that are compiled, one in another.
+    static NESTING: Shared<usize> = const { Shared::new(0) };
+}
+
+/// A query in a FROM is compiled as long as this lives.
+struct Nested;
+
+impl Nested {
+    /// `None`: it is nested too deeply.
+    fn enter() -> Option<Nested> {
+        let depth = NESTING.get();
+        (depth < MAX_NESTING).then(|| {
+            NESTING.set(depth + 1);
+            Nested
+        })
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTING.set(NESTING.get() - 1);
     }
 }
 

@@ -19,7 +19,8 @@ use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
-use sheaf_exec::memory_pool::{Admission, keeps_rows};
+use sheaf_exec::memory_pool::Admission;
+use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
     Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,

@@ -1,0 +1,36 @@
+//! Which plans keep many rows, so that they wait for query memory before they begin.
+
+use std::sync::Arc;
+
+use datafusion_common::tree_node::TreeNode;
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
+};
+use datafusion_physical_plan::sorts::sort::SortExec;
+
+use crate::operator::window::WindowExec;
+
+/// A sort that keeps no more is small.
+const FEW_ROWS: usize = 10_000;
+
+/// Whether a plan may have to keep many rows: it sorts, groups or joins them.
+pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.exists(|node| {
+        let sorts = node.downcast_ref::<SortExec>();
+        let groups = node.downcast_ref::<AggregateExec>();
+        Ok(
+            sorts.is_some_and(|sort| sort.fetch().is_none_or(|rows| rows > FEW_ROWS))
+                || groups.is_some_and(|groups| !groups.group_expr().is_empty())
+                || node.is::<HashJoinExec>()
+                || node.is::<SortMergeJoinExec>()
+                || node.is::<NestedLoopJoinExec>()
+                || node.is::<CrossJoinExec>()
+                || node
+                    .downcast_ref::<WindowExec>()
+                    .is_some_and(WindowExec::keeps_partitions),
+        )
+    })
+    .unwrap_or(true)
+}
