@@ -87,7 +87,7 @@ fn typed(expr: Expr, field: &Field) -> Expr {
 }
 
 /// A column of an input as the column of the union, which is of `to`, metadata and all. Of `texts` it needs the day.
-pub(super) fn as_column_of(
+pub fn as_column_of(
     expr: Expr,
     to: &Field,
     schema: &DFSchema,

@@ -47,7 +47,11 @@ use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, 
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 use crate::operator::scan_exec::access_error;
 
-pub use plan::{is_set_operation, resolve_plan, rewrite_changed, schema_of_operands};
+pub use choose::as_column_of;
+pub use plan::{
+    distinct_by_key, group_by_key, is_set_operation, resolve_plan, rewrite_changed,
+    schema_of_operands,
+};
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 
 /// The alias of a subquery that is searched for a row of values.
@@ -166,7 +170,13 @@ pub fn resolve(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -
         .data)
 }
 
-fn resolve_node(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -> Result<Expr> {
+/// Gives one node its meaning, whose operands have theirs already. `sheaf-algebra` makes its expressions by it.
+pub fn resolve_node(
+    expr: Expr,
+    schema: &DFSchema,
+    texts: &Texts,
+    purpose: Purpose,
+) -> Result<Expr> {
     match expr {
         // One string type everywhere.
         Expr::Literal(ScalarValue::Utf8(text), metadata) => Ok(Expr::Literal(
@@ -649,7 +659,7 @@ pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
 }
 
 /// The sort key of a string; other values as they are, DECIMALs as they are shown.
-pub(crate) fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let ty = type_of(&expr, schema)?;
     Ok(match (key_collation(&ty), ty) {
         (Some(collation), _) => collation_key(expr, collation),

@@ -555,7 +555,7 @@ fn refuse_outer_aggregates(aggregate: &Aggregate) -> Result<()> {
 
 /// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
 /// columns determine (a customer's name, given his key) are not grouped by at all.
-fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
+pub fn group_by_key(mut aggregate: Aggregate) -> Result<LogicalPlan> {
     // What is named twice is one column of the schema, so it has to be one group expression too.
     let mut named = Vec::with_capacity(aggregate.group_expr.len());
     for expr in aggregate.group_expr {
@@ -776,7 +776,7 @@ fn renamed(expr: Expr, relation: Option<datafusion_common::TableReference>, name
 }
 
 /// DISTINCT is a grouping by all columns.
-fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+pub fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let schema = Arc::clone(input.schema());
     let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
     let mut has_key = false;
