@@ -15,6 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["sheaf-table", "sheaf-archive"],
     &["sheaf-access"],
     &["sheaf-exec"],
+    &["sheaf-algebra"],
     &["sheaf-optimizer", "sheaf-frontend"],
     &["sheaf-sql"],
     &["sheaf-server", "sheaf"],
@@ -115,6 +116,19 @@ const ORDER: &[(&str, &[&str])] = &[
             "runtime",
             "aggregates",
             "typing",
+        ],
+    ),
+    (
+        "sheaf-algebra",
+        &[
+            "column",
+            "column_set",
+            "scalar",
+            "relation",
+            "properties",
+            "rules",
+            "printer",
+            "to_logical_plan",
         ],
     ),
     (
@@ -291,6 +305,7 @@ const UPWARD: &[(&str, &[&str])] = &[
         "sheaf-exec",
         &["functions -> collation", "functions/keys -> collation"],
     ),
+    ("sheaf-algebra", &["relation -> properties"]),
     (
         "sheaf-optimizer",
         &[

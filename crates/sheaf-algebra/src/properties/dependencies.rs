@@ -1,0 +1,156 @@
+//! Functional dependencies: rows that agree on some columns agree on others. ONLY_FULL_GROUP_BY asks for them.
+//!
+//! ```text
+//!   SELECT a, b, u.name, MAX(c) FROM t JOIN u ON u.id = t.a WHERE b = 5 GROUP BY a
+//!   {} -> t.b    a constant          t.a <-> u.id    equal          u.id -> u.name    a key
+//! ```
+//!
+//! The inner side of an outer join may be missing, and is NULL then. So its constants are none above the join. A key of
+//! it determines the rest all the same: where it is NULL, so is the rest. An equality of the condition holds where the
+//! columns of the outer side are the same that the condition names, since these decide whether there is a partner.
+
+use super::{RightSide, Sides, plain_column, sides};
+use crate::column::ColumnId;
+use crate::column_set::ColumnSet;
+use crate::relation::{DependentKind, Operator, Relation};
+use crate::scalar::Scalar;
+
+/// Rows that agree on `from` agree on `to`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    pub from: ColumnSet,
+    pub to: ColumnSet,
+}
+
+pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
+    if let Some(sides) = sides(operator) {
+        let mut dependencies = of_join(&sides);
+        dependencies.extend(of_subquery(operator));
+        return dependencies;
+    }
+    let input = |input: &Relation| input.properties().dependencies.clone();
+    match operator {
+        Operator::Scan(scan) => {
+            let all: ColumnSet = scan.columns.iter().copied().collect();
+            let keys = super::keys::of(operator).into_iter();
+            let keys = keys.map(|from| Dependency {
+                from,
+                to: all.clone(),
+            });
+            keys.collect()
+        }
+        Operator::Filter(filter) => {
+            let mut dependencies = input(&filter.input);
+            equalities(&filter.condition, &mut dependencies);
+            dependencies
+        }
+        Operator::Project(project) => {
+            let mut dependencies = input(&project.input);
+            for item in project.items.iter().filter(|item| !item.is_passed_on()) {
+                if !item.value.is_volatile() {
+                    let (from, to) = (item.value.columns(), [item.column].into_iter().collect());
+                    dependencies.push(Dependency { from, to });
+                }
+            }
+            dependencies
+        }
+        Operator::Window(window) => input(&window.input),
+        Operator::Sort(sort) => input(&sort.input),
+        Operator::Limit(limit) => input(&limit.input),
+        Operator::Group(group) => {
+            let mut dependencies = input(&group.input);
+            let aggregates = group.aggregates.iter().map(|(id, _)| *id);
+            let others = group.carried.iter().copied().chain(aggregates);
+            dependencies.push(Dependency {
+                from: group.keys.iter().copied().collect(),
+                to: others.collect(),
+            });
+            dependencies
+        }
+        Operator::Values(_) | Operator::SetOperation(_) => Vec::new(),
+        Operator::Join(_) | Operator::DependentJoin(_) => Vec::new(),
+    }
+}
+
+fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
+    let mut dependencies = sides.left.properties().dependencies.clone();
+    if sides.right_side == RightSide::Tested {
+        return dependencies;
+    }
+    let of_right = sides.right.properties().dependencies.iter().cloned();
+    match sides.right_side {
+        RightSide::MayBeMissing => {
+            dependencies.extend(of_right.filter(|known| !known.from.is_empty()));
+            if let Some(condition) = sides.condition {
+                outer_equalities(condition, &sides.right.column_set(), &mut dependencies);
+            }
+        }
+        _ => {
+            dependencies.extend(of_right);
+            if let Some(condition) = sides.condition.filter(|_| sides.filters) {
+                equalities(condition, &mut dependencies);
+            }
+        }
+    }
+    dependencies
+}
+
+/// What a subquery gives for a row follows from what it takes from that.
+fn of_subquery(operator: &Operator) -> Option<Dependency> {
+    let Operator::DependentJoin(join) = operator else {
+        return None;
+    };
+    let column = match join.kind {
+        DependentKind::Single(column)
+        | DependentKind::Mark(column)
+        | DependentKind::Found(column) => column,
+        _ => return None,
+    };
+    let mut from = join.right.free_columns().clone();
+    if let Some(condition) = &join.condition {
+        condition.add_columns(&mut from);
+    }
+    let from = from.intersection(&join.left.column_set());
+    let to = [column].into_iter().collect();
+    Some(Dependency { from, to })
+}
+
+/// What a condition says that every row meets.
+fn equalities(condition: &Scalar, found: &mut Vec<Dependency>) {
+    for (column, of) in equal_columns(condition) {
+        let to = [column].into_iter().collect();
+        found.push(Dependency { from: of, to });
+    }
+}
+
+/// What the condition of an outer join says of its inner side.
+fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Dependency>) {
+    let needed = condition.columns().difference(inner);
+    for (column, of) in equal_columns(condition) {
+        if inner.contains(column) && !of.intersects(inner) {
+            let to = [column].into_iter().collect();
+            let from = needed.clone();
+            found.push(Dependency { from, to });
+        }
+    }
+}
+
+/// Columns that are equal to something, and the columns of that: none, if it is constant.
+fn equal_columns(condition: &Scalar) -> Vec<(ColumnId, ColumnSet)> {
+    let mut found = Vec::new();
+    for conjunct in condition.conjuncts() {
+        let Some((one, other)) = conjunct.as_equality() else {
+            continue;
+        };
+        for (side, of) in [(one, other), (other, one)] {
+            let is_plain = plain_column(of).is_some() || of.columns().is_empty();
+            if let Some(column) = plain_column(side)
+                && is_plain
+                && !of.is_volatile()
+            {
+                found.push((column, of.columns()));
+            }
+        }
+    }
+    found
+}

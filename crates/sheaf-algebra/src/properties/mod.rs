@@ -1,0 +1,252 @@
+//! What is known of an operator's rows, derived from what is known of its inputs'.
+//!
+//! A property holds at a place of the tree: a column of the inner side of an outer join is never NULL below the join, and
+//! may be above it. All of them are about MySQL's equality, by which texts are equal that differ in case, for example.
+//!
+//! | file | property |
+//! |---|---|
+//! | [`keys`] | columns on which no two rows agree |
+//! | [`dependencies`] | columns that determine others |
+//! | [`equivalences`] | columns that are equal in every row, where none of them is NULL |
+//! | [`nullability`] | columns that are never NULL |
+//! | [`order`] | the order in which rows come |
+
+pub mod dependencies;
+pub mod equivalences;
+pub mod keys;
+pub mod nullability;
+pub mod order;
+
+pub use dependencies::Dependency;
+pub use order::OrderedColumn;
+
+use crate::column::ColumnId;
+use crate::column_set::ColumnSet;
+use crate::relation::{DependentKind, JoinKind, Operator, Relation};
+use crate::scalar::{Scalar, ScalarKind};
+
+/// What is known of an operator's rows.
+#[derive(Clone, Debug, Default)]
+pub struct Properties {
+    /// In order.
+    pub columns: Vec<ColumnId>,
+    /// Columns of the queries around.
+    pub free: ColumnSet,
+    /// On all columns of a key no two rows agree, NULL being equal to NULL. The empty key: there is at most one row.
+    pub keys: Vec<ColumnSet>,
+    pub dependencies: Vec<Dependency>,
+    /// Sets that do not overlap.
+    pub equivalences: Vec<ColumnSet>,
+    pub not_null: ColumnSet,
+    pub order: Vec<OrderedColumn>,
+}
+
+impl Properties {
+    pub(crate) fn of(operator: &Operator) -> Properties {
+        let columns = columns(operator);
+        let set: ColumnSet = columns.iter().copied().collect();
+        let mut properties = Properties {
+            free: free_columns(operator),
+            keys: keys::of(operator),
+            dependencies: dependencies::of(operator),
+            equivalences: equivalences::of(operator),
+            not_null: nullability::not_null(operator).intersection(&set),
+            order: order::of(operator),
+            columns,
+        };
+        properties.keys.retain(|key| key.is_subset(&set));
+        properties
+    }
+
+    pub fn has_at_most_one_row(&self) -> bool {
+        self.keys.iter().any(ColumnSet::is_empty)
+    }
+
+    /// All columns that are the same in all rows that agree on `given`.
+    pub fn determined_by(&self, given: &ColumnSet) -> ColumnSet {
+        let mut determined = given.clone();
+        loop {
+            let before = determined.len();
+            for dependency in &self.dependencies {
+                if dependency.from.is_subset(&determined) {
+                    determined.union_with(&dependency.to);
+                }
+            }
+            if determined.len() == before {
+                return determined;
+            }
+        }
+    }
+}
+
+/// What a join has of its right side.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RightSide {
+    /// Its columns.
+    Shown,
+    /// Its columns, or NULL in all of them.
+    MayBeMissing,
+    /// Nothing.
+    Tested,
+}
+
+/// Both sides of a join of any kind.
+pub(crate) struct Sides<'a> {
+    pub left: &'a Relation,
+    pub right: &'a Relation,
+    pub right_side: RightSide,
+    pub condition: Option<&'a Scalar>,
+    /// Whether rows that do not meet the condition are lost.
+    pub filters: bool,
+    /// Of no row of the left side come several.
+    pub keeps_left_rows: bool,
+}
+
+/// The sides of an operator that is a join.
+pub(crate) fn sides(operator: &Operator) -> Option<Sides<'_>> {
+    let (left, right, condition, right_side, filters) = match operator {
+        Operator::Join(join) => {
+            let (right_side, filters) = match join.kind {
+                JoinKind::Inner => (RightSide::Shown, true),
+                JoinKind::LeftOuter => (RightSide::MayBeMissing, false),
+                JoinKind::Semi | JoinKind::Anti | JoinKind::Mark(_) => (RightSide::Tested, false),
+            };
+            (
+                &join.left,
+                &join.right,
+                &join.condition,
+                right_side,
+                filters,
+            )
+        }
+        Operator::DependentJoin(join) => {
+            let (right_side, filters) = match join.kind {
+                DependentKind::Inner => (RightSide::Shown, true),
+                DependentKind::LeftOuter | DependentKind::Single(_) => {
+                    (RightSide::MayBeMissing, false)
+                }
+                DependentKind::Semi
+                | DependentKind::Anti
+                | DependentKind::Mark(_)
+                | DependentKind::Found(_) => (RightSide::Tested, false),
+            };
+            (
+                &join.left,
+                &join.right,
+                &join.condition,
+                right_side,
+                filters,
+            )
+        }
+        _ => return None,
+    };
+    let is_single = matches!(operator, Operator::DependentJoin(join) if matches!(join.kind, DependentKind::Single(_)));
+    Some(Sides {
+        left,
+        right,
+        right_side,
+        condition: condition.as_ref(),
+        filters,
+        keeps_left_rows: is_single
+            || right_side == RightSide::Tested
+            || right.properties().has_at_most_one_row(),
+    })
+}
+
+fn columns(operator: &Operator) -> Vec<ColumnId> {
+    if let Some(sides) = sides(operator) {
+        let mut columns = sides.left.columns().to_vec();
+        match operator {
+            Operator::Join(join) => match join.kind {
+                JoinKind::Mark(mark) => columns.push(mark),
+                JoinKind::Inner | JoinKind::LeftOuter => columns.extend(sides.right.columns()),
+                JoinKind::Semi | JoinKind::Anti => {}
+            },
+            Operator::DependentJoin(join) => match join.kind {
+                DependentKind::Mark(column)
+                | DependentKind::Found(column)
+                | DependentKind::Single(column) => columns.push(column),
+                DependentKind::Inner | DependentKind::LeftOuter => {
+                    columns.extend(sides.right.columns());
+                }
+                DependentKind::Semi | DependentKind::Anti => {}
+            },
+            _ => {}
+        }
+        return columns;
+    }
+    match operator {
+        Operator::Scan(scan) => scan.columns.clone(),
+        Operator::Values(values) => values.columns.clone(),
+        Operator::SetOperation(operation) => operation.columns.clone(),
+        Operator::Project(project) => project.items.iter().map(|item| item.column).collect(),
+        Operator::Filter(filter) => filter.input.columns().to_vec(),
+        Operator::Sort(sort) => sort.input.columns().to_vec(),
+        Operator::Limit(limit) => limit.input.columns().to_vec(),
+        Operator::Group(group) => {
+            let aggregates = group.aggregates.iter().map(|(id, _)| *id);
+            let rows = group.keys.iter().chain(&group.carried).copied();
+            rows.chain(aggregates).collect()
+        }
+        Operator::Window(window) => {
+            let functions = window.functions.iter().map(|(id, _)| *id);
+            window
+                .input
+                .columns()
+                .iter()
+                .copied()
+                .chain(functions)
+                .collect()
+        }
+        Operator::Join(_) | Operator::DependentJoin(_) => Vec::new(),
+    }
+}
+
+/// Columns that are used and that no input has.
+fn free_columns(operator: &Operator) -> ColumnSet {
+    let mut used = ColumnSet::new();
+    operator.for_each_scalar(&mut |scalar| scalar.add_columns(&mut used));
+    let (mut given, mut free) = (ColumnSet::new(), ColumnSet::new());
+    let mut add = |input: &Relation| {
+        given.union_with(&input.column_set());
+        free.union_with(input.free_columns());
+    };
+    match operator {
+        Operator::Scan(_) | Operator::Values(_) => {}
+        Operator::Filter(node) => add(&node.input),
+        Operator::Project(node) => add(&node.input),
+        Operator::Group(node) => add(&node.input),
+        Operator::Window(node) => add(&node.input),
+        Operator::Sort(node) => add(&node.input),
+        Operator::Limit(node) => add(&node.input),
+        Operator::SetOperation(node) => node.inputs.iter().for_each(add),
+        Operator::Join(node) => {
+            add(&node.left);
+            add(&node.right);
+        }
+        Operator::DependentJoin(node) => {
+            add(&node.left);
+            add(&node.right);
+            // What the right side takes from the left is not free.
+            free = free.difference(&node.left.column_set());
+            free.union_with(node.left.free_columns());
+        }
+    }
+    used.difference(&given).union(&free)
+}
+
+/// The column under conversions that map different values to different ones: sort keys of texts, by whose equality
+/// properties are meant, and casts to wider types.
+pub(crate) fn plain_column(scalar: &Scalar) -> Option<ColumnId> {
+    match scalar.kind() {
+        ScalarKind::Column(id) => Some(*id),
+        ScalarKind::Cast(operand) => plain_column(operand),
+        ScalarKind::Call {
+            function,
+            arguments,
+        } if function.name() == sheaf_exec::collation::COLLATION_KEY => {
+            plain_column(arguments.first()?)
+        }
+        _ => None,
+    }
+}

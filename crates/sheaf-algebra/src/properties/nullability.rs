@@ -1,0 +1,127 @@
+//! Columns that are never NULL: NOT NULL in their table, or tested by a condition. Not those of the inner side of an
+//! outer join, whatever they are below it.
+
+use super::{RightSide, plain_column, sides};
+use crate::column_set::ColumnSet;
+use crate::relation::{DependentKind, JoinKind, Operator};
+use crate::scalar::{Comparison, Scalar, ScalarKind, Truth};
+
+pub(super) fn not_null(operator: &Operator) -> ColumnSet {
+    match operator {
+        Operator::Scan(scan) => {
+            let schema = scan.source.schema();
+            let fields = schema.fields().iter().zip(&scan.columns);
+            let fields = fields.filter(|(field, _)| !field.is_nullable());
+            fields.map(|(_, column)| *column).collect()
+        }
+        Operator::Filter(filter) => {
+            let tested = refuses_null(&filter.condition);
+            filter.input.properties().not_null.clone().union(&tested)
+        }
+        Operator::Project(project) => {
+            let below = &project.input.properties().not_null;
+            let items = project
+                .items
+                .iter()
+                .filter(|item| match item.value.as_column() {
+                    Some(column) => below.contains(column),
+                    None => !item.value.is_nullable(),
+                });
+            let mut columns: ColumnSet = items.map(|item| item.column).collect();
+            columns.union_with(below);
+            columns
+        }
+        Operator::Group(group) => {
+            let aggregates = group.aggregates.iter();
+            let aggregates = aggregates.filter(|(_, aggregate)| aggregate.counts());
+            let mut columns: ColumnSet = aggregates.map(|(id, _)| *id).collect();
+            // Without keys there may be no row to carry from.
+            if !group.keys.is_empty() {
+                columns.union_with(&group.input.properties().not_null);
+            }
+            columns
+        }
+        Operator::Window(window) => {
+            let functions = window.functions.iter();
+            let functions = functions.filter(|(_, function)| !function.field().is_nullable());
+            let mut columns = window.input.properties().not_null.clone();
+            columns.extend(functions.map(|(id, _)| *id));
+            columns
+        }
+        Operator::Sort(sort) => sort.input.properties().not_null.clone(),
+        Operator::Limit(limit) => limit.input.properties().not_null.clone(),
+        Operator::Values(values) => {
+            let columns = values.columns.iter().enumerate();
+            let columns =
+                columns.filter(|(at, _)| values.rows.iter().all(|row| !row[*at].is_nullable()));
+            columns.map(|(_, column)| *column).collect()
+        }
+        Operator::SetOperation(operation) => {
+            let never = |at: usize| {
+                operation.inputs.iter().all(|input| {
+                    let properties = input.properties();
+                    properties.not_null.contains(properties.columns[at])
+                })
+            };
+            let columns = operation.columns.iter().enumerate();
+            columns
+                .filter(|(at, _)| never(*at))
+                .map(|(_, column)| *column)
+                .collect()
+        }
+        Operator::Join(_) | Operator::DependentJoin(_) => of_join(operator),
+    }
+}
+
+fn of_join(operator: &Operator) -> ColumnSet {
+    let Some(sides) = sides(operator) else {
+        return ColumnSet::new();
+    };
+    let mut columns = sides.left.properties().not_null.clone();
+    if sides.right_side == RightSide::Shown {
+        columns.union_with(&sides.right.properties().not_null);
+    }
+    if let Some(condition) = sides.condition.filter(|_| sides.filters) {
+        columns.union_with(&refuses_null(condition));
+    }
+    match operator {
+        Operator::Join(join) => {
+            if let JoinKind::Mark(mark) = join.kind {
+                columns.insert(mark);
+            }
+        }
+        Operator::DependentJoin(join) => match (join.kind, &join.condition) {
+            (DependentKind::Found(mark), _) | (DependentKind::Mark(mark), None) => {
+                columns.insert(mark);
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    columns
+}
+
+/// Columns that are not NULL where the condition is true. Those of comparisons, and of IS NOT NULL; there are others.
+pub fn refuses_null(condition: &Scalar) -> ColumnSet {
+    let mut columns = ColumnSet::new();
+    for conjunct in condition.conjuncts() {
+        match conjunct.kind() {
+            ScalarKind::Comparison {
+                operator,
+                left,
+                right,
+            } if *operator != Comparison::NullSafeEqual => {
+                columns.extend(plain_column(left));
+                columns.extend(plain_column(right));
+            }
+            ScalarKind::InList { operand, .. } => columns.extend(plain_column(operand)),
+            ScalarKind::Test {
+                operand,
+                is: Truth::Null,
+                negated: true,
+            } => columns.extend(plain_column(operand)),
+            _ => {}
+        }
+    }
+    columns
+}

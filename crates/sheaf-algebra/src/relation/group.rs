@@ -1,0 +1,41 @@
+//! Groups: one row for all rows whose keys are equal, NULL being equal to NULL.
+//!
+//! Texts are equal by their collation, so of a key the group shows the value of any of its rows. Without keys there is
+//! one group, even of no rows. Without aggregates it is DISTINCT.
+
+use super::{Operator, Relation};
+use crate::column::ColumnId;
+use crate::scalar::Aggregate;
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub input: Box<Relation>,
+    /// Columns of the input.
+    pub keys: Vec<ColumnId>,
+    /// Columns of the input of which the group gives the value of any of its rows: the keys determine them, or
+    /// ONLY_FULL_GROUP_BY is off.
+    pub carried: Vec<ColumnId>,
+    pub aggregates: Vec<(ColumnId, Aggregate)>,
+}
+
+impl Relation {
+    pub fn group(
+        self,
+        keys: Vec<ColumnId>,
+        carried: Vec<ColumnId>,
+        aggregates: Vec<(ColumnId, Aggregate)>,
+    ) -> Relation {
+        Operator::Group(Group {
+            input: Box::new(self),
+            keys,
+            carried,
+            aggregates,
+        })
+        .into()
+    }
+
+    /// The rows that differ in what `columns` show.
+    pub fn distinct(self, columns: Vec<ColumnId>) -> Relation {
+        self.group(columns, Vec::new(), Vec::new())
+    }
+}

@@ -1,0 +1,34 @@
+//! A list of columns: what is computed, and what is passed on.
+
+use super::{Operator, Relation};
+use crate::column::ColumnId;
+use crate::scalar::Scalar;
+
+#[derive(Clone, Debug)]
+pub struct Project {
+    pub input: Box<Relation>,
+    pub items: Vec<Item>,
+}
+
+/// A column of the list. One that is passed on has the id that it has below.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub column: ColumnId,
+    pub value: Scalar,
+}
+
+impl Item {
+    pub fn is_passed_on(&self) -> bool {
+        self.value.as_column() == Some(self.column)
+    }
+}
+
+impl Relation {
+    pub fn project(self, items: Vec<Item>) -> Relation {
+        Operator::Project(Project {
+            input: Box::new(self),
+            items,
+        })
+        .into()
+    }
+}

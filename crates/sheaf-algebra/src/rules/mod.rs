@@ -1,0 +1,30 @@
+//! Rewrites of a bound query, one a file. The heading of each is the identity that it applies.
+//!
+//! | file | rule |
+//! |---|---|
+//! | [`push_down_predicates`] | conditions go as far down as they mean the same |
+//! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
+//! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
+//! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
+
+mod domain;
+pub mod push_down_predicates;
+pub mod tested_marks;
+pub mod unnest;
+
+#[cfg(test)]
+mod tests;
+
+use datafusion_common::Result;
+
+use crate::column::Columns;
+use crate::relation::Relation;
+use crate::scalar::Typing;
+
+/// Applies all rules, in the order in which each needs what the others do. What `typing` is for is
+/// [`Purpose::Other`](sheaf_exec::typing::Purpose::Other).
+pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
+    let relation = tested_marks::apply(relation);
+    let relation = unnest::apply(relation, columns, typing)?;
+    Ok(push_down_predicates::apply(relation))
+}

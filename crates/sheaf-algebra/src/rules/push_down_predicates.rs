@@ -1,0 +1,212 @@
+//! `filter p (A join B)  =  (filter p A) join B`, where `p` names columns of `A` alone, and its relatives.
+//!
+//! ```text
+//!   filter p (project A)           project (filter p' A)        p' has what the list computes in the place of its columns
+//!   filter p (A left join B)       (filter p A) left join B     p names columns of A alone
+//!   filter p (A left join B)       filter p (A join B)          p is not true where the columns of B are NULL
+//!   filter p (A semijoin B)        (filter p A) semijoin B      the same for antijoins and mark joins
+//!   filter p (group by k of A)     group by k of (filter p A)   p names columns of k alone, and k is not empty
+//!   filter p (A union B)           (filter p A) union (filter p B)
+//!   A join B on p and q            (filter p A) join B on q     p names columns of A alone; not of a left join
+//! ```
+//!
+//! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit or a
+//! window.
+
+use std::collections::HashMap;
+
+use crate::column::ColumnId;
+use crate::column_set::ColumnSet;
+use crate::properties::nullability::refuses_null;
+use crate::relation::{
+    DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation, SetKind,
+    SetOperation, Sort,
+};
+use crate::scalar::Scalar;
+
+pub fn apply(relation: Relation) -> Relation {
+    push(relation, Vec::new())
+}
+
+/// The relation with conditions, as far down as they may go.
+fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
+    match relation.into_operator() {
+        Operator::Filter(Filter { input, condition }) => {
+            let (stays, moves): (Vec<_>, Vec<_>) = condition
+                .into_conjuncts()
+                .into_iter()
+                .partition(Scalar::is_volatile);
+            conditions.extend(moves);
+            filtered(push(*input, conditions), stays)
+        }
+        Operator::Project(Project { input, items }) => {
+            let (below, stays) =
+                split_by(conditions, |condition| is_computed_below(condition, &items));
+            let below = below
+                .into_iter()
+                .map(|condition| with_items(condition, &items));
+            let input = push(*input, below.collect());
+            filtered(input.project(items), stays)
+        }
+        Operator::Sort(Sort { input, keys }) => push(*input, conditions).sort(keys),
+        Operator::Group(group) => {
+            let keys: ColumnSet = group.keys.iter().copied().collect();
+            let others: ColumnSet = group.carried.iter().copied().collect();
+            let aggregates = group.aggregates.iter().map(|(id, _)| *id);
+            let others: ColumnSet = others.iter().chain(aggregates).collect();
+            let (below, stays) = split_by(conditions, |condition| {
+                let columns = condition.columns();
+                columns.intersects(&keys) && !columns.intersects(&others)
+            });
+            let input = Box::new(push(*group.input, below));
+            filtered(Operator::Group(Group { input, ..group }).into(), stays)
+        }
+        Operator::SetOperation(operation) => set_operation(operation, conditions),
+        Operator::Join(join) => push_into_join(join, conditions),
+        Operator::DependentJoin(mut join) => {
+            // The right side is for the rules of dependent joins.
+            let mut others = match join.kind {
+                DependentKind::Mark(column)
+                | DependentKind::Found(column)
+                | DependentKind::Single(column) => [column].into_iter().collect(),
+                _ => ColumnSet::new(),
+            };
+            others.union_with(&join.right.column_set());
+            let left = join.left.column_set();
+            let (below, stays) = split_by(conditions, |condition| is_of(condition, &left, &others));
+            join.left = Box::new(push(*join.left, below));
+            join.right = Box::new(push(*join.right, Vec::new()));
+            filtered(Operator::DependentJoin(join).into(), stays)
+        }
+        operator @ (Operator::Scan(_)
+        | Operator::Values(_)
+        | Operator::Limit(_)
+        | Operator::Window(_)) => {
+            let relation = Relation::from(operator);
+            filtered(
+                relation.map_inputs(&mut |input| push(input, Vec::new())),
+                conditions,
+            )
+        }
+    }
+}
+
+fn filtered(relation: Relation, conditions: Vec<Scalar>) -> Relation {
+    match conditions.is_empty() {
+        true => relation,
+        false => relation.filter(Scalar::and(conditions)),
+    }
+}
+
+fn split_by(conditions: Vec<Scalar>, goes: impl Fn(&Scalar) -> bool) -> (Vec<Scalar>, Vec<Scalar>) {
+    conditions
+        .into_iter()
+        .partition(|condition| goes(condition) && !condition.is_volatile())
+}
+
+/// Whether a condition can be tested by one side alone. What names neither stays where it is.
+fn is_of(condition: &Scalar, side: &ColumnSet, other: &ColumnSet) -> bool {
+    let columns = condition.columns();
+    columns.intersects(side) && !columns.intersects(other)
+}
+
+/// Whether the items that a condition names may be computed more than once.
+fn is_computed_below(condition: &Scalar, items: &[Item]) -> bool {
+    let columns = condition.columns();
+    let mut named = items
+        .iter()
+        .filter(|item| columns.contains(item.column))
+        .peekable();
+    named.peek().is_some() && named.all(|item| !item.value.is_volatile())
+}
+
+fn with_items(condition: Scalar, items: &[Item]) -> Scalar {
+    condition.replace(&|scalar| {
+        let column = scalar.as_column()?;
+        let item = items.iter().find(|item| item.column == column)?;
+        Some(item.value.clone())
+    })
+}
+
+fn set_operation(operation: SetOperation, conditions: Vec<Scalar>) -> Relation {
+    let own: ColumnSet = operation.columns.iter().copied().collect();
+    let (below, stays) = split_by(conditions, |condition| condition.columns().intersects(&own));
+    let columns = operation.columns.clone();
+    let kind = operation.kind;
+    let inputs = operation.inputs.into_iter().enumerate();
+    let inputs = inputs.map(|(at, input)| {
+        // What the right side lacks does not come from it.
+        if kind != SetKind::Union && at > 0 {
+            return push(input, Vec::new());
+        }
+        let of_input: HashMap<ColumnId, ColumnId> = columns
+            .iter()
+            .copied()
+            .zip(input.columns().iter().copied())
+            .collect();
+        let conditions = below.iter().map(|condition| {
+            condition.clone().replace(&|scalar| {
+                let column = of_input.get(&scalar.as_column()?)?;
+                Some(Scalar::column(*column, scalar.field().clone()))
+            })
+        });
+        let conditions = conditions.collect();
+        push(input, conditions)
+    });
+    let inputs = inputs.collect();
+    filtered(Relation::set_operation(kind, inputs, columns), stays)
+}
+
+fn push_into_join(mut join: Join, conditions: Vec<Scalar>) -> Relation {
+    let (left, right) = (join.left.column_set(), join.right.column_set());
+    if join.kind == JoinKind::LeftOuter {
+        let refuses = |condition: &Scalar| refuses_null(condition).intersects(&right);
+        if conditions.iter().any(refuses) {
+            join.kind = JoinKind::Inner;
+        }
+    }
+    let mut own = join
+        .condition
+        .take()
+        .map_or_else(Vec::new, Scalar::into_conjuncts);
+    let mut stays = Vec::new();
+    let (mut to_left, mut to_right) = (Vec::new(), Vec::new());
+    match join.kind {
+        JoinKind::Inner => {
+            let (own_stay, mut all): (Vec<_>, Vec<_>) =
+                own.into_iter().partition(Scalar::is_volatile);
+            own = own_stay;
+            all.extend(conditions);
+            for condition in all {
+                match condition {
+                    condition if condition.is_volatile() => stays.push(condition),
+                    condition if is_of(&condition, &left, &right) => to_left.push(condition),
+                    condition if is_of(&condition, &right, &left) => to_right.push(condition),
+                    condition if condition.columns().intersects(&left) => own.push(condition),
+                    condition => stays.push(condition),
+                }
+            }
+        }
+        JoinKind::LeftOuter => {
+            (to_left, stays) = split_by(conditions, |condition| is_of(condition, &left, &right));
+            (to_right, own) = split_by(own, |condition| is_of(condition, &right, &left));
+        }
+        kind => {
+            let mut others = right.clone();
+            if let JoinKind::Mark(mark) = kind {
+                others.insert(mark);
+            }
+            (to_left, stays) = split_by(conditions, |condition| is_of(condition, &left, &others));
+            (to_right, own) = split_by(own, |condition| is_of(condition, &right, &left));
+            if kind == JoinKind::Semi {
+                let (of_left, others) = split_by(own, |condition| is_of(condition, &left, &right));
+                to_left.extend(of_left);
+                own = others;
+            }
+        }
+    }
+    join.left = Box::new(push(*join.left, to_left));
+    join.right = Box::new(push(*join.right, to_right));
+    join.condition = (!own.is_empty()).then(|| Scalar::and(own));
+    filtered(Operator::Join(join).into(), stays)
+}

@@ -1,0 +1,357 @@
+//! Rules on trees made by hand, before and after.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion_common::{Constraint, Constraints, ScalarValue};
+use datafusion_expr::TableSource;
+use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::typing::{Purpose, Texts};
+
+use crate::column::{Column, ColumnId, Columns, Origin};
+use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan};
+use crate::scalar::typing::AggregateCall;
+use crate::scalar::{Aggregate, Comparison, Scalar, Typing};
+
+/// A table `(id INT PRIMARY KEY, k INT, s VARCHAR)`.
+#[derive(Debug)]
+struct Table {
+    schema: SchemaRef,
+    constraints: Constraints,
+}
+
+impl TableSource for Table {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+}
+
+/// A statement that is made by hand.
+struct Statement {
+    columns: Columns,
+    texts: Texts,
+    tables: u32,
+}
+
+/// A table's columns.
+struct Ids {
+    id: ColumnId,
+    k: ColumnId,
+    s: ColumnId,
+}
+
+impl Statement {
+    fn new() -> Statement {
+        Statement {
+            columns: Columns::default(),
+            texts: Texts::of(Default::default(), TruncatedTexts::default()),
+            tables: 0,
+        }
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing {
+            texts: &self.texts,
+            purpose: Purpose::Other,
+        }
+    }
+
+    fn table(&mut self, name: &str) -> (Relation, Ids) {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("id", DataType::Int32, false),
+            Field::new("k", DataType::Int32, true),
+            Field::new("s", DataType::Utf8View, true),
+        ]));
+        let reference = self.tables;
+        self.tables += 1;
+        let ids: Vec<ColumnId> = (0..3)
+            .map(|position| {
+                self.columns.add(Column {
+                    field: Arc::clone(&schema.fields()[position]),
+                    name: schema.fields()[position].name().clone(),
+                    origin: Some(Origin {
+                        reference,
+                        position: position as u32,
+                    }),
+                })
+            })
+            .collect();
+        let source = Table {
+            schema,
+            constraints: Constraints::new_unverified(vec![Constraint::PrimaryKey(vec![0])]),
+        };
+        let scan = Scan {
+            reference,
+            name: name.to_string(),
+            source: Arc::new(source),
+            columns: ids.clone(),
+        };
+        let ids = Ids {
+            id: ids[0],
+            k: ids[1],
+            s: ids[2],
+        };
+        (scan.relation(), ids)
+    }
+
+    fn column(&self, id: ColumnId) -> Scalar {
+        Scalar::column(id, Arc::clone(&self.columns.get(id).field))
+    }
+
+    fn compare(&self, left: ColumnId, operator: Comparison, right: ColumnId) -> Scalar {
+        let (left, right) = (self.column(left), self.column(right));
+        self.typing().comparison(operator, left, right).unwrap()
+    }
+
+    fn equal(&self, left: ColumnId, right: ColumnId) -> Scalar {
+        self.compare(left, Comparison::Equal, right)
+    }
+
+    fn equal_to(&self, column: ColumnId, text: &str) -> Scalar {
+        let typing = self.typing();
+        let literal = typing
+            .literal(ScalarValue::Utf8(Some(text.to_string())))
+            .unwrap();
+        typing
+            .comparison(Comparison::Equal, self.column(column), literal)
+            .unwrap()
+    }
+
+    fn count(&mut self) -> (ColumnId, Aggregate) {
+        let aggregate = self
+            .typing()
+            .aggregate(AggregateCall {
+                function: aggregate_function("count").unwrap(),
+                arguments: vec![Scalar::literal(ScalarValue::Int64(Some(1)))],
+                distinct: false,
+            })
+            .unwrap();
+        let field = Arc::clone(aggregate.field());
+        (self.columns.add_computed("count", field), aggregate)
+    }
+
+    fn mark(&mut self, nullable: bool) -> ColumnId {
+        let field = Field::new("mark", DataType::Boolean, nullable);
+        self.columns.add_computed("mark", Arc::new(field))
+    }
+
+    fn rewritten(&mut self, relation: Relation) -> String {
+        let Statement { columns, texts, .. } = self;
+        let typing = Typing {
+            texts,
+            purpose: Purpose::Other,
+        };
+        super::rewrite(relation, columns, &typing)
+            .unwrap()
+            .to_string()
+    }
+}
+
+#[test]
+fn an_expression_has_its_type_when_it_is_made() {
+    let mut statement = Statement::new();
+    let (_, t) = statement.table("t");
+    // A constant goes to the column's type, and a text is compared by its sort key.
+    assert_eq!(statement.equal_to(t.k, "7").to_string(), "#1 = 7");
+    let equal = statement.equal_to(t.s, "x").to_string();
+    assert!(equal.starts_with("ck(#2, utf8mb4_"), "{equal}");
+    let sum = statement
+        .typing()
+        .call("$add", vec![statement.column(t.id), statement.column(t.k)]);
+    let sum = sum.unwrap();
+    assert!(sum.is_nullable());
+    // An operand that is no column and no literal is what it was.
+    let less = statement
+        .typing()
+        .comparison(Comparison::Less, sum, statement.column(t.k));
+    assert_eq!(
+        less.unwrap().to_string(),
+        "$add(#0, #1) < CAST(#1 AS Int64)"
+    );
+}
+
+#[test]
+fn conditions_go_to_the_side_that_they_are_about() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.id, of_b.k);
+    let condition = Scalar::and([
+        on,
+        statement.equal_to(of_a.k, "1"),
+        statement.equal_to(of_b.id, "2"),
+    ]);
+    let relation = a.join(JoinKind::Inner, b, None).filter(condition);
+    assert_eq!(
+        statement.rewritten(relation),
+        "\
+Join inner, #0 = #4
+  Filter #1 = 1
+    Scan a #0 #1 #2
+  Filter #3 = 2
+    Scan b #3 #4 #5"
+    );
+}
+
+#[test]
+fn a_condition_that_refuses_null_makes_an_inner_join() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.id, of_b.k);
+    let on_inner = Scalar::and([on, statement.equal_to(of_b.id, "2")]);
+    let outer = a
+        .clone()
+        .join(JoinKind::LeftOuter, b.clone(), Some(on_inner.clone()));
+    // IS NULL does not refuse it.
+    let is_null = statement.column(of_b.k).is_null();
+    assert_eq!(
+        statement.rewritten(outer.filter(is_null)),
+        "\
+Filter #4 IS NULL
+  Join left outer, #0 = #4
+    Scan a #0 #1 #2
+    Filter #3 = 2
+      Scan b #3 #4 #5"
+    );
+    let outer = a.join(JoinKind::LeftOuter, b, Some(on_inner));
+    let refuses = statement.equal_to(of_b.k, "3");
+    assert_eq!(
+        statement.rewritten(outer.filter(refuses)),
+        "\
+Join inner, #0 = #4
+  Scan a #0 #1 #2
+  Filter #3 = 2 AND #4 = 3
+    Scan b #3 #4 #5"
+    );
+}
+
+#[test]
+fn the_inner_side_of_an_outer_join_may_be_null_above_it() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.k, of_b.id);
+    let outer = a.join(JoinKind::LeftOuter, b, Some(on));
+    let properties = outer.properties();
+    assert!(properties.not_null.contains(of_a.id) && !properties.not_null.contains(of_b.id));
+    // A row of a finds at most one of b, so the key of a is one of both.
+    assert!(
+        properties
+            .keys
+            .iter()
+            .any(|key| key.len() == 1 && key.contains(of_a.id))
+    );
+    // a.k decides which row of b it is, if any.
+    let given = [of_a.k].into_iter().collect();
+    assert!(properties.determined_by(&given).contains(of_b.s));
+    assert!(!properties.determined_by(&given).contains(of_a.s));
+}
+
+#[test]
+fn exists_is_a_semijoin_and_not_in_an_antijoin_by_what_may_be_equal() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let mark = statement.mark(false);
+    let correlated = b.filter(statement.equal(of_b.k, of_a.id));
+    let exists = a
+        .clone()
+        .dependent_join(DependentKind::Mark(mark), correlated, None)
+        .filter(statement.column(mark));
+    assert_eq!(
+        statement.rewritten(exists),
+        "\
+Join semi, #4 = #0
+  Scan a #0 #1 #2
+  Scan b #3 #4 #5"
+    );
+    let (c, of_c) = statement.table("c");
+    let mark = statement.mark(true);
+    let equal = statement.equal(of_a.k, of_c.k);
+    let not_in = a
+        .dependent_join(DependentKind::Mark(mark), c, Some(equal))
+        .filter(statement.column(mark).not());
+    assert_eq!(
+        statement.rewritten(not_in),
+        "\
+Join anti, #1 = #8 OR #1 IS NULL OR #8 IS NULL
+  Scan a #0 #1 #2
+  Scan c #7 #8 #9"
+    );
+}
+
+#[test]
+fn a_count_of_no_rows_is_0() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let (count, aggregate) = statement.count();
+    let correlated = b.filter(statement.equal(of_b.k, of_a.id));
+    let counted = correlated.group(Vec::new(), Vec::new(), vec![(count, aggregate)]);
+    let shown = Item {
+        column: count,
+        value: statement.column(count),
+    };
+    let relation = a
+        .dependent_join(DependentKind::Single(count), counted, None)
+        .project(vec![shown]);
+    assert_eq!(
+        statement.rewritten(relation),
+        "\
+Project #6
+  Project #0, #1, #2, #6 := CASE WHEN #7 IS NOT NULL THEN #7 ELSE 0 END
+    Join left outer, #0 = #4
+      Scan a #0 #1 #2
+      Group by #4: #7 := count(1)
+        Scan b #3 #4 #5"
+    );
+}
+
+#[test]
+fn what_cannot_be_pulled_up_is_joined_with_the_distinct_values() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let (count, aggregate) = statement.count();
+    // Not an equality: no key of groups.
+    let less = statement.compare(of_b.k, Comparison::Less, of_a.id);
+    let counted = b
+        .filter(less)
+        .group(Vec::new(), Vec::new(), vec![(count, aggregate)]);
+    let shown = Item {
+        column: count,
+        value: statement.column(count),
+    };
+    let relation = a
+        .dependent_join(DependentKind::Single(count), counted, None)
+        .project(vec![shown]);
+    let rewritten = statement.rewritten(relation);
+    assert!(!rewritten.contains("Dependent"), "{rewritten}");
+    assert!(rewritten.contains("Join inner, #4 < #"), "{rewritten}");
+    // The values are those of a's key, once each.
+    assert!(rewritten.contains("Group by #"), "{rewritten}");
+    assert!(rewritten.contains("#0 <=> #"), "{rewritten}");
+}
+
+#[test]
+fn a_text_is_taken_by_its_bytes() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let (count, aggregate) = statement.count();
+    let less = statement.compare(of_b.s, Comparison::Less, of_a.s);
+    let counted = b
+        .filter(less)
+        .group(Vec::new(), Vec::new(), vec![(count, aggregate)]);
+    let relation = a.dependent_join(DependentKind::Single(count), counted, None);
+    let rewritten = statement.rewritten(relation);
+    // 'a' and 'A' are equal, and are two values.
+    assert!(rewritten.contains("$cast_binary(#2) <=> #"), "{rewritten}");
+    assert!(rewritten.contains(" carrying #"), "{rewritten}");
+}

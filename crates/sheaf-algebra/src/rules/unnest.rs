@@ -1,0 +1,705 @@
+//! `A dependent join B  =  A join B`, where nothing in `B` is computed from `A`; and the ways to get there.
+//!
+//! What `B` takes from `A` is pulled up through the operators of `B` to the join, after Neumann and Kemper, "Unnesting
+//! Arbitrary Queries" (2015), as far as that needs no copy of `A`:
+//!
+//! ```text
+//!   A djoin p (filter q B)                  A djoin (p and q) B
+//!   A djoin p (project B)                   A djoin p (project, and what p names, of B)
+//!   A djoin (a = b) (group by k of B)       A djoin (a = b) (group by k, b of B)
+//!   A djoin (a = b) (limit n of B)          A djoin (a = b) (filter number <= n (number by b of B))
+//!   A djoin (a = b) (window by k of B)      A djoin (a = b) (window by k, b of B)
+//!   A djoin p (sort B)                      A djoin p B
+//! ```
+//!
+//! A group without keys has a row where `B` has none, and one with the key `b` has not. So a subquery that is a value is
+//! joined below what it computes of its aggregates:
+//!
+//! ```text
+//!   single v (A, project v := f(c) (group: c := count of B))
+//!     =   project A, v := f(c is null ? 0 : c) (A left join (group by b: c := count of B) on a = b)
+//! ```
+//!
+//! Where a subquery that is a value may find several rows, these are counted, and [`ONLY_ROW`] makes an error of it.
+//!
+//! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
+//! ([`domain`](super::domain)).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::{Result, ScalarValue, internal_err};
+use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
+use sheaf_exec::aggregates::aggregate_function;
+
+use crate::column::{ColumnId, Columns};
+use crate::column_set::ColumnSet;
+use crate::relation::{
+    DependentJoin, DependentKind, Filter, Group, Item, Join, JoinKind, Limit, Operator, Project,
+    Relation, Sort, SortKey,
+};
+use crate::scalar::typing::{AggregateCall, WindowCall};
+use crate::scalar::{Comparison, Scalar, ScalarKind, Typing};
+
+/// The function that fails where there are several rows.
+const ONLY_ROW: &str = "$only_row";
+
+pub fn apply(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
+    let mut unnesting = Unnesting { columns, typing };
+    unnesting.relation(relation)
+}
+
+pub(super) struct Unnesting<'a> {
+    pub(super) columns: &'a mut Columns,
+    pub(super) typing: &'a Typing<'a>,
+}
+
+/// A right side from which conditions with columns of the left were taken.
+pub(super) struct Pulled {
+    pub(super) relation: Relation,
+    pub(super) conditions: Vec<Scalar>,
+}
+
+impl Unnesting<'_> {
+    /// From the innermost dependent joins outwards.
+    fn relation(&mut self, relation: Relation) -> Result<Relation> {
+        let mut failed = None;
+        let relation = relation.map_inputs(&mut |input| match self.relation(input) {
+            Ok(input) => input,
+            Err(error) => {
+                failed = Some(error);
+                Relation::unit()
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        match relation.into_operator() {
+            Operator::DependentJoin(join) => self.dependent_join(join),
+            operator => Ok(operator.into()),
+        }
+    }
+
+    fn dependent_join(&mut self, join: DependentJoin) -> Result<Relation> {
+        let outer = join.left.column_set();
+        let is_independent = !join.right.free_columns().intersects(&outer);
+        if let DependentKind::Single(value) = join.kind {
+            return match is_independent {
+                // It is computed once, before the rows around it.
+                true => Ok(Operator::DependentJoin(join).into()),
+                false => self.single(join, value, &outer),
+            };
+        }
+        let kind = match join.kind {
+            DependentKind::Inner => JoinKind::Inner,
+            DependentKind::LeftOuter => JoinKind::LeftOuter,
+            DependentKind::Semi => JoinKind::Semi,
+            DependentKind::Anti => JoinKind::Anti,
+            DependentKind::Found(mark) => JoinKind::Mark(mark),
+            DependentKind::Mark(mark) => match &join.condition {
+                Some(condition) if condition.is_nullable() => {
+                    return self.mark_of_three_values(join, mark, &outer);
+                }
+                _ => JoinKind::Mark(mark),
+            },
+            DependentKind::Single(_) => return internal_err!("a single join is no other"),
+        };
+        if is_independent {
+            return Ok(join.left.join(kind, *join.right, join.condition));
+        }
+        match self.independent(&join.left, &join.right, &outer)? {
+            Some(pulled) => {
+                let conditions = join.condition.into_iter().chain(pulled.conditions);
+                let condition = Scalar::and(conditions);
+                Ok(join.left.join(kind, pulled.relation, Some(condition)))
+            }
+            None => Ok(Operator::DependentJoin(join).into()),
+        }
+    }
+
+    /// The right side without what it takes from the left side, in the one way or the other.
+    fn independent(
+        &mut self,
+        left: &Relation,
+        right: &Relation,
+        outer: &ColumnSet,
+    ) -> Result<Option<Pulled>> {
+        match self.pull(right.clone(), outer)? {
+            Some(pulled) => Ok(Some(pulled)),
+            None => self.over_domain(left, right.clone()),
+        }
+    }
+
+    /// `mark m on p  =  m := CASE WHEN t THEN TRUE WHEN u THEN NULL ELSE FALSE END`, with t for a row where p is true,
+    /// and u for one where it may be.
+    fn mark_of_three_values(
+        &mut self,
+        join: DependentJoin,
+        mark: ColumnId,
+        outer: &ColumnSet,
+    ) -> Result<Relation> {
+        let Some(condition) = join.condition.clone() else {
+            return internal_err!("a mark of three values has a condition");
+        };
+        let Some(pulled) = self.independent(&join.left, &join.right, outer)? else {
+            return Ok(Operator::DependentJoin(join).into());
+        };
+        let mut shown: Vec<Item> = join
+            .left
+            .columns()
+            .iter()
+            .map(|id| self.passed_on(*id))
+            .collect();
+        let mut marks = Vec::new();
+        let mut relation = *join.left;
+        for condition in [
+            condition.clone(),
+            super::tested_marks::may_be_true(condition),
+        ] {
+            let field = Arc::new(Field::new("mark", DataType::Boolean, false));
+            let id = self.columns.add_computed("mark", Arc::clone(&field));
+            let conditions = std::iter::once(condition).chain(pulled.conditions.iter().cloned());
+            let right = pulled.relation.clone();
+            relation = relation.join(JoinKind::Mark(id), right, Some(Scalar::and(conditions)));
+            marks.push(Scalar::column(id, field));
+        }
+        let [is_true, may_be] = <[Scalar; 2]>::try_from(marks)
+            .map_err(|_| datafusion_common::internal_datafusion_err!("two marks"))?;
+        // m is NULL only if it is not true and may be.
+        let unknown = Scalar::literal(ScalarValue::Boolean(None));
+        let value = Scalar::or([is_true, Scalar::and([may_be, unknown])]);
+        shown.push(Item {
+            column: mark,
+            value,
+        });
+        Ok(relation.project(shown))
+    }
+
+    /// A subquery that is a value, and takes something from the left side.
+    fn single(
+        &mut self,
+        join: DependentJoin,
+        value: ColumnId,
+        outer: &ColumnSet,
+    ) -> Result<Relation> {
+        let kept = join.clone();
+        let right = self.of_one_row(*join.right, value)?;
+        let mut shown: Vec<Item> = join
+            .left
+            .columns()
+            .iter()
+            .map(|id| self.passed_on(*id))
+            .collect();
+        // What the one row is computed from, innermost first.
+        let mut computed: Vec<Layer> = Vec::new();
+        let mut row = right;
+        let group = loop {
+            match row.into_operator() {
+                Operator::Project(Project { input, items }) => {
+                    computed.push(Layer::Items(items));
+                    row = *input;
+                }
+                Operator::Filter(Filter { input, condition }) => {
+                    computed.push(Layer::Condition(condition));
+                    row = *input;
+                }
+                Operator::Group(group) if group.keys.is_empty() => break Some(group),
+                Operator::Values(values) if values.columns.is_empty() && values.rows.len() == 1 => {
+                    break None;
+                }
+                other => {
+                    // A row that is found by a key, or the first of several.
+                    let mut relation = Relation::from(other);
+                    for layer in computed.into_iter().rev() {
+                        relation = layer.around(relation);
+                    }
+                    return match self.pull(relation, outer)? {
+                        Some(pulled) => {
+                            let condition = Some(Scalar::and(pulled.conditions));
+                            let left = *join.left;
+                            let joined = left.join(JoinKind::LeftOuter, pulled.relation, condition);
+                            shown.push(self.passed_on(value));
+                            Ok(joined.project(shown))
+                        }
+                        None => self.single_over_domain(kept, value),
+                    };
+                }
+            }
+        };
+        // What stands for an aggregate above the join. Of no rows a count is 0.
+        let mut values: HashMap<ColumnId, Scalar> = HashMap::new();
+        let relation = match group {
+            None => *join.left,
+            Some(mut group) => {
+                let takes = |argument: &Scalar| argument.columns().intersects(outer);
+                let mut aggregates = group.aggregates.iter();
+                if aggregates.any(|(_, aggregate)| aggregate.arguments().iter().any(takes)) {
+                    return self.single_over_domain(kept, value);
+                }
+                for (id, aggregate) in &mut group.aggregates {
+                    let field = aggregate.field().as_ref().clone().with_nullable(true);
+                    let field = Arc::new(field);
+                    let column = self
+                        .columns
+                        .add_computed(aggregate.name(), Arc::clone(&field));
+                    let of_group = Scalar::column(column, field);
+                    let of_group = match aggregate.counts() {
+                        true => {
+                            let zero = Scalar::literal(ScalarValue::Int64(Some(0)));
+                            self.typing.call("coalesce", vec![of_group, zero])?
+                        }
+                        false => of_group,
+                    };
+                    values.insert(*id, of_group);
+                    *id = column;
+                }
+                let Some(pulled) = self.pull_group(group, outer)? else {
+                    return self.single_over_domain(kept, value);
+                };
+                let condition = Some(Scalar::and(pulled.conditions));
+                let left = *join.left;
+                left.join(JoinKind::LeftOuter, pulled.relation, condition)
+            }
+        };
+        let with_values = |scalar: Scalar, values: &HashMap<ColumnId, Scalar>| {
+            scalar.replace(&|scalar| values.get(&scalar.as_column()?).cloned())
+        };
+        let mut conditions = Vec::new();
+        for layer in computed.into_iter().rev() {
+            match layer {
+                Layer::Condition(condition) => conditions.push(with_values(condition, &values)),
+                Layer::Items(items) => {
+                    let items = items.into_iter();
+                    let items = items.map(|item| (item.column, with_values(item.value, &values)));
+                    let items: Vec<_> = items.collect();
+                    values.extend(items);
+                }
+            }
+        }
+        let Some(mut shown_value) = values.remove(&value) else {
+            return self.single_over_domain(kept, value);
+        };
+        if !conditions.is_empty() {
+            let field = Arc::clone(shown_value.field());
+            let null = ScalarValue::try_from(field.data_type())?;
+            let null = Scalar::typed_literal(null, field.metadata().clone());
+            let condition = Scalar::and(conditions);
+            let case = vec![condition, shown_value, null];
+            shown_value = self.typing.call("$case", case)?;
+        }
+        shown.push(Item {
+            column: value,
+            value: shown_value,
+        });
+        Ok(relation.project(shown))
+    }
+
+    /// The same, joined with the distinct values of what it takes from the left side.
+    fn single_over_domain(&mut self, join: DependentJoin, value: ColumnId) -> Result<Relation> {
+        let right = self.of_one_row(join.right.as_ref().clone(), value)?;
+        let Some(pulled) = self.over_domain(&join.left, right)? else {
+            return Ok(Operator::DependentJoin(join).into());
+        };
+        let left = join.left.columns().iter();
+        let shown = left.chain([&value]).map(|id| self.passed_on(*id)).collect();
+        let condition = Some(Scalar::and(pulled.conditions));
+        let joined = join
+            .left
+            .join(JoinKind::LeftOuter, pulled.relation, condition);
+        Ok(joined.project(shown))
+    }
+
+    /// The same with at most one row: where there may be several, they are counted.
+    pub(super) fn of_one_row(&mut self, right: Relation, value: ColumnId) -> Result<Relation> {
+        if right.properties().has_at_most_one_row() || is_found_by_key(&right) {
+            return Ok(right);
+        }
+        let rows = self.column(value);
+        let any_row = self.add_aggregate("any_value", rows)?;
+        let count = self.add_aggregate("count", Scalar::literal(ScalarValue::Int64(Some(1))))?;
+        let group = vec![any_row, count];
+        let arguments = group.iter().map(|(id, _)| self.column(*id)).collect();
+        let only = self.typing.call(ONLY_ROW, arguments)?;
+        let grouped = right.group(Vec::new(), Vec::new(), group);
+        Ok(grouped.project(vec![Item {
+            column: value,
+            value: only,
+        }]))
+    }
+
+    fn add_aggregate(
+        &mut self,
+        name: &str,
+        argument: Scalar,
+    ) -> Result<(ColumnId, crate::scalar::Aggregate)> {
+        let Some(function) = aggregate_function(name) else {
+            return internal_err!("{name} is not registered");
+        };
+        let aggregate = self.typing.aggregate(AggregateCall {
+            function,
+            arguments: vec![argument],
+            distinct: false,
+        })?;
+        let id = self
+            .columns
+            .add_computed(name, Arc::clone(aggregate.field()));
+        Ok((id, aggregate))
+    }
+
+    /// A column as it is where it is made.
+    fn column(&self, id: ColumnId) -> Scalar {
+        Scalar::column(id, Arc::clone(&self.columns.get(id).field))
+    }
+
+    pub(super) fn passed_on(&self, id: ColumnId) -> Item {
+        Item {
+            column: id,
+            value: self.column(id),
+        }
+    }
+
+    /// Takes the conditions with columns of `outer` out of a relation; `None` if that is not all that it takes from
+    /// there. What they name besides is among the columns of what is left.
+    fn pull(&mut self, relation: Relation, outer: &ColumnSet) -> Result<Option<Pulled>> {
+        if !relation.free_columns().intersects(outer) {
+            let conditions = Vec::new();
+            return Ok(Some(Pulled {
+                relation,
+                conditions,
+            }));
+        }
+        match relation.into_operator() {
+            Operator::Filter(Filter { input, condition }) => {
+                let Some(mut pulled) = self.pull(*input, outer)? else {
+                    return Ok(None);
+                };
+                let (moves, stays): (Vec<_>, Vec<_>) = condition
+                    .into_conjuncts()
+                    .into_iter()
+                    .partition(|conjunct| conjunct.columns().intersects(outer));
+                if moves.iter().any(Scalar::is_volatile) {
+                    return Ok(None);
+                }
+                pulled.conditions.extend(moves);
+                if !stays.is_empty() {
+                    pulled.relation = pulled.relation.filter(Scalar::and(stays));
+                }
+                Ok(Some(pulled))
+            }
+            Operator::Project(Project { input, mut items }) => {
+                if items
+                    .iter()
+                    .any(|item| item.value.columns().intersects(outer))
+                {
+                    return Ok(None);
+                }
+                let Some(mut pulled) = self.pull(*input, outer)? else {
+                    return Ok(None);
+                };
+                for column in inner_columns(&pulled.conditions, outer).iter() {
+                    if !items.iter().any(|item| item.column == column) {
+                        items.push(self.passed_on(column));
+                    }
+                }
+                pulled.relation = pulled.relation.project(items);
+                Ok(Some(pulled))
+            }
+            Operator::Sort(Sort { input, .. }) => self.pull(*input, outer),
+            Operator::Group(group) if !group.keys.is_empty() => {
+                let is_dependent = |argument: &Scalar| argument.columns().intersects(outer);
+                let mut aggregates = group.aggregates.iter();
+                if aggregates.any(|(_, aggregate)| aggregate.arguments().iter().any(is_dependent)) {
+                    return Ok(None);
+                }
+                self.pull_group(group, outer)
+            }
+            Operator::Limit(limit) => self.pull_limit(limit, outer),
+            Operator::Window(window) => {
+                let Some(pulled) = self.pull(*window.input, outer)? else {
+                    return Ok(None);
+                };
+                let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+                    return Ok(None);
+                };
+                let mut functions = window.functions;
+                for (_, function) in &mut functions {
+                    let mut partition_by = function.partition_by().to_vec();
+                    partition_by.extend(keys.iter().map(|key| self.column(*key)));
+                    *function = function.clone().with_partition_by(partition_by);
+                }
+                let relation = pulled.relation.window(functions);
+                Ok(Some(Pulled { relation, ..pulled }))
+            }
+            Operator::Join(join) => self.pull_join(join, outer),
+            Operator::Scan(_)
+            | Operator::Values(_)
+            | Operator::Group(_)
+            | Operator::DependentJoin(_)
+            | Operator::SetOperation(_) => Ok(None),
+        }
+    }
+
+    /// A group for each value of what the conditions compare with the left side.
+    fn pull_group(&mut self, group: Group, outer: &ColumnSet) -> Result<Option<Pulled>> {
+        let Some(pulled) = self.pull(*group.input, outer)? else {
+            return Ok(None);
+        };
+        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+            return Ok(None);
+        };
+        let mut by = group.keys;
+        for key in keys {
+            if !by.contains(&key) {
+                by.push(key);
+            }
+        }
+        let mut carried = group.carried;
+        carried.retain(|column| !by.contains(column));
+        let relation = pulled.relation.group(by, carried, group.aggregates);
+        Ok(Some(Pulled { relation, ..pulled }))
+    }
+
+    /// The first rows for each value of what the conditions compare with the left side.
+    fn pull_limit(&mut self, limit: Limit, outer: &ColumnSet) -> Result<Option<Pulled>> {
+        let (input, order) = ordered_input(*limit.input);
+        if order
+            .iter()
+            .any(|key| key.value.columns().intersects(outer))
+        {
+            return Ok(None);
+        }
+        let Some(pulled) = self.pull(input, outer)? else {
+            return Ok(None);
+        };
+        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+            return Ok(None);
+        };
+        let keys = keys.iter().map(|key| self.column(*key)).collect();
+        let (skip, fetch) = (limit.skip, limit.fetch);
+        let relation = self.first_rows(pulled.relation, keys, order, skip, fetch)?;
+        Ok(Some(Pulled { relation, ..pulled }))
+    }
+
+    /// Of the rows with the same keys, `fetch` behind the first `skip` of an order.
+    pub(super) fn first_rows(
+        &mut self,
+        relation: Relation,
+        keys: Vec<Scalar>,
+        order: Vec<SortKey>,
+        skip: u64,
+        fetch: Option<u64>,
+    ) -> Result<Relation> {
+        let number = self.row_number(keys, order)?;
+        let field = Arc::clone(number.field());
+        let id = self.columns.add_computed("number", Arc::clone(&field));
+        let compared = |operator: Comparison, rows: u64| {
+            let number = Scalar::column(id, Arc::clone(&field));
+            let rows = Scalar::literal(ScalarValue::UInt64(Some(rows)));
+            Scalar::comparison(operator, number, rows)
+        };
+        let mut conditions = Vec::new();
+        if skip > 0 {
+            conditions.push(compared(Comparison::Greater, skip));
+        }
+        if let Some(fetch) = fetch {
+            let last = skip.saturating_add(fetch);
+            conditions.push(compared(Comparison::LessOrEqual, last));
+        }
+        Ok(relation
+            .window(vec![(id, number)])
+            .filter(Scalar::and(conditions)))
+    }
+
+    fn row_number(
+        &self,
+        partition_by: Vec<Scalar>,
+        order: Vec<SortKey>,
+    ) -> Result<crate::scalar::WindowFunction> {
+        let order_by: Vec<_> = order
+            .into_iter()
+            .map(|key| (key.value, key.descends))
+            .collect();
+        let frame = WindowFrame::new((!order_by.is_empty()).then_some(false));
+        let function = datafusion_functions_window::row_number::row_number_udwf();
+        self.typing.window(WindowCall {
+            function: WindowFunctionDefinition::WindowUDF(function),
+            arguments: Vec::new(),
+            partition_by,
+            order_by,
+            frame,
+            null_treatment: None,
+            distinct: false,
+        })
+    }
+
+    fn pull_join(&mut self, join: Join, outer: &ColumnSet) -> Result<Option<Pulled>> {
+        let depends = |relation: &Relation| relation.free_columns().intersects(outer);
+        let condition_depends = |join: &Join| {
+            let condition = join.condition.as_ref();
+            condition.is_some_and(|condition| condition.columns().intersects(outer))
+        };
+        if join.kind != JoinKind::Inner {
+            if depends(&join.right) || condition_depends(&join) {
+                return Ok(None);
+            }
+            let Some(mut pulled) = self.pull(*join.left, outer)? else {
+                return Ok(None);
+            };
+            pulled.relation = pulled.relation.join(join.kind, *join.right, join.condition);
+            return Ok(Some(pulled));
+        }
+        let (Some(left), Some(right)) = (
+            self.pull(*join.left, outer)?,
+            self.pull(*join.right, outer)?,
+        ) else {
+            return Ok(None);
+        };
+        let conjuncts = join.condition.map_or_else(Vec::new, Scalar::into_conjuncts);
+        let (moves, stays): (Vec<_>, Vec<_>) = conjuncts
+            .into_iter()
+            .partition(|conjunct| conjunct.columns().intersects(outer));
+        let mut conditions = left.conditions;
+        conditions.extend(right.conditions);
+        conditions.extend(moves);
+        let condition = (!stays.is_empty()).then(|| Scalar::and(stays));
+        let relation = Operator::Join(Join {
+            kind: JoinKind::Inner,
+            left: Box::new(left.relation),
+            right: Box::new(right.relation),
+            condition,
+            is_straight: join.is_straight,
+        });
+        Ok(Some(Pulled {
+            relation: relation.into(),
+            conditions,
+        }))
+    }
+
+    /// Where all conditions are equalities between something of the left side and something of the relation, the latter
+    /// as columns of the relation.
+    fn with_keys(
+        &mut self,
+        pulled: Pulled,
+        outer: &ColumnSet,
+    ) -> Result<Option<(Pulled, Vec<ColumnId>)>> {
+        let mut keys = Vec::new();
+        let mut computed = Vec::new();
+        let mut conditions = Vec::new();
+        for condition in pulled.conditions {
+            let ScalarKind::Comparison {
+                operator: operator @ (Comparison::Equal | Comparison::NullSafeEqual),
+                left,
+                right,
+            } = condition.kind()
+            else {
+                return Ok(None);
+            };
+            let is_outer = |scalar: &Scalar| scalar.columns().is_subset(outer);
+            let is_inner = |scalar: &Scalar| !scalar.columns().intersects(outer);
+            let (of_outer, of_inner) = match (left, right) {
+                (left, right) if is_outer(left) && is_inner(right) => (left, right),
+                (left, right) if is_inner(left) && is_outer(right) => (right, left),
+                _ => return Ok(None),
+            };
+            let key = match of_inner.as_column() {
+                Some(column) => column,
+                None => {
+                    let field = Arc::clone(of_inner.field());
+                    let column = self.columns.add_computed("key", field);
+                    computed.push(Item {
+                        column,
+                        value: of_inner.as_ref().clone(),
+                    });
+                    column
+                }
+            };
+            let field = Arc::clone(of_inner.field());
+            let key_column = Scalar::column(key, field);
+            conditions.push(Scalar::comparison(
+                *operator,
+                of_outer.as_ref().clone(),
+                key_column,
+            ));
+            keys.push(key);
+        }
+        let mut relation = pulled.relation;
+        if !computed.is_empty() {
+            let passed_on = relation.columns().iter().map(|id| self.passed_on(*id));
+            let items = passed_on.chain(computed).collect();
+            relation = relation.project(items);
+        }
+        let pulled = Pulled {
+            relation,
+            conditions,
+        };
+        Ok(Some((pulled, keys)))
+    }
+}
+
+/// The rows below a limit, and the order in which it takes them. A list may be above the order; then the rows have what
+/// the order is by, too.
+pub(super) fn ordered_input(input: Relation) -> (Relation, Vec<SortKey>) {
+    match input.into_operator() {
+        Operator::Sort(Sort { input, keys }) => (*input, keys),
+        Operator::Project(Project { input, items }) => match input.into_operator() {
+            Operator::Sort(Sort { input, keys }) if items.iter().all(Item::is_passed_on) => {
+                (*input, keys)
+            }
+            other => (Relation::from(other).project(items), Vec::new()),
+        },
+        other => (other.into(), Vec::new()),
+    }
+}
+
+/// What a row is computed by, above a group.
+enum Layer {
+    Items(Vec<Item>),
+    Condition(Scalar),
+}
+
+impl Layer {
+    fn around(self, relation: Relation) -> Relation {
+        match self {
+            Layer::Items(items) => relation.project(items),
+            Layer::Condition(condition) => relation.filter(condition),
+        }
+    }
+}
+
+/// Columns that conditions name and that are not of the left side.
+fn inner_columns(conditions: &[Scalar], outer: &ColumnSet) -> ColumnSet {
+    let mut columns = ColumnSet::new();
+    conditions
+        .iter()
+        .for_each(|condition| condition.add_columns(&mut columns));
+    columns.difference(outer)
+}
+
+/// Whether what a subquery takes from outside is equal to a key of its rows, of which there is at most one then.
+fn is_found_by_key(relation: &Relation) -> bool {
+    match relation.operator() {
+        Operator::Project(project) => is_found_by_key(&project.input),
+        Operator::Sort(sort) => is_found_by_key(&sort.input),
+        Operator::Filter(filter) => {
+            let own = filter.input.column_set();
+            let mut given = ColumnSet::new();
+            for conjunct in filter.condition.conjuncts() {
+                let Some((one, other)) = conjunct.as_equality() else {
+                    continue;
+                };
+                for (side, of) in [(one, other), (other, one)] {
+                    if let Some(column) = crate::properties::plain_column(side)
+                        && !of.columns().intersects(&own)
+                    {
+                        given.insert(column);
+                    }
+                }
+            }
+            let properties = filter.input.properties();
+            let given = properties.determined_by(&given);
+            properties.keys.iter().any(|key| key.is_subset(&given))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,252 @@
+//! An expression as DataFusion writes it, and back.
+//!
+//! The typing rule and today's optimizer read DataFusion's expressions. What the rule gives has no markers any more, so
+//! it is one of the kinds that a [`Scalar`] has.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::metadata::FieldMetadata;
+use datafusion_common::{Result, internal_err};
+use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
+use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF};
+
+use super::{Comparison, Scalar, ScalarKind, Truth, condition};
+use crate::column::ColumnId;
+
+/// Conditions of a chain that is a tree as deep as it is long. Longer ones are balanced.
+const MAX_DEEP_CHAIN: usize = 16;
+
+impl Scalar {
+    /// The expression, with columns as `column` writes them.
+    pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
+        let boxed = |operand: &Scalar| Box::new(operand.to_expr(column));
+        let all = |operands: &[Scalar]| -> Vec<Expr> {
+            operands
+                .iter()
+                .map(|operand| operand.to_expr(column))
+                .collect()
+        };
+        match &self.kind {
+            ScalarKind::Column(id) => column(*id, &self.field),
+            ScalarKind::Literal(value) => {
+                let metadata = self.field.metadata();
+                let metadata = (!metadata.is_empty()).then(|| FieldMetadata::from(metadata));
+                Expr::Literal(value.clone(), metadata)
+            }
+            ScalarKind::Call {
+                function,
+                arguments,
+            } => Expr::ScalarFunction(ScalarFunction::new_udf(
+                Arc::clone(function),
+                all(arguments),
+            )),
+            ScalarKind::Cast(operand) => Expr::Cast(Cast::new_from_field(
+                boxed(operand),
+                Arc::clone(&self.field),
+            )),
+            ScalarKind::Comparison {
+                operator,
+                left,
+                right,
+            } => Expr::BinaryExpr(BinaryExpr::new(
+                boxed(left),
+                operator_of(*operator),
+                boxed(right),
+            )),
+            ScalarKind::And(conditions) => chain(all(conditions), Operator::And),
+            ScalarKind::Or(conditions) => chain(all(conditions), Operator::Or),
+            ScalarKind::Not(operand) => Expr::Not(boxed(operand)),
+            ScalarKind::Test {
+                operand,
+                is,
+                negated,
+            } => {
+                let operand = boxed(operand);
+                match (is, negated) {
+                    (Truth::Null, false) => Expr::IsNull(operand),
+                    (Truth::Null, true) => Expr::IsNotNull(operand),
+                    (Truth::True, false) => Expr::IsTrue(operand),
+                    (Truth::True, true) => Expr::IsNotTrue(operand),
+                    (Truth::False, false) => Expr::IsFalse(operand),
+                    (Truth::False, true) => Expr::IsNotFalse(operand),
+                    (Truth::Unknown, false) => Expr::IsUnknown(operand),
+                    (Truth::Unknown, true) => Expr::IsNotUnknown(operand),
+                }
+            }
+            ScalarKind::InList {
+                operand,
+                list,
+                negated,
+            } => Expr::InList(InList::new(boxed(operand), all(list), *negated)),
+            ScalarKind::Case {
+                branches,
+                otherwise,
+            } => {
+                let branches = branches.iter();
+                let branches = branches.map(|(when, then)| (boxed(when), boxed(then)));
+                Expr::Case(Case::new(
+                    None,
+                    branches.collect(),
+                    otherwise.as_deref().map(boxed),
+                ))
+            }
+        }
+    }
+
+    /// What the typing rule has made. `leaf` knows what stands for columns and operands.
+    pub(super) fn from_expr(expr: Expr, leaf: &dyn Fn(&Expr) -> Option<Scalar>) -> Result<Scalar> {
+        if let Some(scalar) = leaf(&expr) {
+            return Ok(scalar);
+        }
+        let one = |expr: Box<Expr>| Scalar::from_expr(*expr, leaf);
+        let all = |exprs: Vec<Expr>| -> Result<Vec<Scalar>> {
+            let exprs = exprs.into_iter();
+            exprs.map(|expr| Scalar::from_expr(expr, leaf)).collect()
+        };
+        let test =
+            |operand: Box<Expr>, is: Truth, negated: bool| Ok(one(operand)?.test(is, negated));
+        match expr {
+            Expr::Alias(alias) => one(alias.expr),
+            Expr::Literal(value, metadata) => {
+                let metadata = metadata.map(|metadata| metadata.to_hashmap());
+                Ok(Scalar::typed_literal(value, metadata.unwrap_or_default()))
+            }
+            Expr::ScalarFunction(ScalarFunction { func, args }) => {
+                let arguments = all(args)?;
+                let field = returned_field(&func, &arguments)?;
+                Ok(Scalar::call(func, arguments, field))
+            }
+            Expr::Cast(cast) => {
+                let operand = one(cast.expr)?;
+                let field = cast.field.as_ref().clone();
+                let field = field.with_nullable(operand.is_nullable());
+                Ok(Scalar::new(
+                    ScalarKind::Cast(Box::new(operand)),
+                    Arc::new(field),
+                ))
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (left, right) = (one(left)?, one(right)?);
+                match op {
+                    Operator::And => Ok(Scalar::and([left, right])),
+                    Operator::Or => Ok(Scalar::or([left, right])),
+                    op => match comparison_of(op) {
+                        Some(operator) => Ok(Scalar::comparison(operator, left, right)),
+                        None => internal_err!("the typing rule has left an operator {op}"),
+                    },
+                }
+            }
+            Expr::Not(operand) => Ok(one(operand)?.not()),
+            Expr::IsNull(operand) => test(operand, Truth::Null, false),
+            Expr::IsNotNull(operand) => test(operand, Truth::Null, true),
+            Expr::IsTrue(operand) => test(operand, Truth::True, false),
+            Expr::IsNotTrue(operand) => test(operand, Truth::True, true),
+            Expr::IsFalse(operand) => test(operand, Truth::False, false),
+            Expr::IsNotFalse(operand) => test(operand, Truth::False, true),
+            Expr::IsUnknown(operand) => test(operand, Truth::Unknown, false),
+            Expr::IsNotUnknown(operand) => test(operand, Truth::Unknown, true),
+            Expr::InList(InList {
+                expr,
+                list,
+                negated,
+            }) => {
+                let (operand, list) = (one(expr)?, all(list)?);
+                let nullable = operand.is_nullable() || list.iter().any(Scalar::is_nullable);
+                let kind = ScalarKind::InList {
+                    operand: Box::new(operand),
+                    list,
+                    negated,
+                };
+                Ok(Scalar::new(kind, condition(nullable)))
+            }
+            Expr::Case(Case {
+                expr: None,
+                when_then_expr,
+                else_expr,
+            }) => {
+                let branches = when_then_expr
+                    .into_iter()
+                    .map(|(when, then)| Ok((one(when)?, one(then)?)))
+                    .collect::<Result<Vec<_>>>()?;
+                let otherwise = else_expr.map(one).transpose()?;
+                Ok(case(branches, otherwise))
+            }
+            other => internal_err!("the typing rule has left {other}"),
+        }
+    }
+}
+
+/// A choice between values of one type.
+fn case(branches: Vec<(Scalar, Scalar)>, otherwise: Option<Scalar>) -> Scalar {
+    let values = || branches.iter().map(|(_, value)| value).chain(&otherwise);
+    let mut types = values().map(|value| value.field.data_type());
+    let data_type = types.find(|data_type| !data_type.is_null());
+    let data_type = data_type.cloned().unwrap_or(DataType::Null);
+    let nullable = otherwise.is_none() || values().any(Scalar::is_nullable);
+    let field = Arc::new(Field::new("case", data_type, nullable));
+    let kind = ScalarKind::Case {
+        branches,
+        otherwise: otherwise.map(Box::new),
+    };
+    Scalar::new(kind, field)
+}
+
+/// The field of a function's result.
+pub(super) fn returned_field(function: &ScalarUDF, arguments: &[Scalar]) -> Result<FieldRef> {
+    let fields: Vec<FieldRef> = arguments
+        .iter()
+        .map(|argument| Arc::clone(&argument.field))
+        .collect();
+    let literals: Vec<_> = arguments.iter().map(Scalar::as_literal).collect();
+    function.return_field_from_args(ReturnFieldArgs {
+        arg_fields: &fields,
+        scalar_arguments: &literals,
+    })
+}
+
+fn chain(mut conditions: Vec<Expr>, operator: Operator) -> Expr {
+    let join = |left: Expr, right: Expr| {
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))
+    };
+    while conditions.len() > MAX_DEEP_CHAIN {
+        let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
+        let mut rest = conditions.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        conditions = pairs;
+    }
+    let conditions = conditions.into_iter();
+    conditions
+        .reduce(join)
+        .unwrap_or_else(|| datafusion_expr::lit(operator == Operator::And))
+}
+
+fn operator_of(comparison: Comparison) -> Operator {
+    match comparison {
+        Comparison::Equal => Operator::Eq,
+        Comparison::NotEqual => Operator::NotEq,
+        Comparison::Less => Operator::Lt,
+        Comparison::LessOrEqual => Operator::LtEq,
+        Comparison::Greater => Operator::Gt,
+        Comparison::GreaterOrEqual => Operator::GtEq,
+        Comparison::NullSafeEqual => Operator::IsNotDistinctFrom,
+    }
+}
+
+fn comparison_of(operator: Operator) -> Option<Comparison> {
+    Some(match operator {
+        Operator::Eq => Comparison::Equal,
+        Operator::NotEq => Comparison::NotEqual,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        Operator::IsNotDistinctFrom => Comparison::NullSafeEqual,
+        _ => return None,
+    })
+}

@@ -1,0 +1,485 @@
+//! Typed expressions.
+//!
+//! A [`Scalar`] knows its type: the Arrow field that its value has, with the SQL type in the metadata. It is computed
+//! when the node is made ([`Typing`]) and never changes. Comparisons are of operands in one domain: a comparison of
+//! texts compares sort keys (`ck`), one with a constant has the constant in the type of the other operand. Conditions
+//! have three values, and the type BOOLEAN, which no column of a table has.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`typing`] | MySQL's typing rule, where a node is made |
+//! | [`expression`] | the same expression as DataFusion writes it, and back |
+//! | [`aggregate`] | aggregates of groups |
+//! | [`window`] | functions over windows |
+
+pub mod aggregate;
+pub mod expression;
+pub mod typing;
+pub mod window;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::ScalarValue;
+use datafusion_expr::ScalarUDF;
+use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::truncated::TruncatedTexts;
+
+pub use aggregate::Aggregate;
+pub use typing::Typing;
+pub use window::WindowFunction;
+
+use crate::column::ColumnId;
+use crate::column_set::ColumnSet;
+
+/// A typed expression.
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    kind: ScalarKind,
+    field: FieldRef,
+    /// A function in it notes what it meets (a text that is cut, a division by zero), so it matters which rows compute
+    /// it, and what stands in front of it.
+    notes: bool,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScalarKind {
+    Column(ColumnId),
+    /// Its type is in the field, metadata and all.
+    Literal(ScalarValue),
+    Call {
+        function: Arc<ScalarUDF>,
+        arguments: Vec<Scalar>,
+    },
+    /// A conversion for which Arrow's is MySQL's, to the type of the field.
+    Cast(Box<Scalar>),
+    /// Of operands in one domain.
+    Comparison {
+        operator: Comparison,
+        left: Box<Scalar>,
+        right: Box<Scalar>,
+    },
+    /// Of two or more conditions.
+    And(Vec<Scalar>),
+    Or(Vec<Scalar>),
+    Not(Box<Scalar>),
+    /// IS NULL and its relatives: true or false.
+    Test {
+        operand: Box<Scalar>,
+        is: Truth,
+        negated: bool,
+    },
+    /// Of members in the operand's domain.
+    InList {
+        operand: Box<Scalar>,
+        list: Vec<Scalar>,
+        negated: bool,
+    },
+    /// The value behind the first condition that is true. Without `otherwise` it is NULL where none is.
+    Case {
+        branches: Vec<(Scalar, Scalar)>,
+        otherwise: Option<Box<Scalar>>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// `<=>`: NULL is equal to NULL.
+    NullSafeEqual,
+}
+
+impl Comparison {
+    /// The marker function of the typing rule.
+    pub fn function_name(self) -> &'static str {
+        match self {
+            Comparison::Equal => "$eq",
+            Comparison::NotEqual => "$ne",
+            Comparison::Less => "$lt",
+            Comparison::LessOrEqual => "$le",
+            Comparison::Greater => "$gt",
+            Comparison::GreaterOrEqual => "$ge",
+            Comparison::NullSafeEqual => "$null_safe_eq",
+        }
+    }
+
+    /// As SQL writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+            Comparison::NullSafeEqual => "<=>",
+        }
+    }
+
+    /// What is true where this is false. `None` of `<=>`, whose opposite has no name.
+    pub fn negated(self) -> Option<Comparison> {
+        Some(match self {
+            Comparison::Equal => Comparison::NotEqual,
+            Comparison::NotEqual => Comparison::Equal,
+            Comparison::Less => Comparison::GreaterOrEqual,
+            Comparison::LessOrEqual => Comparison::Greater,
+            Comparison::Greater => Comparison::LessOrEqual,
+            Comparison::GreaterOrEqual => Comparison::Less,
+            Comparison::NullSafeEqual => return None,
+        })
+    }
+}
+
+/// What an expression is tested for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    Null,
+    True,
+    False,
+    Unknown,
+}
+
+/// The field of a condition that may be unknown, and of one that may not.
+static CONDITION: LazyLock<[FieldRef; 2]> = LazyLock::new(|| {
+    [false, true].map(|nullable| Arc::new(Field::new("condition", DataType::Boolean, nullable)))
+});
+
+fn condition(nullable: bool) -> FieldRef {
+    Arc::clone(&CONDITION[usize::from(nullable)])
+}
+
+/// Equality is that of what is computed: the field follows from it, but for the nullability of columns.
+impl PartialEq for Scalar {
+    fn eq(&self, other: &Scalar) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl Scalar {
+    fn new(kind: ScalarKind, field: FieldRef) -> Scalar {
+        let mut notes = false;
+        visit_operands(&kind, &mut |operand| notes |= operand.notes);
+        if let ScalarKind::Call { function, .. } = &kind {
+            notes |= TruncatedTexts::notes(function.name());
+        }
+        Scalar { kind, field, notes }
+    }
+
+    /// `field` says whether it may be NULL here.
+    pub fn column(id: ColumnId, field: FieldRef) -> Scalar {
+        Scalar::new(ScalarKind::Column(id), field)
+    }
+
+    /// A constant of the type of its value.
+    pub fn literal(value: ScalarValue) -> Scalar {
+        let field = Field::new("literal", value.data_type(), value.is_null());
+        Scalar::new(ScalarKind::Literal(value), Arc::new(field))
+    }
+
+    /// A constant, and what its type is besides that of its value.
+    pub fn typed_literal(value: ScalarValue, metadata: HashMap<String, String>) -> Scalar {
+        let field = Field::new("literal", value.data_type(), value.is_null());
+        let field = Arc::new(field.with_metadata(metadata));
+        Scalar::new(ScalarKind::Literal(value), field)
+    }
+
+    /// A condition that is always this.
+    pub fn constant(value: bool) -> Scalar {
+        Scalar::literal(ScalarValue::Boolean(Some(value)))
+    }
+
+    fn call(function: Arc<ScalarUDF>, arguments: Vec<Scalar>, field: FieldRef) -> Scalar {
+        let kind = ScalarKind::Call {
+            function,
+            arguments,
+        };
+        Scalar::new(kind, field)
+    }
+
+    /// All of the conditions; the only one of them by itself.
+    pub fn and(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
+        let mut all = Vec::new();
+        for condition in conditions {
+            match condition.kind {
+                ScalarKind::And(inner) => all.extend(inner),
+                _ => all.push(condition),
+            }
+        }
+        match all.len() {
+            0 => Scalar::constant(true),
+            1 => all.remove(0),
+            _ => {
+                let nullable = all.iter().any(Scalar::is_nullable);
+                Scalar::new(ScalarKind::And(all), condition(nullable))
+            }
+        }
+    }
+
+    /// One of the conditions; the only one of them by itself.
+    pub fn or(conditions: impl IntoIterator<Item = Scalar>) -> Scalar {
+        let mut all = Vec::new();
+        for condition in conditions {
+            match condition.kind {
+                ScalarKind::Or(inner) => all.extend(inner),
+                _ => all.push(condition),
+            }
+        }
+        match all.len() {
+            0 => Scalar::constant(false),
+            1 => all.remove(0),
+            _ => {
+                let nullable = all.iter().any(Scalar::is_nullable);
+                Scalar::new(ScalarKind::Or(all), condition(nullable))
+            }
+        }
+    }
+
+    /// The opposite of a condition. What is unknown stays so.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is SQL's, of three values"
+    )]
+    pub fn not(self) -> Scalar {
+        let nullable = self.is_nullable();
+        Scalar::new(ScalarKind::Not(Box::new(self)), condition(nullable))
+    }
+
+    pub fn test(self, is: Truth, negated: bool) -> Scalar {
+        let operand = Box::new(self);
+        let kind = ScalarKind::Test {
+            operand,
+            is,
+            negated,
+        };
+        Scalar::new(kind, condition(false))
+    }
+
+    pub fn is_null(self) -> Scalar {
+        self.test(Truth::Null, false)
+    }
+
+    /// A comparison of operands that are in one domain already. The typing rule makes all others
+    /// ([`Typing::comparison`]).
+    pub fn comparison(operator: Comparison, left: Scalar, right: Scalar) -> Scalar {
+        let nullable =
+            operator != Comparison::NullSafeEqual && (left.is_nullable() || right.is_nullable());
+        let (left, right) = (Box::new(left), Box::new(right));
+        let kind = ScalarKind::Comparison {
+            operator,
+            left,
+            right,
+        };
+        Scalar::new(kind, condition(nullable))
+    }
+
+    pub fn kind(&self) -> &ScalarKind {
+        &self.kind
+    }
+
+    pub fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    pub fn sql_type(&self) -> SqlType {
+        SqlType::of(&self.field)
+    }
+
+    pub fn is_nullable(&self) -> bool {
+        self.field.is_nullable()
+    }
+
+    pub fn is_condition(&self) -> bool {
+        self.field.data_type() == &DataType::Boolean
+    }
+
+    /// See [`Self::notes`](Scalar).
+    pub fn notes(&self) -> bool {
+        self.notes
+    }
+
+    pub fn as_column(&self) -> Option<ColumnId> {
+        match self.kind {
+            ScalarKind::Column(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    pub fn as_literal(&self) -> Option<&ScalarValue> {
+        match &self.kind {
+            ScalarKind::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each operand.
+    pub fn for_each_operand(&self, visit: &mut dyn FnMut(&Scalar)) {
+        visit_operands(&self.kind, visit);
+    }
+
+    /// Whether this or anything in it is so.
+    pub fn contains(&self, is_so: &dyn Fn(&Scalar) -> bool) -> bool {
+        if is_so(self) {
+            return true;
+        }
+        let mut found = false;
+        self.for_each_operand(&mut |operand| found = found || operand.contains(is_so));
+        found
+    }
+
+    /// The columns that it is computed from.
+    pub fn columns(&self) -> ColumnSet {
+        let mut columns = ColumnSet::new();
+        self.add_columns(&mut columns);
+        columns
+    }
+
+    pub fn add_columns(&self, columns: &mut ColumnSet) {
+        match self.kind {
+            ScalarKind::Column(id) => columns.insert(id),
+            _ => self.for_each_operand(&mut |operand| operand.add_columns(columns)),
+        }
+    }
+
+    /// Computes something else each time, or has an effect: it may not be computed for other rows, nor twice.
+    pub fn is_volatile(&self) -> bool {
+        self.contains(&|scalar| match &scalar.kind {
+            ScalarKind::Call { function, .. } => {
+                function.signature().volatility == datafusion_expr::Volatility::Volatile
+            }
+            _ => false,
+        })
+    }
+
+    /// The conditions that all have to be true; itself, if it is no AND.
+    pub fn into_conjuncts(self) -> Vec<Scalar> {
+        match self.kind {
+            ScalarKind::And(conditions) => conditions,
+            _ => vec![self],
+        }
+    }
+
+    pub fn conjuncts(&self) -> &[Scalar] {
+        match &self.kind {
+            ScalarKind::And(conditions) => conditions,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// `left = right`, in one domain.
+    pub fn as_equality(&self) -> Option<(&Scalar, &Scalar)> {
+        match &self.kind {
+            ScalarKind::Comparison {
+                operator: Comparison::Equal,
+                left,
+                right,
+            } => Some((left, right)),
+            _ => None,
+        }
+    }
+
+    /// The same with something else in the place of whatever `replace` answers for. The replacements have to be of the
+    /// same types, since nothing is typed anew.
+    pub fn replace(self, replace: &dyn Fn(&Scalar) -> Option<Scalar>) -> Scalar {
+        if let Some(other) = replace(&self) {
+            return other;
+        }
+        let Scalar { kind, field, .. } = self;
+        let boxed = |operand: Box<Scalar>| Box::new(operand.replace(replace));
+        let all = |operands: Vec<Scalar>| -> Vec<Scalar> {
+            let operands = operands.into_iter();
+            operands.map(|operand| operand.replace(replace)).collect()
+        };
+        let kind = match kind {
+            kind @ (ScalarKind::Column(_) | ScalarKind::Literal(_)) => kind,
+            ScalarKind::Call {
+                function,
+                arguments,
+            } => ScalarKind::Call {
+                function,
+                arguments: all(arguments),
+            },
+            ScalarKind::Cast(operand) => ScalarKind::Cast(boxed(operand)),
+            ScalarKind::Comparison {
+                operator,
+                left,
+                right,
+            } => ScalarKind::Comparison {
+                operator,
+                left: boxed(left),
+                right: boxed(right),
+            },
+            ScalarKind::And(conditions) => return Scalar::and(all(conditions)),
+            ScalarKind::Or(conditions) => return Scalar::or(all(conditions)),
+            ScalarKind::Not(operand) => ScalarKind::Not(boxed(operand)),
+            ScalarKind::Test {
+                operand,
+                is,
+                negated,
+            } => ScalarKind::Test {
+                operand: boxed(operand),
+                is,
+                negated,
+            },
+            ScalarKind::InList {
+                operand,
+                list,
+                negated,
+            } => ScalarKind::InList {
+                operand: boxed(operand),
+                list: all(list),
+                negated,
+            },
+            ScalarKind::Case {
+                branches,
+                otherwise,
+            } => ScalarKind::Case {
+                branches: branches
+                    .into_iter()
+                    .map(|(condition, value)| (condition.replace(replace), value.replace(replace)))
+                    .collect(),
+                otherwise: otherwise.map(boxed),
+            },
+        };
+        Scalar::new(kind, field)
+    }
+}
+
+fn visit_operands(kind: &ScalarKind, visit: &mut dyn FnMut(&Scalar)) {
+    match kind {
+        ScalarKind::Column(_) | ScalarKind::Literal(_) => {}
+        ScalarKind::Call { arguments, .. } => arguments.iter().for_each(visit),
+        ScalarKind::Cast(operand) | ScalarKind::Not(operand) | ScalarKind::Test { operand, .. } => {
+            visit(operand)
+        }
+        ScalarKind::Comparison { left, right, .. } => {
+            visit(left);
+            visit(right);
+        }
+        ScalarKind::And(conditions) | ScalarKind::Or(conditions) => {
+            conditions.iter().for_each(visit);
+        }
+        ScalarKind::InList { operand, list, .. } => {
+            visit(operand);
+            list.iter().for_each(visit);
+        }
+        ScalarKind::Case {
+            branches,
+            otherwise,
+        } => {
+            for (condition, value) in branches {
+                visit(condition);
+                visit(value);
+            }
+            if let Some(otherwise) = otherwise {
+                visit(otherwise);
+            }
+        }
+    }
+}

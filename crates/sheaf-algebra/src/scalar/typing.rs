@@ -1,0 +1,379 @@
+//! MySQL's typing rule, applied where a node is made.
+//!
+//! The rule itself is `sheaf_exec::typing`, which gives a call of a marker its meaning by the types of its operands.
+//! Here the operands have types already, so one node is put to it at a time. All that the rule may look at is an
+//! operand's type, whether it is a column, and the value of a literal. So every other operand is represented by a
+//! stand-in, a call without arguments that has the operand's field, and the cost of a node does not grow with what is
+//! below it:
+//!
+//! ```text
+//!   a + 1 < '7'      operands:  Call $add(a, 1), Literal '7'
+//!                    the rule:  $lt($operand, '7')  -->  $operand < 7
+//!                    the node:  Comparison <, Call $add(a, 1), Literal 7
+//! ```
+//!
+//! There is one exception. An operand in which something [notes](Scalar::notes) what it meets is shown to the rule as a
+//! whole, because the rule says in it which rows come to it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::{
+    Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, internal_err,
+};
+use datafusion_expr::expr::{
+    AggregateFunction, NullTreatment, ScalarFunction, WindowFunction as WindowExpr,
+    WindowFunctionParams,
+};
+use datafusion_expr::{
+    AggregateUDF, BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SortExpr, Volatility, WindowFrame,
+    WindowFunctionDefinition,
+};
+use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::typing::{Purpose, Texts, as_column_of, key_of, resolve_node};
+
+use super::window::WindowOrder;
+use super::{Aggregate, Comparison, Scalar, ScalarKind, WindowFunction};
+use crate::column::ColumnId;
+
+/// Makes nodes for a part of a statement.
+#[derive(Clone, Copy)]
+pub struct Typing<'a> {
+    pub texts: &'a Texts,
+    /// What the expressions are for: it decides what is noted, and whether that is an error.
+    pub purpose: Purpose,
+}
+
+/// An aggregate that is to be made.
+pub struct AggregateCall {
+    pub function: Arc<AggregateUDF>,
+    pub arguments: Vec<Scalar>,
+    pub distinct: bool,
+}
+
+/// A window function that is to be made.
+pub struct WindowCall {
+    pub function: WindowFunctionDefinition,
+    pub arguments: Vec<Scalar>,
+    pub partition_by: Vec<Scalar>,
+    /// Values, and whether they descend.
+    pub order_by: Vec<(Scalar, bool)>,
+    pub frame: WindowFrame,
+    pub null_treatment: Option<NullTreatment>,
+    pub distinct: bool,
+}
+
+impl Typing<'_> {
+    /// A call of the function, operator or marker of this name.
+    pub fn call(&self, name: &str, arguments: Vec<Scalar>) -> Result<Scalar> {
+        match scalar_function(name) {
+            Some(function) => self.call_function(function, arguments),
+            None => internal_err!("there is no function {name}"),
+        }
+    }
+
+    pub fn call_function(
+        &self,
+        function: Arc<ScalarUDF>,
+        arguments: Vec<Scalar>,
+    ) -> Result<Scalar> {
+        if as_function(&function).is_none() {
+            let field = super::expression::returned_field(&function, &arguments)?;
+            return Ok(Scalar::call(function, arguments, field));
+        }
+        let operands = Operands::default();
+        let arguments = operands.exprs(arguments);
+        let call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
+        self.node(call, &operands)
+    }
+
+    /// A constant. A text gets the collation of the connection.
+    pub fn literal(&self, value: ScalarValue) -> Result<Scalar> {
+        self.node(Expr::Literal(value, None), &Operands::default())
+    }
+
+    /// `left operator right` by MySQL's rules of comparison.
+    pub fn comparison(&self, operator: Comparison, left: Scalar, right: Scalar) -> Result<Scalar> {
+        self.call(operator.function_name(), vec![left, right])
+    }
+
+    /// A value as a condition: true unless it is zero.
+    pub fn condition(&self, value: Scalar) -> Result<Scalar> {
+        match value.is_condition() {
+            true => Ok(value),
+            false => self.call("$truth", vec![value]),
+        }
+    }
+
+    /// A condition as a value: 1 or 0.
+    pub fn value(&self, scalar: Scalar) -> Result<Scalar> {
+        match scalar.is_condition() {
+            true => self.call("$int", vec![scalar]),
+            false => Ok(scalar),
+        }
+    }
+
+    pub fn and(&self, left: Scalar, right: Scalar) -> Result<Scalar> {
+        self.connective(Operator::And, left, right)
+    }
+
+    pub fn or(&self, left: Scalar, right: Scalar) -> Result<Scalar> {
+        self.connective(Operator::Or, left, right)
+    }
+
+    /// The rule has something to say of AND and OR only where a row may come to one side and not to the other.
+    fn connective(&self, operator: Operator, left: Scalar, right: Scalar) -> Result<Scalar> {
+        if !right.notes {
+            return Ok(match operator {
+                Operator::And => Scalar::and([left, right]),
+                _ => Scalar::or([left, right]),
+            });
+        }
+        let operands = Operands::default();
+        let (left, right) = (operands.whole(&left), operands.whole(&right));
+        let connective = BinaryExpr::new(Box::new(left), operator, Box::new(right));
+        self.node(Expr::BinaryExpr(connective), &operands)
+    }
+
+    /// A value as a column of `to`, metadata and all: of a set operation, for example.
+    pub fn column_of(&self, value: Scalar, to: &Field) -> Result<Scalar> {
+        let operands = Operands::default();
+        let value = operands.expr(value);
+        let schema = operands.schema()?;
+        let converted = as_column_of(value, to, &schema, Some(self.texts))?;
+        operands.scalar(converted)
+    }
+
+    /// What a value sorts by: the sort key of a text, for example.
+    pub fn sort_key(&self, value: Scalar) -> Result<Scalar> {
+        let operands = Operands::default();
+        let value = operands.expr(value);
+        let schema = operands.schema()?;
+        operands.scalar(key_of(value, &schema)?)
+    }
+
+    pub fn aggregate(&self, call: AggregateCall) -> Result<Aggregate> {
+        let operands = Operands::default();
+        let arguments = operands.exprs(call.arguments);
+        let function = AggregateFunction::new_udf(
+            call.function,
+            arguments,
+            call.distinct,
+            None,
+            Vec::new(),
+            None,
+        );
+        let schema = operands.schema()?;
+        let typed = resolve_node(
+            Expr::AggregateFunction(function),
+            &schema,
+            self.texts,
+            self.purpose,
+        )?;
+        let field = typed.to_field(&schema)?.1;
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = typed else {
+            return internal_err!("the typing rule has made {typed} of an aggregate");
+        };
+        Ok(Aggregate {
+            function: func,
+            arguments: operands.scalars(params.args)?,
+            distinct: params.distinct,
+            field,
+        })
+    }
+
+    pub fn window(&self, call: WindowCall) -> Result<WindowFunction> {
+        let operands = Operands::default();
+        let order_by = call.order_by.into_iter().map(|(value, descends)| SortExpr {
+            expr: operands.expr(value),
+            asc: !descends,
+            nulls_first: !descends,
+        });
+        let function = WindowExpr {
+            fun: call.function,
+            params: WindowFunctionParams {
+                order_by: order_by.collect(),
+                args: operands.exprs(call.arguments),
+                partition_by: operands.exprs(call.partition_by),
+                window_frame: call.frame,
+                filter: None,
+                null_treatment: call.null_treatment,
+                distinct: call.distinct,
+            },
+        };
+        let schema = operands.schema()?;
+        let function = Expr::WindowFunction(Box::new(function));
+        let typed = resolve_node(function, &schema, self.texts, self.purpose)?;
+        let field = typed.to_field(&schema)?.1;
+        let Expr::WindowFunction(typed) = typed else {
+            return internal_err!("the typing rule has made {typed} of a window function");
+        };
+        let WindowExpr { fun, params } = *typed;
+        let order_by = params.order_by.into_iter().map(|order| {
+            Ok(WindowOrder {
+                value: operands.scalar(order.expr)?,
+                ascending: order.asc,
+                nulls_first: order.nulls_first,
+            })
+        });
+        Ok(WindowFunction {
+            function: fun,
+            order_by: order_by.collect::<Result<_>>()?,
+            arguments: operands.scalars(params.args)?,
+            partition_by: operands.scalars(params.partition_by)?,
+            frame: params.window_frame,
+            null_treatment: params.null_treatment,
+            distinct: params.distinct,
+            field,
+        })
+    }
+
+    fn node(&self, expr: Expr, operands: &Operands) -> Result<Scalar> {
+        let schema = operands.schema()?;
+        let typed = resolve_node(expr, &schema, self.texts, self.purpose)?;
+        operands.scalar(typed)
+    }
+}
+
+/// The operands of a node while it is put to the rule.
+#[derive(Default)]
+struct Operands {
+    /// What stand-ins stand for, by their numbers.
+    hidden: RefCell<Vec<Scalar>>,
+    /// The columns that the rule sees, with their fields.
+    columns: RefCell<Vec<(ColumnId, FieldRef)>>,
+}
+
+impl Operands {
+    fn exprs(&self, scalars: Vec<Scalar>) -> Vec<Expr> {
+        let whole = scalars.iter().any(Scalar::notes);
+        let scalars = scalars.into_iter();
+        scalars
+            .map(|scalar| match whole {
+                true => self.whole(&scalar),
+                false => self.expr(scalar),
+            })
+            .collect()
+    }
+
+    /// What the rule sees of an operand.
+    fn expr(&self, scalar: Scalar) -> Expr {
+        match scalar.kind {
+            ScalarKind::Column(_) | ScalarKind::Literal(_) => self.whole(&scalar),
+            _ if scalar.notes => self.whole(&scalar),
+            _ => {
+                let mut hidden = self.hidden.borrow_mut();
+                let stand_in = StandIn {
+                    number: hidden.len(),
+                    field: Arc::clone(&scalar.field),
+                };
+                hidden.push(scalar);
+                ScalarUDF::from(stand_in).call(Vec::new())
+            }
+        }
+    }
+
+    /// An operand as it is.
+    fn whole(&self, scalar: &Scalar) -> Expr {
+        scalar.to_expr(&|id, field| {
+            let mut columns = self.columns.borrow_mut();
+            if !columns.iter().any(|(known, _)| *known == id) {
+                columns.push((id, Arc::clone(field)));
+            }
+            Expr::Column(PlanColumn::new(Some(table_of(id)), field.name()))
+        })
+    }
+
+    /// The columns that are seen.
+    fn schema(&self) -> Result<Arc<DFSchema>> {
+        static EMPTY: LazyLock<Arc<DFSchema>> = LazyLock::new(|| Arc::new(DFSchema::empty()));
+        let columns = self.columns.borrow();
+        if columns.is_empty() {
+            return Ok(Arc::clone(&EMPTY));
+        }
+        let fields = columns.iter();
+        let fields = fields.map(|(id, field)| (Some(table_of(*id)), Arc::clone(field)));
+        let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
+        Ok(Arc::new(schema))
+    }
+
+    fn scalar(&self, expr: Expr) -> Result<Scalar> {
+        Scalar::from_expr(expr, &|expr| self.leaf(expr))
+    }
+
+    fn scalars(&self, exprs: Vec<Expr>) -> Result<Vec<Scalar>> {
+        exprs.into_iter().map(|expr| self.scalar(expr)).collect()
+    }
+
+    /// What an expression stands for.
+    fn leaf(&self, expr: &Expr) -> Option<Scalar> {
+        match expr {
+            Expr::Column(column) => {
+                let columns = self.columns.borrow();
+                let table = column.relation.as_ref()?.table();
+                let id = ColumnId(table.strip_prefix('#')?.parse().ok()?);
+                let (_, field) = columns.iter().find(|(known, _)| *known == id)?;
+                Some(Scalar::column(id, Arc::clone(field)))
+            }
+            Expr::ScalarFunction(call) => {
+                let stand_in = call.func.inner().downcast_ref::<StandIn>()?;
+                self.hidden.borrow().get(stand_in.number).cloned()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The rule's messages name a column by its name alone, so the id is the table.
+fn table_of(id: ColumnId) -> TableReference {
+    TableReference::bare(id.to_string())
+}
+
+/// Has the field of an operand.
+#[derive(Debug)]
+struct StandIn {
+    number: usize,
+    field: FieldRef,
+}
+
+impl PartialEq for StandIn {
+    fn eq(&self, other: &StandIn) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for StandIn {}
+
+impl Hash for StandIn {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for StandIn {
+    fn name(&self) -> &str {
+        "$operand"
+    }
+
+    fn signature(&self) -> &Signature {
+        static SIGNATURE: LazyLock<Signature> =
+            LazyLock::new(|| Signature::nullary(Volatility::Immutable));
+        &SIGNATURE
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.field.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&self.field))
+    }
+
+    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        internal_err!("an operand's stand-in is not computed")
+    }
+}

@@ -1,0 +1,402 @@
+//! A tree as DataFusion's logical plan, for today's optimizer and physical planner.
+//!
+//! Names of the plan are ids, so that nothing is captured. A column of a table is `#3.name`: the reference's number is
+//! the table's name, and the column has its own, by which access paths find it in the table. Every other column is
+//! `#17`.
+//!
+//! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
+//! That is done by the functions that do it for the plans of SqlToRel (`sheaf_exec::typing`).
+//!
+//! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows it
+//! as an expression, so the column of a single join is replaced by that expression where it is used.
+//!
+//! # Errors
+//! [`DataFusionError::NotImplemented`] for dependent joins that the rules have left.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::{
+    Column as PlanColumn, DFSchema, NullEquality, Result, Spans, TableReference, internal_err,
+    not_impl_err,
+};
+use datafusion_expr::logical_plan::{
+    Aggregate, EmptyRelation, Filter, Join, JoinConstraint, JoinType, Limit, LogicalPlanBuilder,
+    Projection, Sort, Subquery, TableScanBuilder, Union,
+};
+use datafusion_expr::{Expr, LogicalPlan, SortExpr, lit};
+use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::scalar_function;
+use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
+
+use crate::column::{ColumnId, Columns};
+use crate::relation::{self, DependentKind, JoinKind, Operator, Relation, SetKind};
+use crate::scalar::{Scalar, ScalarKind, Truth};
+
+/// The plan, whose columns are those of the relation in their order.
+pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
+    let translation = Translation { columns };
+    let plan = translation.materialized(relation)?;
+    Ok(plan)
+}
+
+struct Translation<'a> {
+    columns: &'a Columns,
+}
+
+/// A plan, and columns that are not in it but values of subqueries.
+struct Translated {
+    plan: LogicalPlan,
+    values: HashMap<ColumnId, Expr>,
+}
+
+impl From<LogicalPlan> for Translated {
+    fn from(plan: LogicalPlan) -> Translated {
+        let values = HashMap::new();
+        Translated { plan, values }
+    }
+}
+
+impl Translation<'_> {
+    fn name(&self, id: ColumnId) -> PlanColumn {
+        let column = self.columns.get(id);
+        match column.origin {
+            Some(origin) => {
+                let table = TableReference::bare(format!("#{}", origin.reference));
+                PlanColumn::new(Some(table), column.field.name())
+            }
+            None => PlanColumn::new_unqualified(id.to_string()),
+        }
+    }
+
+    fn column(&self, id: ColumnId) -> Expr {
+        Expr::Column(self.name(id))
+    }
+
+    /// An expression under the name of a column.
+    fn named(&self, expr: Expr, id: ColumnId) -> Expr {
+        let name = self.name(id);
+        match &expr {
+            Expr::Column(column) if *column == name => expr,
+            _ => expr.alias_qualified(name.relation, name.name),
+        }
+    }
+
+    fn expr(&self, scalar: &Scalar, values: &HashMap<ColumnId, Expr>) -> Expr {
+        scalar.to_expr(&|id, _: &FieldRef| {
+            values.get(&id).cloned().unwrap_or_else(|| self.column(id))
+        })
+    }
+
+    /// The plan with all columns in it.
+    fn materialized(&self, relation: &Relation) -> Result<LogicalPlan> {
+        let Translated { plan, values } = self.relation(relation)?;
+        if values.is_empty() {
+            return Ok(plan);
+        }
+        let columns = relation.columns().iter().map(|id| match values.get(id) {
+            Some(value) => self.named(value.clone(), *id),
+            None => self.column(*id),
+        });
+        let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
+        Ok(LogicalPlan::Projection(projection))
+    }
+
+    fn relation(&self, relation: &Relation) -> Result<Translated> {
+        match relation.operator() {
+            Operator::Scan(scan) => {
+                let name = TableReference::bare(format!("#{}", scan.reference));
+                let scan = TableScanBuilder::new(name, Arc::clone(&scan.source)).build()?;
+                Ok(LogicalPlan::TableScan(scan).into())
+            }
+            Operator::Filter(filter) => {
+                let Translated { plan, values } = self.relation(&filter.input)?;
+                let condition = self.expr(&filter.condition, &values);
+                let plan = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(plan))?);
+                Ok(Translated { plan, values })
+            }
+            Operator::Project(project) => {
+                let Translated { plan, values } = self.relation(&project.input)?;
+                let items = project.items.iter();
+                let items =
+                    items.map(|item| self.named(self.expr(&item.value, &values), item.column));
+                let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
+                Ok(LogicalPlan::Projection(projection).into())
+            }
+            Operator::Join(join) => self.join(join),
+            Operator::DependentJoin(join) => self.single(join),
+            Operator::Group(group) => self.group(group),
+            Operator::Window(window) => {
+                let plan = self.materialized(&window.input)?;
+                let functions = window.functions.iter();
+                let column = |id: ColumnId, _: &FieldRef| self.column(id);
+                let exprs: Vec<Expr> = functions
+                    .map(|(_, function)| function.to_expr(&column))
+                    .collect();
+                let names: Vec<String> = exprs
+                    .iter()
+                    .map(|expr| expr.schema_name().to_string())
+                    .collect();
+                let mut distinct: Vec<Expr> = Vec::new();
+                for expr in exprs {
+                    if !distinct.contains(&expr) {
+                        distinct.push(expr);
+                    }
+                }
+                let plan = LogicalPlanBuilder::window_plan(plan, distinct)?;
+                let below = window.input.columns().iter().map(|id| self.column(*id));
+                let functions = window.functions.iter().zip(names).map(|((id, _), name)| {
+                    self.named(Expr::Column(PlanColumn::new_unqualified(name)), *id)
+                });
+                let columns = below.chain(functions).collect();
+                let projection = Projection::try_new(columns, Arc::new(plan))?;
+                Ok(LogicalPlan::Projection(projection).into())
+            }
+            Operator::Sort(sort) => {
+                let plan = self.materialized(&sort.input)?;
+                let schema = Arc::clone(plan.schema());
+                let keys = sort.keys.iter().map(|key| {
+                    let value = self.expr(&key.value, &HashMap::new());
+                    Ok(SortExpr {
+                        expr: key_of(value, &schema)?,
+                        asc: !key.descends,
+                        nulls_first: !key.descends,
+                    })
+                });
+                let expr = keys.collect::<Result<_>>()?;
+                let input = Arc::new(plan);
+                let fetch = None;
+                Ok(LogicalPlan::Sort(Sort { expr, input, fetch }).into())
+            }
+            Operator::Limit(limit) => {
+                let Translated { plan, values } = self.relation(&limit.input)?;
+                let rows = |rows: u64| Box::new(lit(i64::try_from(rows).unwrap_or(i64::MAX)));
+                let plan = LogicalPlan::Limit(Limit {
+                    skip: (limit.skip > 0).then(|| rows(limit.skip)),
+                    fetch: limit.fetch.map(rows),
+                    input: Arc::new(plan),
+                });
+                Ok(Translated { plan, values })
+            }
+            Operator::SetOperation(operation) => self.set_operation(operation),
+            Operator::Values(values) => self.values(values),
+        }
+    }
+
+    fn values(&self, values: &relation::Values) -> Result<Translated> {
+        if values.columns.is_empty() {
+            return Ok(LogicalPlan::EmptyRelation(EmptyRelation {
+                produce_one_row: !values.rows.is_empty(),
+                schema: Arc::new(DFSchema::empty()),
+            })
+            .into());
+        }
+        let row = |row: &Vec<Scalar>| -> Vec<Expr> {
+            row.iter()
+                .map(|value| self.expr(value, &HashMap::new()))
+                .collect()
+        };
+        let rows = values.rows.iter().map(row).collect();
+        let plan = LogicalPlanBuilder::values(rows)?.build()?;
+        let columns = plan.schema().columns().into_iter().zip(&values.columns);
+        let columns = columns.map(|(column, id)| self.named(Expr::Column(column), *id));
+        let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
+        Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    fn join(&self, join: &relation::Join) -> Result<Translated> {
+        let Translated { plan, values } = self.relation(&join.left)?;
+        // Of an inner join the values of both sides are those of the join.
+        let (right, mut values_of_both) = match join.kind {
+            JoinKind::Inner => {
+                let Translated { plan, values } = self.relation(&join.right)?;
+                (plan, values)
+            }
+            _ => (self.materialized(&join.right)?, HashMap::new()),
+        };
+        values_of_both.extend(values);
+        let values = values_of_both;
+        let join_type = match join.kind {
+            JoinKind::Inner => JoinType::Inner,
+            JoinKind::LeftOuter => JoinType::Left,
+            JoinKind::Semi => JoinType::LeftSemi,
+            JoinKind::Anti => JoinType::LeftAnti,
+            JoinKind::Mark(_) => JoinType::LeftMark,
+        };
+        let null_aware = match join.kind {
+            // Its key is a column.
+            JoinKind::Anti => null_aware_pair(join).filter(|(left, _)| {
+                let columns = left.columns();
+                !values.keys().any(|value| columns.contains(*value))
+            }),
+            _ => None,
+        };
+        let (on, filter, is_null_aware) = match null_aware {
+            Some((left, right)) => {
+                let pair = (self.expr(left, &values), self.expr(right, &values));
+                (vec![pair], None, true)
+            }
+            None => {
+                let filter = join.condition.as_ref();
+                let filter = filter.map(|condition| self.expr(condition, &values));
+                // An outer join by nothing keeps all pairs of rows.
+                let always = || (join.kind != JoinKind::Inner).then(|| lit(true));
+                (Vec::new(), filter.or_else(always), false)
+            }
+        };
+        let plan = LogicalPlan::Join(Join::try_new(
+            Arc::new(plan),
+            Arc::new(right),
+            on,
+            filter,
+            join_type,
+            JoinConstraint::On,
+            NullEquality::NullEqualsNothing,
+            is_null_aware,
+        )?);
+        let JoinKind::Mark(mark) = join.kind else {
+            return Ok(Translated { plan, values });
+        };
+        let Some(found) = plan.schema().columns().pop() else {
+            return internal_err!("a mark join without its mark");
+        };
+        let left = join
+            .left
+            .columns()
+            .iter()
+            .filter(|id| !values.contains_key(id));
+        let columns = left.map(|id| self.column(*id));
+        let columns = columns
+            .chain([self.named(Expr::Column(found), mark)])
+            .collect();
+        let plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
+        Ok(Translated { plan, values })
+    }
+
+    /// The only dependent joins that the rules leave, but for what cannot be run.
+    fn single(&self, join: &relation::DependentJoin) -> Result<Translated> {
+        let DependentKind::Single(column) = join.kind else {
+            return not_impl_err!("a dependent join");
+        };
+        if !join.right.free_columns().is_empty() {
+            return not_impl_err!("a dependent join");
+        }
+        let Translated { plan, mut values } = self.relation(&join.left)?;
+        let subquery = self.materialized(&join.right)?;
+        let mut value = Expr::ScalarSubquery(Subquery {
+            subquery: Arc::new(subquery),
+            outer_ref_columns: Vec::new(),
+            spans: Spans::new(),
+        });
+        if !gives_a_row(&join.right)
+            && let Some(or_null) = scalar_function("$or_null")
+        {
+            value = or_null.call(vec![value]);
+        }
+        values.insert(column, value);
+        Ok(Translated { plan, values })
+    }
+
+    fn group(&self, group: &relation::Group) -> Result<Translated> {
+        let plan = self.materialized(&group.input)?;
+        let is_distinct = group.aggregates.is_empty()
+            && group.carried.is_empty()
+            && group.keys.as_slice() == group.input.columns();
+        if is_distinct {
+            return Ok(distinct_by_key(Arc::new(plan))?.into());
+        }
+        let keys: Vec<Expr> = group.keys.iter().map(|id| self.column(*id)).collect();
+        let column = |id: ColumnId, _: &FieldRef| self.column(id);
+        let mut outputs = Vec::new();
+        let mut aggregates: Vec<Expr> = Vec::new();
+        let mut add = |aggregate: Expr, id: ColumnId| {
+            let name = aggregate.schema_name().to_string();
+            if !aggregates.contains(&aggregate) {
+                aggregates.push(aggregate);
+            }
+            outputs.push(self.named(Expr::Column(PlanColumn::new_unqualified(name)), id));
+        };
+        for id in &group.carried {
+            let Some(any_value) = aggregate_function("any_value") else {
+                return internal_err!("there is no any_value");
+            };
+            add(any_value.call(vec![self.column(*id)]), *id);
+        }
+        for (id, aggregate) in &group.aggregates {
+            add(aggregate.to_expr(&column), *id);
+        }
+        let columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
+        let aggregate = Aggregate::try_new(Arc::new(plan), keys, aggregates)?;
+        let grouped = group_by_key(aggregate)?;
+        let projection = Projection::try_new(columns, Arc::new(grouped))?;
+        Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    fn set_operation(&self, operation: &relation::SetOperation) -> Result<Translated> {
+        if operation.kind != SetKind::Union {
+            return not_impl_err!("{:?}", operation.kind);
+        }
+        let inputs = operation.inputs.iter().map(|input| {
+            let plan = self.materialized(input)?;
+            let columns = input.columns().iter().zip(&operation.columns);
+            let columns = columns.map(|(of_input, id)| self.named(self.column(*of_input), *id));
+            let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
+            Ok(Arc::new(LogicalPlan::Projection(projection)))
+        });
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?).into())
+    }
+}
+
+/// The operands of NOT IN: an antijoin by all pairs that may be equal, and by nothing else.
+fn null_aware_pair(join: &relation::Join) -> Option<(&Scalar, &Scalar)> {
+    let ScalarKind::Or(alternatives) = join.condition.as_ref()?.kind() else {
+        return None;
+    };
+    let (equality, nulls) = alternatives.split_first()?;
+    let (one, other) = equality.as_equality()?;
+    let is_of_null = |scalar: &Scalar| match scalar.kind() {
+        ScalarKind::Test {
+            operand,
+            is: Truth::Null,
+            negated: false,
+        } => operand.as_ref() == one || operand.as_ref() == other,
+        _ => false,
+    };
+    let nullable = [one, other]
+        .into_iter()
+        .filter(|operand| operand.is_nullable());
+    if !nulls.iter().all(is_of_null) || nulls.len() != nullable.count() {
+        return None;
+    }
+    debug_assert_eq!(equality.field().data_type(), &DataType::Boolean);
+    let (left, right) = (join.left.column_set(), join.right.column_set());
+    let (of_one, of_other) = (one.columns(), other.columns());
+    if of_one.is_empty() || of_other.is_empty() {
+        return None;
+    }
+    match (of_one.is_subset(&left), of_other.is_subset(&right)) {
+        (true, true) => Some((one, other)),
+        _ if of_one.is_subset(&right) && of_other.is_subset(&left) => Some((other, one)),
+        _ => None,
+    }
+}
+
+/// Whether there is a row, whatever the tables hold.
+fn gives_a_row(relation: &Relation) -> bool {
+    match relation.operator() {
+        Operator::Group(group) => group.keys.is_empty() || gives_a_row(&group.input),
+        Operator::Values(values) => !values.rows.is_empty(),
+        Operator::Project(project) => gives_a_row(&project.input),
+        Operator::Sort(sort) => gives_a_row(&sort.input),
+        Operator::Window(window) => gives_a_row(&window.input),
+        Operator::Limit(limit) => {
+            limit.skip == 0 && limit.fetch != Some(0) && gives_a_row(&limit.input)
+        }
+        Operator::SetOperation(operation) => {
+            operation.kind == SetKind::Union && operation.inputs.iter().any(gives_a_row)
+        }
+        _ => false,
+    }
+}
