@@ -6,8 +6,11 @@
 //!
 //! It is a crate apart from sessions because it is slow to compile and changes rarely. Only here are sqlparser's and
 //! DataFusion's generic walks over trees instantiated, at a low optimisation level.
+//!
+//! In development is another way: [`bind`] makes a tree of the algebra of a syntax tree, without names and markers.
 
 mod any_row;
+pub mod bind;
 mod context;
 mod determined;
 pub mod dialect;

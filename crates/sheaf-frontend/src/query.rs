@@ -30,6 +30,7 @@ use sheaf_types::{Collation, Value};
 use sqlparser::ast::{Query, SetExpr, Statement};
 
 use crate::any_row::{AnyRows, check_outer_columns, with_any_rows};
+use crate::bind::{Refusal, bind};
 use crate::context::StatementContext;
 use crate::error::{Result, SqlError};
 use crate::last_insert_id::InsertIdCell;
@@ -79,6 +80,10 @@ pub trait SessionValues {
     fn merges_derived_tables(&self) -> bool {
         true
     }
+    /// Which queries are bound to the algebra (`optimizer_switch`). In development.
+    fn binding(&self) -> Binding {
+        Binding::Off
+    }
     /// Whether a query with groups names nothing but these, what they determine, and aggregates (`sql_mode`). Otherwise
     /// all else is that of any row of the group.
     fn only_full_group_by(&self) -> bool {
@@ -94,6 +99,18 @@ pub trait SessionValues {
     }
     /// `@name`, NULL if never set. Names are case-insensitive.
     fn user_variable(&self, name: &str) -> Value;
+}
+
+/// Which of the two ways a query takes. In development: see [`crate::bind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Binding {
+    /// It is lowered, and SqlToRel plans it.
+    #[default]
+    Off,
+    /// It is bound to the algebra, if that is possible.
+    On,
+    /// It is bound to the algebra. What is not bound yet is error 1235, for tests.
+    Only,
 }
 
 /// Tables that are not in the catalog (INFORMATION_SCHEMA); `Ok(None)` if there is none of this name.
@@ -144,6 +161,17 @@ pub struct LoweredQuery {
 /// # Errors
 /// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065) and constants.
 pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery> {
+    let binding = context.session.binding();
+    if binding != Binding::Off {
+        match bind(query, context) {
+            Ok(bound) => return Ok(bound),
+            Err(Refusal::Error(error)) => return Err(error),
+            Err(Refusal::Unsupported(what)) if binding == Binding::Only => {
+                return Err(SqlError::not_supported_yet(format!("binding {what}")));
+            }
+            Err(Refusal::Unsupported(_)) => {}
+        }
+    }
     if !context.session.only_full_group_by() {
         return planned(query, context, AnyRows::Shown);
     }

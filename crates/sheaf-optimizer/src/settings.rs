@@ -48,6 +48,11 @@ pub struct OptimizerSwitch {
     pub shared_subplans: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
+    /// Queries are bound to the algebra instead of being lowered, where that is possible (Sheaf's own flag; in
+    /// development).
+    pub bind: bool,
+    /// What cannot be bound is an error, for tests.
+    pub bind_only: bool,
     /// Flags that are only kept, in the order they were first set.
     pub kept: Vec<(String, bool)>,
 }
@@ -75,6 +80,8 @@ impl Default for OptimizerSwitch {
             bounded_regret: true,
             shared_subplans: true,
             direct: true,
+            bind: false,
+            bind_only: false,
             kept: Vec::new(),
         }
     }
@@ -102,6 +109,8 @@ const FLAGS: &[&str] = &[
     "bounded_regret",
     "shared_subplans",
     "direct",
+    "bind",
+    "bind_only",
 ];
 
 /// Flags of MySQL 8.4 and MariaDB 11 that Sheaf keeps but does not act on.
@@ -168,6 +177,8 @@ impl OptimizerSwitch {
             "bounded_regret" => &mut self.bounded_regret,
             "shared_subplans" => &mut self.shared_subplans,
             "direct" => &mut self.direct,
+            "bind" => &mut self.bind,
+            "bind_only" => &mut self.bind_only,
             _ => return None,
         })
     }

@@ -156,6 +156,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "parser",
             "query",
             "lower",
+            "bind",
         ],
     ),
     (
@@ -337,6 +338,7 @@ const UPWARD: &[(&str, &[&str])] = &[
         &[
             "context -> lower",
             "dialect -> lower/build",
+            "query -> bind",
             "query -> lower",
         ],
     ),

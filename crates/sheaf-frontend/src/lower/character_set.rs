@@ -13,10 +13,10 @@ use crate::error::{Result, SqlError};
 /// Other names than those of UTF-8, as far as ASCII goes.
 const OF_ASCII: [&str; 2] = ["ascii", "latin1"];
 const OF_UTF8: [&str; 3] = ["utf8mb4", "utf8mb3", "utf8"];
-const BINARY: &str = "binary";
+pub const BINARY: &str = "binary";
 
 /// The character set of this name. Error 1115.
-fn known(name: &str) -> Result<&'static str> {
+pub fn known(name: &str) -> Result<&'static str> {
     let mut all = OF_UTF8.iter().chain(&OF_ASCII).chain([&BINARY]);
     all.find(|known| known.eq_ignore_ascii_case(name))
         .copied()

@@ -54,7 +54,7 @@ impl Lowered {
 }
 
 /// The text of an identifier-like unit of time.
-fn unit_name(field: &DateTimeField) -> String {
+pub fn unit_name(field: &DateTimeField) -> String {
     match field {
         DateTimeField::Custom(ident) => ident.value.clone(),
         DateTimeField::Week(_) => "week".to_string(),
@@ -719,7 +719,7 @@ impl Lowering<'_> {
 }
 
 /// Error 1525 for a DATE, TIME or TIMESTAMP whose text is no such value: all of it, and no less.
-fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
+pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
     let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
     else {
         return Ok(());
@@ -809,7 +809,7 @@ fn with_rows(mut expr: Expr) -> Expr {
     expr
 }
 
-fn into_row(expr: &mut Expr) {
+pub fn into_row(expr: &mut Expr) {
     let Expr::Function(function) = expr else {
         return;
     };
@@ -830,7 +830,7 @@ fn into_row(expr: &mut Expr) {
 
 /// `TIMESTAMP '2024-05-06 07:08:09.25'` and `TIME '07:08:09.25'` have as many fraction digits as are written, up to
 /// six.
-fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
+pub fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
     let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
     else {
         return data_type;
@@ -849,7 +849,7 @@ fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
 }
 
 /// `LIMIT n` with n above 0 and no offset: nothing to EXISTS.
-fn limits_to_some(query: &Query) -> bool {
+pub fn limits_to_some(query: &Query) -> bool {
     match &query.limit_clause {
         Some(LimitClause::LimitOffset {
             limit: Some(Expr::Value(limit)),
@@ -878,7 +878,7 @@ pub fn object_text(name: &ObjectName) -> String {
 }
 
 /// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
-fn number_literal(digits: &str) -> Result<Expr> {
+pub fn number_literal(digits: &str) -> Result<Expr> {
     /// DECIMALs of more digits do not fit an `i128`.
     const MAX_EXACT_DIGITS: usize = 38;
     let count = digits.bytes().filter(u8::is_ascii_digit).count();

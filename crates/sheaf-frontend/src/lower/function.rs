@@ -31,7 +31,7 @@ use crate::last_insert_id::SET_LAST_INSERT_ID;
 use crate::sleep::SLEEP;
 
 /// Aggregates of MySQL by their names here.
-fn aggregate_name(name: &str) -> Option<&'static str> {
+pub fn aggregate_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "count" => "count",
         "sum" => "$sum",
@@ -53,7 +53,7 @@ fn aggregate_name(name: &str) -> Option<&'static str> {
 }
 
 /// 1582.
-fn wrong_argument_count(name: &str) -> SqlError {
+pub fn wrong_argument_count(name: &str) -> SqlError {
     SqlError::new(
         codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
         format!("Incorrect parameter count in the call to native function '{name}'"),
@@ -61,7 +61,7 @@ fn wrong_argument_count(name: &str) -> SqlError {
 }
 
 /// 1111.
-fn invalid_group_function() -> SqlError {
+pub fn invalid_group_function() -> SqlError {
     SqlError::new(
         codes::INVALID_GROUP_FUNC_USE,
         "Invalid use of group function",
@@ -69,15 +69,15 @@ fn invalid_group_function() -> SqlError {
 }
 
 /// A call taken apart.
-struct Arguments {
-    values: Vec<Expr>,
-    star: bool,
-    distinct: bool,
-    order_by: Vec<OrderByExpr>,
-    separator: Option<String>,
+pub struct Arguments {
+    pub values: Vec<Expr>,
+    pub star: bool,
+    pub distinct: bool,
+    pub order_by: Vec<OrderByExpr>,
+    pub separator: Option<String>,
 }
 
-fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
+pub fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
     let mut taken = Arguments {
         values: vec![],
         star: false,
@@ -120,7 +120,7 @@ fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
 }
 
 /// A unit of time given as an argument, as in TIMESTAMPDIFF(MONTH, a, b).
-fn unit_argument(expr: &Expr) -> Option<String> {
+pub fn unit_argument(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(ident) => Some(ident.value.to_ascii_lowercase()),
         _ => None,
@@ -128,7 +128,7 @@ fn unit_argument(expr: &Expr) -> Option<String> {
 }
 
 /// A frame whose intervals SqlToRel can read: `INTERVAL 1 QUARTER` becomes `INTERVAL '3' MONTH`.
-fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
+pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
     let bounds = std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound);
     for bound in bounds {
         if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) =

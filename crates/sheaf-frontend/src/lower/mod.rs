@@ -16,15 +16,15 @@
 //! Functions and their argument counts are checked here, where the error can name them.
 
 pub(crate) mod build;
-mod character_set;
-mod expression;
-mod function;
-mod header;
-mod hints;
+pub(crate) mod character_set;
+pub(crate) mod expression;
+pub(crate) mod function;
+pub(crate) mod header;
+pub(crate) mod hints;
 mod row_subquery;
-mod scope;
-mod select;
-mod session;
+pub(crate) mod scope;
+pub(crate) mod select;
+pub(crate) mod session;
 
 use std::sync::Arc;
 

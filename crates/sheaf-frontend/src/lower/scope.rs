@@ -115,7 +115,7 @@ pub struct Scope {
     windows: Vec<(String, WindowSpec)>,
 }
 
-fn is_same(a: &str, b: &str) -> bool {
+pub fn is_same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
 }
 
@@ -375,7 +375,7 @@ pub fn no_such_window(name: &str) -> SqlError {
 }
 
 /// A window of the WINDOW clause, without the names of others.
-fn resolved_window(
+pub fn resolved_window(
     name: &str,
     windows: &[(String, NamedWindowExpr)],
     depth: usize,

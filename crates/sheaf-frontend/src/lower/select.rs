@@ -58,7 +58,7 @@ pub enum Use {
 pub const HIDDEN_SUFFIX: char = '\0';
 
 /// No query has more rows. DataFusion adds LIMIT and OFFSET up in an `i64`.
-const MAX_ROW_COUNT: u64 = i64::MAX as u64 / 2;
+pub const MAX_ROW_COUNT: u64 = i64::MAX as u64 / 2;
 
 /// What an item of a select list is called.
 pub enum Header {
@@ -140,7 +140,7 @@ fn alias_name(name: &str) -> TableAlias {
 }
 
 /// The digits of a number literal.
-fn number_digits(expr: &Expr) -> Option<&str> {
+pub fn number_digits(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ValueWithSpan {
             value: Literal::Number(digits, _),
@@ -151,7 +151,7 @@ fn number_digits(expr: &Expr) -> Option<&str> {
 }
 
 /// Whether this is the position of a column, where one may stand: a whole number.
-fn is_position(expr: &Expr) -> bool {
+pub fn is_position(expr: &Expr) -> bool {
     number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -221,13 +221,13 @@ fn order_by_shown_items(select: &Select, order_by: &mut OrderBy) {
     }
 }
 
-fn is_beyond_all_rows(expr: &Expr) -> bool {
+pub fn is_beyond_all_rows(expr: &Expr) -> bool {
     let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
     rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
 }
 
 /// Taken apart from the alias that an item's text may end with.
-fn is_plain_column(expr: &Expr) -> Option<&Ident> {
+pub fn is_plain_column(expr: &Expr) -> Option<&Ident> {
     match expr {
         Expr::Identifier(ident) if !ident.value.starts_with('@') => Some(ident),
         Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => parts.last(),
@@ -253,7 +253,7 @@ fn may_show(item: &SelectItem, column: &Ident) -> bool {
 }
 
 /// The header of an item without an alias.
-fn header_of(expr: &Expr, written: Option<&str>) -> String {
+pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
         return column.value.clone();
     }
@@ -270,7 +270,7 @@ fn header_of(expr: &Expr, written: Option<&str>) -> String {
 }
 
 /// The lists of USE, FORCE and IGNORE INDEX. Error 1176 for an index that does not exist.
-fn index_hints(
+pub fn index_hints(
     hints: &[TableIndexHints],
     index_exists: impl Fn(&str) -> bool,
     table: &str,

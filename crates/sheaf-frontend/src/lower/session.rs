@@ -41,6 +41,82 @@ pub fn local_now(session: &dyn SessionValues) -> i64 {
     session.now_utc_micros() + i64::from(session.time_zone_offset_seconds()) * SECOND
 }
 
+/// `@name`, `@@name`, `@@session.name`, `@@global.name`, if the identifier is one of those.
+pub fn variable(session: &dyn SessionValues, parts: &[&str]) -> Result<Option<Expr>> {
+    let Some(first) = parts.first().and_then(|part| part.strip_prefix('@')) else {
+        return Ok(None);
+    };
+    let Some(system) = first.strip_prefix('@') else {
+        return Ok(Some(value_literal(&session.user_variable(first))));
+    };
+    let (global, name) = match (system.to_ascii_lowercase().as_str(), parts.get(1)) {
+        ("global", Some(name)) => (true, (*name).to_string()),
+        ("session" | "local", Some(name)) => (false, (*name).to_string()),
+        (name, None) => (false, name.to_string()),
+        (structured, Some(name)) => (false, format!("{structured}.{name}")),
+    };
+    match session.system_variable(global, &name.to_ascii_lowercase()) {
+        Some(value) => Ok(Some(value_literal(&value))),
+        None => Err(SqlError::unknown_system_variable(&name)),
+    }
+}
+
+/// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that
+/// take the number of fraction digits.
+pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>) -> Option<Expr> {
+    let digits = fsp.unwrap_or(0).min(6);
+    let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
+    let datetime = |micros: i64| {
+        let mut printed = String::new();
+        temporal::push_datetime(cut(micros), digits, &mut printed);
+        call("$cast_datetime", vec![text(printed), number(digits)])
+    };
+    let date = |micros: i64| {
+        let mut printed = String::new();
+        temporal::push_date(temporal::split_datetime(micros).0, &mut printed);
+        call("$cast_date", vec![text(printed)])
+    };
+    let time = |micros: i64| {
+        let mut printed = String::new();
+        temporal::push_time(
+            cut(temporal::split_datetime(micros).1),
+            digits,
+            &mut printed,
+        );
+        call("$cast_time", vec![text(printed), number(digits)])
+    };
+    Some(match name {
+        "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
+            datetime(local_now(session))
+        }
+        "utc_timestamp" => datetime(session.now_utc_micros()),
+        "curdate" | "current_date" => date(local_now(session)),
+        "utc_date" => date(session.now_utc_micros()),
+        "curtime" | "current_time" => time(local_now(session)),
+        "utc_time" => time(session.now_utc_micros()),
+        "database" | "schema" => session.current_database().map_or_else(null, text),
+        "user" | "session_user" | "system_user" => text(session.user()),
+        "current_user" => text(session.current_user()),
+        "version" => text(session.version()),
+        "connection_id" => number(session.connection_id()),
+        "last_insert_id" => number(session.last_insert_id()),
+        "row_count" => number(session.row_count()),
+        "found_rows" => number(session.found_rows()),
+        _ => return None,
+    })
+}
+
+/// The longest result of GROUP_CONCAT, in bytes.
+pub fn group_concat_limit(session: &dyn SessionValues) -> Expr {
+    const DEFAULT: u64 = 1024;
+    let value = match session.system_variable(false, "group_concat_max_len") {
+        Some(Value::UInt(limit)) => limit,
+        Some(Value::Int(limit)) => u64::try_from(limit).unwrap_or(DEFAULT),
+        _ => DEFAULT,
+    };
+    number(value.min(sheaf_exec::functions::error::MAX_RESULT_BYTES as u64))
+}
+
 impl Lowering<'_> {
     /// The value of a `?`.
     pub fn parameter(&mut self, location: Location) -> Expr {
@@ -55,81 +131,12 @@ impl Lowering<'_> {
             .map_or_else(null, value_literal)
     }
 
-    /// `@name`, `@@name`, `@@session.name`, `@@global.name`, if the identifier is one of those.
     pub fn variable(&self, parts: &[&str]) -> Result<Option<Expr>> {
-        let Some(first) = parts.first().and_then(|part| part.strip_prefix('@')) else {
-            return Ok(None);
-        };
-        let Some(system) = first.strip_prefix('@') else {
-            return Ok(Some(value_literal(
-                &self.context.session.user_variable(first),
-            )));
-        };
-        let (global, name) = match (system.to_ascii_lowercase().as_str(), parts.get(1)) {
-            ("global", Some(name)) => (true, (*name).to_string()),
-            ("session" | "local", Some(name)) => (false, (*name).to_string()),
-            (name, None) => (false, name.to_string()),
-            (structured, Some(name)) => (false, format!("{structured}.{name}")),
-        };
-        match self
-            .context
-            .session
-            .system_variable(global, &name.to_ascii_lowercase())
-        {
-            Some(value) => Ok(Some(value_literal(&value))),
-            None => Err(SqlError::unknown_system_variable(&name)),
-        }
+        variable(self.context.session, parts)
     }
 
-    /// The statement's start in the session's time zone.
-    fn local_now(&self) -> i64 {
-        local_now(self.context.session)
-    }
-
-    /// Functions of the session and the clock; `None` if `name` is none of them. `fsp` is the argument of those that
-    /// take the number of fraction digits.
     pub fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
-        let session = self.context.session;
-        let digits = fsp.unwrap_or(0).min(6);
-        let cut = |micros: i64| micros - micros.rem_euclid(10i64.pow(6 - u32::from(digits)));
-        let datetime = |micros: i64| {
-            let mut printed = String::new();
-            temporal::push_datetime(cut(micros), digits, &mut printed);
-            call("$cast_datetime", vec![text(printed), number(digits)])
-        };
-        let date = |micros: i64| {
-            let mut printed = String::new();
-            temporal::push_date(temporal::split_datetime(micros).0, &mut printed);
-            call("$cast_date", vec![text(printed)])
-        };
-        let time = |micros: i64| {
-            let mut printed = String::new();
-            temporal::push_time(
-                cut(temporal::split_datetime(micros).1),
-                digits,
-                &mut printed,
-            );
-            call("$cast_time", vec![text(printed), number(digits)])
-        };
-        Some(match name {
-            "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
-                datetime(self.local_now())
-            }
-            "utc_timestamp" => datetime(session.now_utc_micros()),
-            "curdate" | "current_date" => date(self.local_now()),
-            "utc_date" => date(session.now_utc_micros()),
-            "curtime" | "current_time" => time(self.local_now()),
-            "utc_time" => time(session.now_utc_micros()),
-            "database" | "schema" => session.current_database().map_or_else(null, text),
-            "user" | "session_user" | "system_user" => text(session.user()),
-            "current_user" => text(session.current_user()),
-            "version" => text(session.version()),
-            "connection_id" => number(session.connection_id()),
-            "last_insert_id" => number(session.last_insert_id()),
-            "row_count" => number(session.row_count()),
-            "found_rows" => number(session.found_rows()),
-            _ => return None,
-        })
+        session_function(self.context.session, name, fsp)
     }
 
     /// The day on which a time is that is made a point in time.
@@ -147,18 +154,7 @@ impl Lowering<'_> {
         number(self.context.session.now_utc_micros().div_euclid(SECOND))
     }
 
-    /// The longest result of GROUP_CONCAT, in bytes.
     pub fn group_concat_limit(&self) -> Expr {
-        const DEFAULT: u64 = 1024;
-        let value = match self
-            .context
-            .session
-            .system_variable(false, "group_concat_max_len")
-        {
-            Some(Value::UInt(limit)) => limit,
-            Some(Value::Int(limit)) => u64::try_from(limit).unwrap_or(DEFAULT),
-            _ => DEFAULT,
-        };
-        number(value.min(sheaf_exec::functions::error::MAX_RESULT_BYTES as u64))
+        group_concat_limit(self.context.session)
     }
 }

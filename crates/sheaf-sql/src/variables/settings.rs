@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use sheaf_frontend::query::Binding;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 
@@ -24,6 +25,7 @@ pub(super) struct Settings {
     pub(super) assignment_mode: Mode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
+    pub(super) binding: Binding,
     pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
@@ -80,6 +82,11 @@ impl Settings {
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
             sql_safe_updates,
             merges_derived_tables: switch.derived_merge,
+            binding: match (switch.bind, switch.bind_only) {
+                (_, true) => Binding::Only,
+                (true, false) => Binding::On,
+                (false, false) => Binding::Off,
+            },
             pushes_index_conditions: switch.index_condition_pushdown,
             traces_optimizer,
             foreign_key_checks: !matches!(

@@ -1,0 +1,114 @@
+//! A query block while it is bound.
+
+use sheaf_algebra::relation::DependentKind;
+use sheaf_algebra::scalar::{Aggregate, WindowFunction};
+use sheaf_algebra::{ColumnId, Relation, Scalar};
+use sqlparser::ast::{Expr, WindowSpec};
+
+use super::scope::Scope;
+
+/// The part of a block that is bound now: it decides what names mean, and what messages call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    On,
+    Where,
+    FieldList,
+    GroupBy,
+    Having,
+    OrderBy,
+}
+
+impl Clause {
+    /// As MySQL calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clause::On => "on clause",
+            Clause::Where => "where clause",
+            Clause::FieldList => "field list",
+            Clause::GroupBy => "group statement",
+            Clause::Having => "having clause",
+            Clause::OrderBy => "order clause",
+        }
+    }
+
+    /// Whether it is about groups where there are any.
+    pub fn has_aggregates(self) -> bool {
+        matches!(self, Clause::FieldList | Clause::Having | Clause::OrderBy)
+    }
+}
+
+/// A dependent join that goes below the operator whose expression is bound now.
+pub struct Pending {
+    pub kind: DependentKind,
+    pub right: Relation,
+    pub condition: Option<Scalar>,
+}
+
+/// An item of the select list by its name.
+pub struct NamedItem {
+    /// The alias, or the name of a column.
+    pub name: String,
+    pub is_alias: bool,
+    pub expr: Expr,
+}
+
+/// A query block.
+pub struct Block {
+    pub scope: Scope,
+    pub clause: Clause,
+    /// The select list, for names that mean its items.
+    pub items: Vec<NamedItem>,
+    /// Names that the block groups by: in HAVING they hide those of items.
+    pub grouped_names: Vec<String>,
+    /// The WINDOW clause.
+    pub windows: Vec<(String, WindowSpec)>,
+    pub aggregates: Vec<(ColumnId, Aggregate)>,
+    pub functions: Vec<(ColumnId, WindowFunction)>,
+    /// Subqueries in expressions above the groups, or where there are none.
+    pub pending: Vec<Pending>,
+    /// Subqueries in arguments of aggregates.
+    pub pending_in_aggregates: Vec<Pending>,
+    /// The argument of an aggregate is bound.
+    pub in_aggregate: bool,
+    /// The operands of a window function are bound.
+    pub in_window: bool,
+    /// What the block groups by that has subqueries: where it stands again, it is the column of the group.
+    pub grouped: Vec<(Expr, Scalar)>,
+    /// An item that stands for its name is bound: names in it are those of tables.
+    pub in_item: bool,
+}
+
+impl Block {
+    pub fn new(scope: Scope) -> Block {
+        Block {
+            scope,
+            clause: Clause::Where,
+            items: Vec::new(),
+            grouped_names: Vec::new(),
+            windows: Vec::new(),
+            aggregates: Vec::new(),
+            functions: Vec::new(),
+            pending: Vec::new(),
+            pending_in_aggregates: Vec::new(),
+            in_aggregate: false,
+            in_window: false,
+            grouped: Vec::new(),
+            in_item: false,
+        }
+    }
+
+    /// Where a subquery goes that is met now.
+    pub fn add_pending(&mut self, pending: Pending) {
+        match self.in_aggregate {
+            true => self.pending_in_aggregates.push(pending),
+            false => self.pending.push(pending),
+        }
+    }
+}
+
+/// The relation with dependent joins above it, in the order in which they were met.
+pub fn with_subqueries(relation: Relation, pending: Vec<Pending>) -> Relation {
+    pending.into_iter().fold(relation, |relation, pending| {
+        relation.dependent_join(pending.kind, pending.right, pending.condition)
+    })
+}

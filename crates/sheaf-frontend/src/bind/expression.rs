@@ -1,0 +1,834 @@
+//! Expressions: from the syntax tree to typed ones.
+//!
+//! A condition has the type BOOLEAN, a value any other. What wants the one and gets the other converts it: a condition
+//! as a value is 0 or 1, a value as a condition is true unless it is zero.
+
+use arrow::datatypes::DataType as ArrowType;
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::{Comparison, Truth};
+use sheaf_exec::functions::in_numbers::IN_NUMBERS;
+use sqlparser::ast::{
+    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, TrimWhereField,
+    UnaryOperator, Value as Literal, ValueWithSpan,
+};
+
+use super::block::Clause;
+use super::scope::{Found, ScopeColumn};
+use super::{Binder, Bound, unsupported};
+use crate::error::SqlError;
+use crate::lower::build::packed_numbers;
+use crate::lower::character_set::{BINARY, introduced, known as known_character_set};
+use crate::lower::expression::{
+    check_typed_literal, into_row, number_literal, object_text, operand_columns, unit_name,
+    with_fraction_of,
+};
+use crate::lower::scope::is_same;
+use crate::lower::session::{session_function, value_literal, variable};
+use crate::parser::statement_bytes::latin1_text;
+
+/// The largest DECIMAL has as many digits.
+const MAX_DIGITS: u8 = 38;
+
+impl Binder<'_> {
+    /// The expression as a value; conditions are 0 and 1.
+    pub(super) fn value(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let scalar = self.expression(expr)?;
+        Ok(self.typing().value(scalar)?)
+    }
+
+    /// The expression as a condition; values are true unless zero.
+    pub(super) fn condition(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let scalar = self.expression(expr)?;
+        Ok(self.typing().condition(scalar)?)
+    }
+
+    pub(super) fn values<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Bound<Vec<Scalar>> {
+        exprs.into_iter().map(|expr| self.value(expr)).collect()
+    }
+
+    pub(super) fn call(&self, name: &str, arguments: Vec<Scalar>) -> Bound<Scalar> {
+        Ok(self.typing().call(name, arguments)?)
+    }
+
+    pub(super) fn call_on_values<'e>(
+        &mut self,
+        name: &str,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Bound<Scalar> {
+        let arguments = self.values(exprs)?;
+        self.call(name, arguments)
+    }
+
+    pub(super) fn text(&self, text: impl Into<String>) -> Bound<Scalar> {
+        Ok(self
+            .typing()
+            .literal(ScalarValue::Utf8(Some(text.into())))?)
+    }
+
+    pub(super) fn integer(&self, number: i64) -> Scalar {
+        Scalar::literal(ScalarValue::Int64(Some(number)))
+    }
+
+    fn negate_if(negated: bool, condition: Scalar) -> Scalar {
+        match negated {
+            true => condition.not(),
+            false => condition,
+        }
+    }
+
+    pub(super) fn expression(&mut self, expr: &Expr) -> Bound<Scalar> {
+        if let Some(block) = self.blocks.last()
+            && !block.grouped.is_empty()
+            && !block.in_aggregate
+            && let Some((_, column)) = block.grouped.iter().find(|(grouped, _)| grouped == expr)
+        {
+            return Ok(column.clone());
+        }
+        self.nested(|this| this.expression_inner(expr))
+    }
+
+    fn expression_inner(&mut self, expr: &Expr) -> Bound<Scalar> {
+        match expr {
+            Expr::Nested(inner) => self.expression(inner),
+            Expr::Identifier(ident) => {
+                let session = self.context.session;
+                if let Some(value) = variable(session, &[&ident.value])? {
+                    return self.lowered(&value);
+                }
+                if ident.quote_style.is_none()
+                    && ident.value.eq_ignore_ascii_case("current_user")
+                    && let Some(user) = session_function(session, "current_user", None)
+                {
+                    return self.lowered(&user);
+                }
+                self.named(None, None, &ident.value)
+            }
+            Expr::CompoundIdentifier(parts) => {
+                let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                if let Some(value) = variable(self.context.session, &names)? {
+                    return self.lowered(&value);
+                }
+                match names.as_slice() {
+                    [table, column] => self.named(None, Some(table), column),
+                    [database, table, column] => self.named(Some(database), Some(table), column),
+                    _ => unsupported(expr.to_string()),
+                }
+            }
+            Expr::Value(value) => self.literal(value),
+            Expr::Prefixed { prefix, value } => {
+                if let Some(latin1) = latin1_text(prefix, value) {
+                    return self.text(latin1);
+                }
+                let literal = match value.as_ref() {
+                    Expr::Value(value) => introduced(&prefix.value, &value.value)?,
+                    _ => None,
+                };
+                match literal {
+                    Some(literal) => self.lowered(&literal),
+                    None => {
+                        let value = self.value(value)?;
+                        self.using(value, &prefix.value[1..])
+                    }
+                }
+            }
+            Expr::TypedString(typed) => {
+                check_typed_literal(&typed.value, &typed.data_type)?;
+                let data_type = with_fraction_of(&typed.value, typed.data_type.clone());
+                let value = self.literal(&typed.value)?;
+                self.cast(value, &data_type)
+            }
+            Expr::BinaryOp { left, op, right } => self.binary_operator(left, op, right),
+            Expr::UnaryOp { op, expr } => self.unary_operator(*op, expr),
+            Expr::IsNull(inner) => self.null_test(inner, false),
+            Expr::IsNotNull(inner) => self.null_test(inner, true),
+            Expr::IsTrue(inner) => Ok(self.condition(inner)?.test(Truth::True, false)),
+            Expr::IsNotTrue(inner) => Ok(self.condition(inner)?.test(Truth::True, true)),
+            Expr::IsFalse(inner) => Ok(self.condition(inner)?.test(Truth::False, false)),
+            Expr::IsNotFalse(inner) => Ok(self.condition(inner)?.test(Truth::False, true)),
+            Expr::IsUnknown(inner) => Ok(self.condition(inner)?.test(Truth::Unknown, false)),
+            Expr::IsNotUnknown(inner) => Ok(self.condition(inner)?.test(Truth::Unknown, true)),
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let between = self.call_on_values("$between", [&**expr, &**low, &**high])?;
+                Ok(Self::negate_if(*negated, between))
+            }
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => Ok(Self::negate_if(*negated, self.in_list(expr, list)?)),
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let found = self.in_subquery(expr, subquery)?;
+                Ok(Self::negate_if(*negated, found))
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.any(left, compare_op, right),
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.all(left, compare_op, right),
+            Expr::Exists { subquery, negated } => {
+                let exists = self.exists(subquery)?;
+                Ok(Self::negate_if(*negated, exists))
+            }
+            Expr::Subquery(query) => self.value_of_subquery(query),
+            Expr::Like {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+                any: false,
+            } => {
+                let escape = match escape_char.as_ref().map(|escape| &escape.value) {
+                    Some(
+                        Literal::SingleQuotedString(escape) | Literal::DoubleQuotedString(escape),
+                    ) => escape.clone(),
+                    _ => "\\".to_string(),
+                };
+                let mut arguments = self.values([&**expr, &**pattern])?;
+                arguments.push(self.text(escape)?);
+                Ok(Self::negate_if(*negated, self.call("$like", arguments)?))
+            }
+            Expr::RLike {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => {
+                let found = self.call_on_values("regexp_like", [&**expr, &**pattern])?;
+                let found = self.typing().condition(found)?;
+                Ok(Self::negate_if(*negated, found))
+            }
+            Expr::Convert {
+                expr,
+                data_type,
+                charset,
+                ..
+            } => {
+                let value = self.value(expr)?;
+                match (data_type, charset) {
+                    (Some(data_type), _) => self.cast(value, data_type),
+                    (None, Some(charset)) => self.using(value, &object_text(charset)),
+                    _ => self.call("$cast_char", vec![value]),
+                }
+            }
+            Expr::Cast {
+                expr, data_type, ..
+            } => {
+                let value = self.value(expr)?;
+                self.cast(value, data_type)
+            }
+            Expr::Extract { field, expr, .. } => {
+                let arguments = vec![self.text(unit_name(field))?, self.value(expr)?];
+                self.call("$extract", arguments)
+            }
+            Expr::Ceil { expr, .. } => self.call_on_values("ceil", [&**expr]),
+            Expr::Floor { expr, .. } => self.call_on_values("floor", [&**expr]),
+            Expr::Position { expr, r#in } => self.call_on_values("locate", [&**expr, &**r#in]),
+            Expr::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => {
+                let mut arguments = vec![self.value(expr)?];
+                arguments.push(match substring_from {
+                    Some(from) => self.value(from)?,
+                    None => self.integer(1),
+                });
+                if let Some(length) = substring_for {
+                    arguments.push(self.value(length)?);
+                }
+                self.call("substring", arguments)
+            }
+            Expr::Trim {
+                trim_where,
+                trim_what,
+                expr,
+                ..
+            } => {
+                let place = match trim_where {
+                    Some(TrimWhereField::Leading) => "l",
+                    Some(TrimWhereField::Trailing) => "t",
+                    _ => "b",
+                };
+                let value = self.value(expr)?;
+                let removed = match trim_what {
+                    Some(what) => self.value(what)?,
+                    None => self.text(" ")?,
+                };
+                let place = self.text(place)?;
+                self.call("$trim", vec![value, removed, place])
+            }
+            Expr::Collate { expr, collation } => {
+                let arguments = vec![self.value(expr)?, self.text(object_text(collation))?];
+                self.call("$collate", arguments)
+            }
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                let operand = operand
+                    .as_ref()
+                    .map(|operand| self.value(operand))
+                    .transpose()?;
+                let mut arguments = Vec::with_capacity(2 * conditions.len() + 1);
+                for branch in conditions {
+                    arguments.push(match &operand {
+                        Some(operand) => {
+                            let value = self.value(&branch.condition)?;
+                            self.call("$when", vec![operand.clone(), value])?
+                        }
+                        None => self.condition(&branch.condition)?,
+                    });
+                    arguments.push(self.value(&branch.result)?);
+                }
+                if let Some(default) = else_result {
+                    arguments.push(self.value(default)?);
+                }
+                self.call("$case", arguments)
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::Tuple(_) => Err(operand_columns(1).into()),
+            Expr::Interval(_) => Err(SqlError::parse_error("INTERVAL", 1).into()),
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn null_test(&mut self, operand: &Expr, negated: bool) -> Bound<Scalar> {
+        Ok(self.value(operand)?.test(Truth::Null, negated))
+    }
+
+    /// What `column`, `table.column` or `database.table.column` means.
+    fn named(
+        &mut self,
+        database: Option<&str>,
+        table: Option<&str>,
+        column: &str,
+    ) -> Bound<Scalar> {
+        let Some(innermost) = self.blocks.last() else {
+            return Err(SqlError::bad_field(column, "field list").into());
+        };
+        let clause = innermost.clause;
+        for at in (0..self.blocks.len()).rev() {
+            let block = &self.blocks[at];
+            if table.is_none()
+                && block.clause == Clause::Having
+                && !block.in_aggregate
+                && let Some(item) = self.item_named(at, column)?
+            {
+                return Ok(item);
+            }
+            let block = &self.blocks[at];
+            let found = match table {
+                Some(table) => block.scope.column_of(database, table, column),
+                None => block.scope.column(column),
+            };
+            match found {
+                Found::Column(found) => {
+                    let column = ScopeColumn::scalar(found);
+                    self.note_named(at);
+                    return Ok(column);
+                }
+                Found::Several => {
+                    let name = qualified(table, column);
+                    return Err(SqlError::non_unique_column(&name, clause.name()).into());
+                }
+                Found::Nothing => {}
+            }
+            let knows_items = matches!(block.clause, Clause::GroupBy | Clause::OrderBy)
+                || block.clause == Clause::Having && block.in_aggregate;
+            if table.is_none()
+                && knows_items
+                && let Some(item) = self.item_named(at, column)?
+            {
+                return Ok(item);
+            }
+        }
+        Err(SqlError::bad_field(&qualified(table, column), clause.name()).into())
+    }
+
+    /// Tells the aggregates that are open that a column of this block is named.
+    fn note_named(&mut self, block: usize) {
+        for open in &mut self.open_aggregates {
+            match block >= open.block {
+                true => open.names_own = true,
+                false => open.names_outer = open.names_outer.max(Some(block)),
+            }
+        }
+    }
+
+    /// The item of the select list that has this alias, bound where its name stands. In HAVING, what the block groups by
+    /// hides it.
+    fn item_named(&mut self, at: usize, name: &str) -> Bound<Option<Scalar>> {
+        let block = &self.blocks[at];
+        if block.in_item
+            || block
+                .grouped_names
+                .iter()
+                .any(|grouped| is_same(grouped, name))
+        {
+            return Ok(None);
+        }
+        let mut items = block.items.iter();
+        // In HAVING a column that is shown is an item, too.
+        let in_having = block.clause == Clause::Having;
+        let item = items.find(|item| (item.is_alias || in_having) && is_same(&item.name, name));
+        let Some(expr) = item.map(|item| item.expr.clone()) else {
+            return Ok(None);
+        };
+        if at + 1 < self.blocks.len() {
+            return unsupported("the alias of a query around");
+        }
+        self.blocks[at].in_item = true;
+        let item = self.value(&expr);
+        self.blocks[at].in_item = false;
+        Ok(Some(item?))
+    }
+
+    pub(super) fn literal(&mut self, value: &ValueWithSpan) -> Bound<Scalar> {
+        match &value.value {
+            Literal::Boolean(value) => Ok(Scalar::constant(*value)),
+            Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
+            Literal::Placeholder(_) => {
+                let position = self.text.parameter_at(value.span.start);
+                let position = position.unwrap_or(self.parameters_seen);
+                self.parameters_seen += 1;
+                match self.context.parameters.get(position).map(value_literal) {
+                    Some(value) => self.lowered(&value),
+                    None => Ok(Scalar::literal(ScalarValue::Null)),
+                }
+            }
+            Literal::Number(digits, _) => self.number(digits),
+            Literal::DoubleQuotedString(text)
+            | Literal::SingleQuotedString(text)
+            | Literal::NationalStringLiteral(text) => self.text(text.clone()),
+            Literal::SingleQuotedByteStringLiteral(bits)
+            | Literal::DoubleQuotedByteStringLiteral(bits) => {
+                Err(SqlError::parse_error(&format!("b'{bits}'"), 1).into())
+            }
+            Literal::HexStringLiteral(digits) => {
+                let bytes = self.bytes(digits)?;
+                self.call("$hybrid", vec![bytes])
+            }
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn bytes(&self, digits: &str) -> Bound<Scalar> {
+        match bytes_of(digits) {
+            Some(bytes) => Ok(Scalar::literal(ScalarValue::Binary(Some(bytes)))),
+            None => unsupported("hexadecimal digits"),
+        }
+    }
+
+    /// A number as MySQL types it: with an exponent a double, otherwise exact.
+    fn number(&self, digits: &str) -> Bound<Scalar> {
+        // Error 1367 for what no double holds. What is a call is a double.
+        if let call @ Expr::Function(_) = number_literal(digits)? {
+            return self.lowered(&call);
+        }
+        if let Ok(number) = digits.parse::<i64>() {
+            return Ok(self.integer(number));
+        }
+        if let Ok(number) = digits.parse::<u64>() {
+            return Ok(Scalar::literal(ScalarValue::UInt64(Some(number))));
+        }
+        match decimal(digits) {
+            Some(decimal) => Ok(Scalar::literal(decimal)),
+            None => unsupported(format!("the number {digits}")),
+        }
+    }
+
+    /// What a function of `lower/` gives: calls of internal functions on literals.
+    pub(super) fn lowered(&self, expr: &Expr) -> Bound<Scalar> {
+        match expr {
+            Expr::Nested(inner) => self.lowered(inner),
+            Expr::Value(value) => match &value.value {
+                Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
+                Literal::Number(digits, _) => self.number(digits),
+                Literal::SingleQuotedString(text) => self.text(text.clone()),
+                Literal::HexStringLiteral(digits) => self.bytes(digits),
+                other => unsupported(other.to_string()),
+            },
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr,
+            } => match expr.as_ref() {
+                Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }) => self.number(&format!("-{digits}")),
+                other => unsupported(other.to_string()),
+            },
+            Expr::Function(call) => {
+                let arguments = match &call.args {
+                    sqlparser::ast::FunctionArguments::List(list) => list.args.iter(),
+                    _ => [].iter(),
+                };
+                let arguments = arguments.map(|argument| match argument {
+                    sqlparser::ast::FunctionArg::Unnamed(
+                        sqlparser::ast::FunctionArgExpr::Expr(expr),
+                    ) => self.lowered(expr),
+                    other => unsupported(other.to_string()),
+                });
+                let arguments = arguments.collect::<Bound<Vec<_>>>()?;
+                self.call(&object_text(&call.name), arguments)
+            }
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn binary_operator(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Bound<Scalar> {
+        use BinaryOperator as Op;
+        if let Some(operator) = comparison_of(op) {
+            let (left, right) = (with_row(left), with_row(right));
+            return match (&left, &right) {
+                (Expr::Tuple(left), Expr::Tuple(right)) => {
+                    self.row_comparison(left, operator, right)
+                }
+                (Expr::Tuple(row), Expr::Subquery(query)) => {
+                    let row = self.values(row)?;
+                    let columns = self.row_of_subquery(query, row.len())?;
+                    self.compare_rows(row, operator, columns)
+                }
+                (Expr::Subquery(query), Expr::Tuple(row)) => {
+                    let columns = self.row_of_subquery(query, row.len())?;
+                    let row = self.values(row)?;
+                    self.compare_rows(columns, operator, row)
+                }
+                (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => {
+                    Err(operand_columns(row.len()).into())
+                }
+                (left, right) => {
+                    let (left, right) = (self.value(left)?, self.value(right)?);
+                    Ok(self.typing().comparison(operator, left, right)?)
+                }
+            };
+        }
+        match (op, left, right) {
+            (
+                Op::Plus,
+                Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr,
+                },
+                date,
+            ) if matches!(expr.as_ref(), Expr::Interval(_)) => {
+                let Expr::Interval(interval) = expr.as_ref() else {
+                    return unsupported(op.to_string());
+                };
+                return self.add_interval("$date_subtract", date, interval);
+            }
+            (Op::Plus, date, Expr::Interval(interval))
+            | (Op::Plus, Expr::Interval(interval), date) => {
+                return self.add_interval("$date_add", date, interval);
+            }
+            (Op::Minus, date, Expr::Interval(interval)) => {
+                return self.add_interval("$date_subtract", date, interval);
+            }
+            _ => {}
+        }
+        let name = match op {
+            Op::And => {
+                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                return Ok(self.typing().and(left, right)?);
+            }
+            Op::Or => {
+                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                return Ok(self.typing().or(left, right)?);
+            }
+            // True if exactly one side is.
+            Op::Xor => {
+                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                return Ok(Scalar::comparison(Comparison::NotEqual, left, right));
+            }
+            Op::Plus => "$add",
+            Op::Minus => "$subtract",
+            Op::Multiply => "$multiply",
+            Op::Divide => "$divide",
+            Op::MyIntegerDivide => "$integer_divide",
+            Op::Modulo => "mod",
+            Op::StringConcat => "concat",
+            Op::BitwiseAnd => "$bit_and",
+            Op::BitwiseOr => "$bit_or",
+            Op::BitwiseXor => "$bit_xor",
+            Op::PGBitwiseShiftLeft => "$shift_left",
+            Op::PGBitwiseShiftRight => "$shift_right",
+            other => return unsupported(other.to_string()),
+        };
+        self.call_on_values(name, [left, right])
+    }
+
+    fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {
+        match (op, expr) {
+            (
+                UnaryOperator::Minus,
+                Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }),
+            ) => self.number(&format!("-{digits}")),
+            (UnaryOperator::Minus, expr) => self.call_on_values("$negate", [expr]),
+            (UnaryOperator::Plus, expr) => self.value(expr),
+            (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", [expr]),
+            (UnaryOperator::Not | UnaryOperator::BangNot, expr) => Ok(self.condition(expr)?.not()),
+            (op, _) => unsupported(op.to_string()),
+        }
+    }
+
+    /// `(a, b) = (c, d)` and its relatives, value by value.
+    fn row_comparison(
+        &mut self,
+        left: &[Expr],
+        operator: Comparison,
+        right: &[Expr],
+    ) -> Bound<Scalar> {
+        if left.len() != right.len() || left.is_empty() {
+            return Err(operand_columns(left.len()).into());
+        }
+        let (left, right) = (self.values(left)?, self.values(right)?);
+        self.compare_rows(left, operator, right)
+    }
+
+    /// As [`Self::row_comparison`], of as many values.
+    pub(super) fn compare_rows(
+        &mut self,
+        left: Vec<Scalar>,
+        operator: Comparison,
+        right: Vec<Scalar>,
+    ) -> Bound<Scalar> {
+        let pairs = left.into_iter().zip(right);
+        let typing = self.typing();
+        let compare = |operator, (left, right)| typing.comparison(operator, left, right);
+        match operator {
+            Comparison::Equal | Comparison::NullSafeEqual => {
+                let all = pairs.map(|pair| compare(operator, pair));
+                Ok(Scalar::and(all.collect::<Result<Vec<_>, _>>()?))
+            }
+            Comparison::NotEqual => {
+                let any = pairs.map(|pair| compare(operator, pair));
+                Ok(Scalar::or(any.collect::<Result<Vec<_>, _>>()?))
+            }
+            // a < c, or a = c and b < d: the last position decides about equality.
+            _ => {
+                let strict = match operator {
+                    Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
+                    _ => Comparison::Greater,
+                };
+                let mut result: Option<Scalar> = None;
+                for (left, right) in pairs.rev() {
+                    result = Some(match result {
+                        None => compare(operator, (left, right))?,
+                        Some(rest) => {
+                            let pair = (left.clone(), right.clone());
+                            let equal = compare(Comparison::Equal, pair)?;
+                            let strictly = compare(strict, (left, right))?;
+                            Scalar::or([strictly, Scalar::and([equal, rest])])
+                        }
+                    });
+                }
+                result.ok_or_else(|| operand_columns(1).into())
+            }
+        }
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr]) -> Bound<Scalar> {
+        let expr = with_row(expr);
+        if let Some(numbers) = packed_numbers(list) {
+            if let Expr::Tuple(items) = &expr {
+                return Err(operand_columns(items.len()).into());
+            }
+            let arguments = vec![self.value(&expr)?, self.lowered(numbers)?];
+            return self.call(IN_NUMBERS, arguments);
+        }
+        if let Expr::Tuple(items) = &expr {
+            let mut equal = Vec::with_capacity(list.len());
+            for row in list {
+                let Expr::Tuple(row) = with_row(row) else {
+                    return Err(operand_columns(items.len()).into());
+                };
+                equal.push(self.row_comparison(items, Comparison::Equal, &row)?);
+            }
+            return Ok(Scalar::or(equal));
+        }
+        let mut arguments = vec![self.value(&expr)?];
+        arguments.extend(self.values(list)?);
+        self.call("$in", arguments)
+    }
+
+    /// `date + INTERVAL n unit`.
+    pub(super) fn add_interval(
+        &mut self,
+        name: &str,
+        date: &Expr,
+        interval: &Interval,
+    ) -> Bound<Scalar> {
+        let unit = interval
+            .leading_field
+            .as_ref()
+            .map(unit_name)
+            .unwrap_or_default();
+        let mut arguments = self.values([date, &*interval.value])?;
+        arguments.push(self.text(unit)?);
+        self.call(name, arguments)
+    }
+
+    /// `CONVERT(value USING name)`.
+    fn using(&self, value: Scalar, name: &str) -> Bound<Scalar> {
+        match known_character_set(name)? {
+            BINARY => self.call("$cast_binary", vec![value]),
+            name => {
+                let arguments = vec![value, self.text(name)?];
+                self.call("$using", arguments)
+            }
+        }
+    }
+
+    /// The day on which a time is that is made a point in time.
+    fn today(&self) -> Bound<Scalar> {
+        match session_function(self.context.session, "curdate", None) {
+            Some(today) => self.lowered(&today),
+            None => Ok(Scalar::literal(ScalarValue::Null)),
+        }
+    }
+
+    /// CAST(value AS type).
+    fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
+        let digits = |digits: &Option<u64>| self.integer(digits.unwrap_or(0) as i64);
+        let length = |length: &Option<CharacterLength>| match length {
+            Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+            _ => None,
+        };
+        let with_length = |value: Scalar, length: Option<u64>| {
+            let length = length.map(|length| self.integer(length as i64));
+            std::iter::once(value).chain(length).collect::<Vec<_>>()
+        };
+        match data_type {
+            DataType::Signed
+            | DataType::SignedInteger
+            | DataType::BigInt(_)
+            | DataType::Int(_)
+            | DataType::Integer(_) => self.call("$cast_signed", vec![value]),
+            DataType::Unsigned
+            | DataType::UnsignedInteger
+            | DataType::BigIntUnsigned(_)
+            | DataType::IntUnsigned(_)
+            | DataType::IntegerUnsigned(_) => self.call("$cast_unsigned", vec![value]),
+            DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
+                let (precision, scale) = match info {
+                    ExactNumberInfo::None => (10, 0),
+                    ExactNumberInfo::Precision(precision) => (*precision as i64, 0),
+                    ExactNumberInfo::PrecisionAndScale(precision, scale) => {
+                        (*precision as i64, *scale)
+                    }
+                };
+                let arguments = vec![value, self.integer(precision), self.integer(scale)];
+                self.call("$cast_decimal", arguments)
+            }
+            DataType::Double(_)
+            | DataType::DoublePrecision
+            | DataType::Real
+            | DataType::Float64 => self.call("$cast_double", vec![value]),
+            DataType::Float(_) => self.call("$cast_float", vec![value]),
+            DataType::Char(characters)
+            | DataType::Character(characters)
+            | DataType::Varchar(characters)
+            | DataType::Nvarchar(characters)
+            | DataType::CharVarying(characters)
+            | DataType::CharacterVarying(characters) => {
+                self.call("$cast_char", with_length(value, length(characters)))
+            }
+            DataType::Text => self.call("$cast_char", vec![value]),
+            DataType::Binary(bytes) => self.call("$cast_binary", with_length(value, *bytes)),
+            DataType::Date => {
+                let today = self.today()?;
+                self.call("$to_date", vec![value, today])
+            }
+            DataType::Datetime(fraction) | DataType::Timestamp(fraction, _) => {
+                let arguments = vec![value, digits(fraction), self.today()?];
+                self.call("$to_datetime", arguments)
+            }
+            DataType::Time(fraction, _) => self.call("$cast_time", vec![value, digits(fraction)]),
+            DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {
+                self.call("$cast_year", vec![value])
+            }
+            other => unsupported(format!("CAST AS {other}")),
+        }
+    }
+}
+
+fn qualified(table: Option<&str>, column: &str) -> String {
+    match table {
+        Some(table) => format!("{table}.{column}"),
+        None => column.to_string(),
+    }
+}
+
+/// `ROW(a, b)` as `(a, b)`, and without parentheses around a subquery.
+pub(super) fn with_row(expr: &Expr) -> Expr {
+    let mut expr = expr.clone();
+    into_row(&mut expr);
+    expr
+}
+
+pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        BinaryOperator::Spaceship => Comparison::NullSafeEqual,
+        _ => return None,
+    })
+}
+
+/// The DECIMAL that the digits spell, with as many digits as it needs.
+fn decimal(digits: &str) -> Option<ScalarValue> {
+    let (sign, unsigned) = match digits.strip_prefix('-') {
+        Some(unsigned) => (-1, unsigned),
+        None => (1, digits),
+    };
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let value: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let scale = u8::try_from(fraction.len()).ok()?;
+    let count = value.checked_ilog10().map_or(1, |log| log as u8 + 1);
+    let precision = count.max(scale);
+    let fits = precision <= MAX_DIGITS;
+    fits.then(|| ScalarValue::Decimal128(Some(sign * value), precision, scale as i8))
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let (first, others) = digits.split_at(digits.len() % 2);
+    let first = (!first.is_empty()).then_some(first);
+    let pairs = first.into_iter().chain(others.chunks(2));
+    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}
+
+/// Whether two expressions of the same text mean the same.
+pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
+    !scalar.is_volatile() && scalar.field().data_type() != &ArrowType::Null
+}

@@ -1,0 +1,410 @@
+//! FROM: tables, derived tables, common table expressions, and joins of them.
+
+use std::sync::Arc;
+
+use datafusion_expr::TableSource;
+use sheaf_access::CLUSTERED_KEY;
+use sheaf_algebra::column::Origin;
+use sheaf_algebra::relation::{Join, JoinKind, Operator, Scan};
+use sheaf_algebra::scalar::Comparison;
+use sheaf_algebra::{Column, Relation, Scalar};
+use sheaf_exec::SheafTableSource;
+use sqlparser::ast::{
+    Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableIndexHints,
+    TableWithJoins,
+};
+
+use super::block::{Block, Clause, Pending, with_subqueries};
+use super::scope::{Scope, ScopeColumn, TableName};
+use super::{Binder, Bound, Output, unsupported};
+use crate::error::SqlError;
+use crate::lower::TableReference;
+use crate::lower::expression::object_text;
+use crate::lower::scope::is_same;
+use crate::lower::select::index_hints;
+
+impl Binder<'_> {
+    /// The tables of a FROM; a row without columns where there is none.
+    pub(super) fn from(&mut self, tables: &[TableWithJoins]) -> Bound<(Relation, Scope)> {
+        let mut all: Option<(Relation, Scope)> = None;
+        for table in tables {
+            let Some((relation, scope)) = self.table_with_joins(table)? else {
+                continue;
+            };
+            all = Some(match all {
+                None => (relation, scope),
+                Some((left, mut names)) => {
+                    names.append(scope)?;
+                    (left.join(JoinKind::Inner, relation, None), names)
+                }
+            });
+        }
+        Ok(all.unwrap_or_else(|| (Relation::unit(), Scope::default())))
+    }
+
+    /// `None` for `DUAL`, which is no table.
+    fn table_with_joins(&mut self, table: &TableWithJoins) -> Bound<Option<(Relation, Scope)>> {
+        if let TableFactor::Table { name, .. } = &table.relation
+            && name.0.len() == 1
+            && object_text(name).eq_ignore_ascii_case("dual")
+        {
+            return Ok(None);
+        }
+        let first = self.hints.tables_so_far();
+        let (mut relation, mut names) = self.table_factor(&table.relation)?;
+        for join in &table.joins {
+            let middle = self.hints.tables_so_far();
+            (relation, names) = self.join(relation, names, join)?;
+            if matches!(join.join_operator, JoinOperator::StraightJoin(_)) {
+                let end = self.hints.tables_so_far();
+                self.hints.add_straight_join(first..middle, middle..end);
+            }
+        }
+        Ok(Some((relation, names)))
+    }
+
+    fn join(
+        &mut self,
+        left: Relation,
+        mut names: Scope,
+        join: &sqlparser::ast::Join,
+    ) -> Bound<(Relation, Scope)> {
+        let is_straight = matches!(join.join_operator, JoinOperator::StraightJoin(_));
+        let (constraint, kind, keeps_right) = match &join.join_operator {
+            JoinOperator::Join(constraint)
+            | JoinOperator::Inner(constraint)
+            | JoinOperator::CrossJoin(constraint)
+            | JoinOperator::StraightJoin(constraint) => (constraint, JoinKind::Inner, false),
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+                (constraint, JoinKind::LeftOuter, false)
+            }
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+                (constraint, JoinKind::LeftOuter, true)
+            }
+            other => return unsupported(format!("{other:?}")),
+        };
+        if kind == JoinKind::LeftOuter && matches!(constraint, JoinConstraint::None) {
+            return Err(SqlError::parse_error("", 1).into());
+        }
+        let (right, mut right_names) = self.table_factor(&join.relation)?;
+        match (kind, keeps_right) {
+            (JoinKind::LeftOuter, false) => right_names.may_be_missing(),
+            (JoinKind::LeftOuter, true) => names.may_be_missing(),
+            _ => {}
+        }
+        let mut pending = Vec::new();
+        let condition = match constraint {
+            JoinConstraint::On(on) => {
+                names.append(right_names)?;
+                let mut block = Block::new(names);
+                block.clause = Clause::On;
+                self.blocks.push(block);
+                let condition = self.condition(on);
+                let block = self.blocks.pop();
+                let block = block.ok_or_else(|| SqlError::unknown("no block"))?;
+                (names, pending) = (block.scope, block.pending);
+                Some(condition?)
+            }
+            JoinConstraint::None => {
+                names.append(right_names)?;
+                None
+            }
+            JoinConstraint::Using(columns) => {
+                let using: Vec<String> = columns.iter().map(object_text).collect();
+                let pairs = names.join_by(right_names, Some(&using), keeps_right)?;
+                self.equal(pairs)?
+            }
+            JoinConstraint::Natural => {
+                let pairs = names.join_by(right_names, None, keeps_right)?;
+                self.equal(pairs)?
+            }
+        };
+        // A right join is a left join whose sides have changed places.
+        let (first, second) = match keeps_right {
+            true => (right, left),
+            false => (left, right),
+        };
+        let (first, second) = match kind {
+            JoinKind::LeftOuter => {
+                with_subqueries_of_sides(first, second, std::mem::take(&mut pending))?
+            }
+            _ => (first, second),
+        };
+        if !pending.is_empty() {
+            let joined = with_subqueries(first.join(kind, second, None), pending);
+            let relation = match condition {
+                Some(condition) => joined.filter(condition),
+                None => joined,
+            };
+            return Ok((relation, names));
+        }
+        let relation = Operator::Join(Join {
+            kind,
+            left: Box::new(first),
+            right: Box::new(second),
+            condition,
+            is_straight,
+        });
+        Ok((relation.into(), names))
+    }
+
+    fn equal(&self, pairs: Vec<(ScopeColumn, ScopeColumn)>) -> Bound<Option<Scalar>> {
+        let mut conditions = Vec::with_capacity(pairs.len());
+        for (one, other) in pairs {
+            let (one, other) = (one.scalar(), other.scalar());
+            conditions.push(self.typing().comparison(Comparison::Equal, one, other)?);
+        }
+        Ok((!conditions.is_empty()).then(|| Scalar::and(conditions)))
+    }
+
+    fn table_factor(&mut self, factor: &TableFactor) -> Bound<(Relation, Scope)> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                index_hints,
+                ..
+            } => self.table(name, alias.as_ref(), index_hints),
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => {
+                let Some(alias) = alias else {
+                    return Err(SqlError::derived_without_alias().into());
+                };
+                if *lateral {
+                    return unsupported("LATERAL");
+                }
+                if !self.context.session.merges_derived_tables() {
+                    return unsupported("derived_merge=off");
+                }
+                let first = self.tables.len();
+                let (relation, outputs) = self.query(subquery)?;
+                self.hints.add_derived(&alias.name.value, first);
+                let names: Vec<&str> = alias
+                    .columns
+                    .iter()
+                    .map(|column| column.name.value.as_str())
+                    .collect();
+                let scope = scope_of_query(&alias.name.value, &outputs, &names)?;
+                Ok((relation, scope))
+            }
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => match self.table_with_joins(table_with_joins)? {
+                Some(joined) => Ok(joined),
+                None => Err(SqlError::parse_error("DUAL", 1).into()),
+            },
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn table(
+        &mut self,
+        name: &ObjectName,
+        alias: Option<&TableAlias>,
+        hints: &[TableIndexHints],
+    ) -> Bound<(Relation, Scope)> {
+        let parts: Vec<String> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|ident| ident.value.clone())
+            .collect();
+        if alias.is_some_and(|alias| !alias.columns.is_empty()) {
+            return unsupported("names for the columns of a table");
+        }
+        let (database, table) = match parts.as_slice() {
+            [table] => {
+                if let Some(common) = self.common_table(table, alias)? {
+                    return Ok(common);
+                }
+                match self.context.session.current_database() {
+                    Some(database) => (database.to_string(), table.clone()),
+                    None => return Err(SqlError::no_database_selected().into()),
+                }
+            }
+            [database, table] => (database.clone(), table.clone()),
+            _ => return Err(SqlError::parse_error(&name.to_string(), 1).into()),
+        };
+        let known_as = alias.map_or_else(|| table.clone(), |alias| alias.name.value.clone());
+        let reference = self.tables.len() as u32;
+        let source = self.source(&database, &table, &known_as, hints)?;
+        self.hints.add_table(&known_as);
+        let table_name = Arc::new(TableName {
+            alias: known_as.clone(),
+            table: table.clone(),
+            database: database.clone(),
+        });
+        let schema = source.schema();
+        let mut ids = Vec::with_capacity(schema.fields().len());
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            let id = self.columns.add(Column {
+                field: Arc::clone(field),
+                name: field.name().clone(),
+                origin: Some(Origin {
+                    reference,
+                    position: position as u32,
+                }),
+            });
+            ids.push(id);
+            if field.name() != CLUSTERED_KEY {
+                columns.push(ScopeColumn {
+                    id,
+                    name: field.name().clone(),
+                    field: Arc::clone(field),
+                    may_be_missing: false,
+                    table: Arc::clone(&table_name),
+                });
+            }
+        }
+        self.tables.push(TableReference {
+            source: Arc::clone(&source),
+            alias: known_as.clone(),
+            database,
+            table,
+        });
+        let scan = Scan {
+            reference,
+            name: known_as,
+            source,
+            columns: ids,
+        };
+        Ok((scan.relation(), Scope::of_table(table_name, columns)))
+    }
+
+    fn source(
+        &mut self,
+        database: &str,
+        table: &str,
+        known_as: &str,
+        hints: &[TableIndexHints],
+    ) -> Bound<Arc<dyn TableSource>> {
+        if let Some(source) = (self.context.virtual_tables)(database, table)? {
+            return Ok(source);
+        }
+        let opened = self
+            .context
+            .catalog
+            .table(database, table)
+            .map_err(SqlError::from)?;
+        let definition = &opened.definition;
+        if self.context.session.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
+            return Err(SqlError::timestamp_in_time_zone(table).into());
+        }
+        let exists = |index: &str| {
+            let mut known = std::iter::once(&definition.primary).chain(&definition.secondary);
+            known.any(|known| known.name.eq_ignore_ascii_case(index))
+        };
+        let hints = index_hints(hints, exists, table)?;
+        let reference = self.tables.len() as u32;
+        Ok(Arc::new(SheafTableSource::new(
+            opened,
+            reference,
+            known_as.to_string(),
+            hints,
+        )))
+    }
+
+    /// The common table expression of this name, if there is one.
+    fn common_table(
+        &mut self,
+        name: &str,
+        alias: Option<&TableAlias>,
+    ) -> Bound<Option<(Relation, Scope)>> {
+        let mut tables = self.common_tables.iter();
+        let Some(at) = tables.rposition(|table| table.name == name) else {
+            return Ok(None);
+        };
+        let table = &self.common_tables[at];
+        let (query, names) = (table.query.clone(), table.columns.clone());
+        let (known, blocks) = (table.known, table.blocks);
+        // It sees what was known where it was defined.
+        let first = self.tables.len();
+        let later_tables = self.common_tables.split_off(known);
+        let inner_blocks = self.blocks.split_off(blocks);
+        let bound = self.query(&query);
+        self.blocks.truncate(blocks);
+        self.blocks.extend(inner_blocks);
+        self.common_tables.truncate(known);
+        self.common_tables.extend(later_tables);
+        let (relation, outputs) = bound?;
+        let alias = alias.map_or(name, |alias| alias.name.value.as_str());
+        self.hints.add_derived(alias, first);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let scope = scope_of_query(alias, &outputs, &names)?;
+        Ok(Some((relation, scope)))
+    }
+}
+
+/// Subqueries in ON of an outer join are tested for the rows of one side, before these are joined.
+fn with_subqueries_of_sides(
+    mut first: Relation,
+    mut second: Relation,
+    pending: Vec<Pending>,
+) -> Bound<(Relation, Relation)> {
+    for pending in pending {
+        let mut taken = pending.right.free_columns().clone();
+        if let Some(condition) = &pending.condition {
+            let own = pending.right.column_set();
+            taken.union_with(&condition.columns().difference(&own));
+        }
+        if !taken.intersects(&first.column_set()) {
+            second = with_subqueries(second, vec![pending]);
+        } else if !taken.intersects(&second.column_set()) {
+            first = with_subqueries(first, vec![pending]);
+        } else {
+            return unsupported("a subquery in ON of an outer join that takes from both sides");
+        }
+    }
+    Ok((first, second))
+}
+
+/// The columns of a query under the name of a table; `names` are those that the alias gives. Errors 1060 and 1353.
+fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) -> Bound<Scope> {
+    if !names.is_empty() && names.len() != outputs.len() {
+        return unsupported("names for another number of columns");
+    }
+    let table = Arc::new(TableName {
+        alias: alias.to_string(),
+        ..TableName::default()
+    });
+    let mut columns: Vec<ScopeColumn> = Vec::with_capacity(outputs.len());
+    for (at, output) in outputs.iter().enumerate() {
+        let name = names
+            .get(at)
+            .map_or(output.header.name.as_str(), |name| name);
+        if columns.iter().any(|column| is_same(&column.name, name)) {
+            return Err(SqlError::duplicate_field_name(name).into());
+        }
+        columns.push(ScopeColumn {
+            id: output.id,
+            name: name.to_string(),
+            field: Arc::clone(&output.field),
+            may_be_missing: false,
+            table: Arc::clone(&table),
+        });
+    }
+    Ok(Scope::of_table(table, columns))
+}
+
+/// Names that a query lists for the columns of a table.
+pub(super) fn listed_names(alias: &TableAlias) -> Vec<String> {
+    alias
+        .columns
+        .iter()
+        .map(|column| column.name.value.clone())
+        .collect()
+}
+
+/// A column by its name alone, in parentheses or not.
+pub(super) fn plain_name(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Identifier(ident) if !ident.value.starts_with('@') => Some(&ident.value),
+        Expr::Nested(inner) => plain_name(inner),
+        _ => None,
+    }
+}

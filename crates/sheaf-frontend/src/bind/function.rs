@@ -1,0 +1,527 @@
+//! Calls: special forms, functions, aggregates and window functions.
+//!
+//! An aggregate becomes a column of the block's group, and the expression around it names that column. The same
+//! aggregate twice is one column. So are functions over windows.
+
+use std::sync::Arc;
+
+use datafusion_common::ScalarValue;
+use datafusion_expr::{WindowFrame, WindowFrameUnits, WindowFunctionDefinition};
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
+use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::typing::Purpose;
+use sheaf_types::error::codes;
+use sheaf_types::temporal::SECOND;
+use sqlparser::ast::{
+    Expr, Function, FunctionArguments, NullTreatment, OrderByExpr, Value as Literal, WindowSpec,
+    WindowType,
+};
+
+use super::block::Clause;
+use super::{Binder, Bound, OpenAggregate, unsupported};
+use crate::context::window_function;
+use crate::error::SqlError;
+use crate::lower::expression::object_text;
+use crate::lower::function::{
+    Arguments, aggregate_name, frame, invalid_group_function, take_arguments, unit_argument,
+    wrong_argument_count,
+};
+use crate::lower::scope::{derived_window, is_same, no_such_window};
+use crate::lower::select::{is_position, number_digits};
+use crate::lower::session::{group_concat_limit, session_function};
+
+impl Binder<'_> {
+    fn no_such_function(&self, name: &str) -> SqlError {
+        let database = self.context.session.current_database();
+        let name = match database {
+            Some(database) => format!("{database}.{name}"),
+            None => name.to_string(),
+        };
+        SqlError::new(
+            codes::SP_DOES_NOT_EXIST,
+            format!("FUNCTION {name} does not exist"),
+        )
+    }
+
+    pub(super) fn function(&mut self, call: &Function) -> Bound<Scalar> {
+        let written = object_text(&call.name);
+        let name = written.to_ascii_lowercase();
+        if matches!(call.args, FunctionArguments::Subquery(_)) {
+            return unsupported("a subquery as an argument list");
+        }
+        let arguments = take_arguments(call.args.clone())?;
+        if let Some(aggregate) = aggregate_name(&name) {
+            return match &call.over {
+                Some(over) => self.aggregate_over(aggregate, &arguments, over, call.null_treatment),
+                None => self.aggregate(aggregate, &arguments),
+            };
+        }
+        if let Some(over) = &call.over {
+            let Some(function) = window_function(&name) else {
+                return Err(self.no_such_function(&written).into());
+            };
+            let function = WindowFunctionDefinition::WindowUDF(function);
+            return self.window_call(
+                function,
+                &arguments.values,
+                false,
+                over,
+                call.null_treatment,
+            );
+        }
+        if arguments.star || arguments.distinct {
+            return Err(SqlError::parse_error(&format!("{written}(*)"), 1).into());
+        }
+        if let Some(special) = self.special_function(&name, &arguments.values)? {
+            return Ok(special);
+        }
+        let Some(udf) = scalar_function(&name).filter(|_| !name.starts_with('$')) else {
+            return Err(self.no_such_function(&written).into());
+        };
+        let count = arguments.values.len();
+        if let Some(function) = as_function(&udf)
+            && (count < function.least_arguments || count > function.most_arguments)
+        {
+            return Err(wrong_argument_count(&written).into());
+        }
+        let arguments = self.values(&arguments.values)?;
+        Ok(self.typing().call_function(udf, arguments)?)
+    }
+
+    /// Functions that are special forms.
+    fn special_function(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
+        let count = values.len();
+        let expect = |fits: bool| match fits {
+            true => Ok(()),
+            false => Err(wrong_argument_count(name)),
+        };
+        if name == "sleep" || name == "last_insert_id" && count == 1 {
+            return unsupported(format!("{name}()"));
+        }
+        if count <= 1 {
+            let fsp = values.first().and_then(number_digits);
+            let fsp = fsp.and_then(|digits| digits.parse::<u8>().ok());
+            if (count == 0 || fsp.is_some())
+                && let Some(value) = session_function(self.context.session, name, fsp)
+            {
+                return self.lowered(&value).map(Some);
+            }
+        }
+        let offset = i64::from(self.context.session.time_zone_offset_seconds());
+        Ok(Some(match (name, values) {
+            ("if", [condition, then, otherwise]) => {
+                let condition = self.condition(condition)?;
+                let arguments = vec![condition, self.value(then)?, self.value(otherwise)?];
+                self.call("$case", arguments)?
+            }
+            ("ifnull", [_, _]) | ("coalesce", [_, ..]) => {
+                self.call_on_values("coalesce", values)?
+            }
+            ("isnull", [value]) => self.value(value)?.is_null(),
+            ("trim", [value]) => {
+                let arguments = vec![self.value(value)?, self.text(" ")?, self.text("b")?];
+                self.call("$trim", arguments)?
+            }
+            ("date_add" | "date_sub" | "adddate" | "subdate", [date, amount]) => {
+                let marker = match name {
+                    "date_add" | "adddate" => "$date_add",
+                    _ => "$date_subtract",
+                };
+                match amount {
+                    Expr::Interval(interval) => self.add_interval(marker, date, interval)?,
+                    days if name.ends_with("date") => {
+                        let mut arguments = self.values([date, days])?;
+                        arguments.push(self.text("day")?);
+                        self.call(marker, arguments)?
+                    }
+                    other => return Err(SqlError::parse_error(&other.to_string(), 1).into()),
+                }
+            }
+            ("timestampadd", [unit, amount, date]) => {
+                let unit = unit_of(unit)?;
+                let amount = self.value(amount)?;
+                let arguments = vec![self.value(date)?, amount, self.text(unit)?];
+                self.call("$date_add", arguments)?
+            }
+            ("timestampdiff", [unit, from, to]) => {
+                let unit = self.text(unit_of(unit)?)?;
+                let arguments = vec![unit, self.value(from)?, self.value(to)?];
+                self.call("timestampdiff", arguments)?
+            }
+            ("unix_timestamp", []) => {
+                self.integer(self.context.session.now_utc_micros().div_euclid(SECOND))
+            }
+            ("unix_timestamp", [value]) => {
+                let arguments = vec![self.value(value)?, self.integer(offset)];
+                self.call("$unix_timestamp", arguments)?
+            }
+            ("from_unixtime", [seconds]) => {
+                let arguments = vec![self.value(seconds)?, self.integer(offset)];
+                self.call("$from_unixtime", arguments)?
+            }
+            ("from_unixtime", [seconds, format]) => {
+                let arguments = vec![self.value(seconds)?, self.integer(offset)];
+                let converted = self.call("$from_unixtime", arguments)?;
+                let arguments = vec![converted, self.value(format)?];
+                self.call("date_format", arguments)?
+            }
+            (
+                "if" | "ifnull" | "coalesce" | "isnull" | "trim" | "date_add" | "date_sub"
+                | "adddate" | "subdate" | "timestampadd" | "timestampdiff" | "unix_timestamp"
+                | "from_unixtime",
+                _,
+            ) => {
+                expect(false)?;
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// An aggregate of the block's groups, or of those of a query around.
+    fn aggregate(&mut self, name: &str, arguments: &Arguments) -> Bound<Scalar> {
+        let is_alone = self.blocks.len() == 1;
+        let block = self.block()?;
+        let has_aggregates = block.clause.has_aggregates();
+        if block.in_aggregate || is_alone && !has_aggregates {
+            return Err(invalid_group_function().into());
+        }
+        if name == "grouping" {
+            return unsupported(name);
+        }
+        let in_window = block.in_window;
+        block.in_aggregate = true;
+        self.open_aggregates.push(OpenAggregate {
+            block: self.blocks.len() - 1,
+            names_own: false,
+            names_outer: None,
+        });
+        // What it is given is computed for each row, as what is shown.
+        let bound = self.with_purpose(Purpose::Shown, |this| {
+            this.aggregate_arguments(name, arguments)
+        });
+        let open = self.open_aggregates.pop();
+        let block = self.block()?;
+        (block.in_aggregate, block.in_window) = (false, in_window);
+        let operands = bound?;
+        let distinct = arguments.distinct && name != "$group_concat";
+        // It belongs to the innermost query whose columns it names.
+        if let Some(OpenAggregate {
+            names_own: false,
+            names_outer: Some(outer),
+            ..
+        }) = open
+        {
+            return self.aggregate_around(outer, name, operands, distinct);
+        }
+        match has_aggregates {
+            true => self.aggregate_of(name, operands, distinct),
+            false => Err(invalid_group_function().into()),
+        }
+    }
+
+    /// An aggregate of the groups of a query around, which gives it to the query in which it stands.
+    fn aggregate_around(
+        &mut self,
+        block: usize,
+        name: &str,
+        operands: Vec<Scalar>,
+        distinct: bool,
+    ) -> Bound<Scalar> {
+        let mut inner = self.blocks[block + 1..].iter();
+        let has_subqueries = inner.any(|block| !block.pending_in_aggregates.is_empty());
+        let around = &self.blocks[block];
+        if !around.clause.has_aggregates() || around.in_aggregate {
+            return Err(invalid_group_function().into());
+        }
+        if has_subqueries {
+            return unsupported("a subquery in an aggregate of a query around");
+        }
+        let inner = self.blocks.split_off(block + 1);
+        let aggregate = self.aggregate_of(name, operands, distinct);
+        self.blocks.extend(inner);
+        aggregate
+    }
+
+    fn aggregate_arguments(&mut self, name: &str, arguments: &Arguments) -> Bound<Vec<Scalar>> {
+        if name == "count" && arguments.star {
+            // A constant that is never NULL.
+            return Ok(vec![self.integer(1)]);
+        }
+        if arguments.star || arguments.values.is_empty() {
+            return Err(SqlError::parse_error(")", 1).into());
+        }
+        let mut operands = self.values(&arguments.values)?;
+        if name == "$group_concat" {
+            return self.group_concat(operands, arguments);
+        }
+        if name == "count" && arguments.distinct && operands.len() > 1 {
+            operands = vec![self.call("$tuple_key", operands)?];
+        }
+        if operands.len() != 1 {
+            return Err(SqlError::parse_error(",", 1).into());
+        }
+        if name.starts_with("bit_") {
+            operands = vec![self.call("$cast_unsigned", operands)?];
+        }
+        Ok(operands)
+    }
+
+    /// The order is asked for by a key, so that nothing needs to be sorted before the aggregate.
+    fn group_concat(
+        &mut self,
+        mut operands: Vec<Scalar>,
+        arguments: &Arguments,
+    ) -> Bound<Vec<Scalar>> {
+        let mut directions = String::new();
+        let mut keys = Vec::new();
+        for order in &arguments.order_by {
+            let descends = order.options.asc == Some(false);
+            directions.push(if descends { 'd' } else { 'a' });
+            // A whole number says the argument of that position.
+            keys.push(match number_digits(&order.expr) {
+                None => self.value(&order.expr)?,
+                Some(digits) => {
+                    let position = digits.parse::<usize>().ok();
+                    let position = position.and_then(|position| position.checked_sub(1));
+                    let operand = position.and_then(|position| operands.get(position));
+                    let unknown = || SqlError::bad_field(digits, "order clause");
+                    operand.ok_or_else(unknown)?.clone()
+                }
+            });
+        }
+        let order_key = match keys.is_empty() {
+            true => Scalar::literal(ScalarValue::Null),
+            false => {
+                let directions = self.text(directions)?;
+                let arguments = std::iter::once(directions).chain(keys).collect();
+                self.call("$sort_key", arguments)?
+            }
+        };
+        let joined = match operands.len() {
+            1 => operands.remove(0),
+            _ => self.call("concat", operands)?,
+        };
+        let distinct_key = match arguments.distinct {
+            true => self.call("$tuple_key", vec![joined.clone()])?,
+            false => Scalar::literal(ScalarValue::Null),
+        };
+        let separator = arguments
+            .separator
+            .clone()
+            .unwrap_or_else(|| ",".to_string());
+        Ok(vec![
+            self.call("$cast_char", vec![joined])?,
+            self.text(separator)?,
+            self.lowered(&group_concat_limit(self.context.session))?,
+            distinct_key,
+            order_key,
+        ])
+    }
+
+    fn aggregate_of(&mut self, name: &str, operands: Vec<Scalar>, distinct: bool) -> Bound<Scalar> {
+        let column =
+            |this: &mut Self, name: &str| this.aggregate_column(name, operands.clone(), distinct);
+        self.with_parts(name, column)
+    }
+
+    /// What an aggregate of MySQL's is made of, given the columns of plain ones.
+    fn with_parts(
+        &mut self,
+        name: &str,
+        mut column: impl FnMut(&mut Self, &str) -> Bound<Scalar>,
+    ) -> Bound<Scalar> {
+        let mut bits = |this: &mut Self, of_none: ScalarValue| {
+            let arguments = vec![column(this, name)?, Scalar::literal(of_none)];
+            let value = this.call("coalesce", arguments)?;
+            this.call("$cast_unsigned", vec![value])
+        };
+        match name {
+            "bit_and" => return bits(self, ScalarValue::UInt64(Some(u64::MAX))),
+            "bit_or" | "bit_xor" => return bits(self, ScalarValue::Int64(Some(0))),
+            _ => {}
+        }
+        match name {
+            // The type and the rounding of a quotient are those of AVG.
+            "avg" => {
+                let arguments = vec![column(self, "$sum")?, column(self, "count")?];
+                self.call("$average", arguments)
+            }
+            // Squares of huge numbers leave the range of doubles.
+            "stddev_pop" | "stddev" | "var_pop" | "var" => {
+                let arguments = vec![column(self, name)?, self.text(format!("{name}(x)"))?];
+                self.call("$finite", arguments)
+            }
+            _ => column(self, name),
+        }
+    }
+
+    /// The column of the block's group that is this aggregate.
+    fn aggregate_column(
+        &mut self,
+        name: &str,
+        arguments: Vec<Scalar>,
+        distinct: bool,
+    ) -> Bound<Scalar> {
+        let Some(function) = aggregate_function(name) else {
+            return unsupported(name);
+        };
+        let call = AggregateCall {
+            function,
+            arguments,
+            distinct,
+        };
+        let aggregate = self.with_purpose(Purpose::Shown, |this| this.typing().aggregate(call))?;
+        let field = Arc::clone(aggregate.field());
+        let mut known = self.block()?.aggregates.iter();
+        if let Some((id, _)) = known.find(|(_, known)| *known == aggregate) {
+            return Ok(Scalar::column(*id, field));
+        }
+        let id = self.columns.add_computed(name, Arc::clone(&field));
+        self.block()?.aggregates.push((id, aggregate));
+        Ok(Scalar::column(id, field))
+    }
+
+    /// An aggregate over a window.
+    fn aggregate_over(
+        &mut self,
+        name: &str,
+        arguments: &Arguments,
+        over: &WindowType,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<Scalar> {
+        if matches!(name, "$group_concat" | "grouping" | "any_value") || arguments.distinct {
+            return unsupported(format!("{name} over a window"));
+        }
+        let arguments = match arguments.star {
+            true if name == "count" => vec![Expr::Value(Literal::Number("1".into(), false).into())],
+            true => return Err(SqlError::parse_error(")", 1).into()),
+            false => arguments.values.clone(),
+        };
+        if arguments.len() != 1 {
+            return Err(SqlError::parse_error(",", 1).into());
+        }
+        let is_bits = name.starts_with("bit_");
+        self.with_parts(name, |this, name| {
+            let Some(function) = aggregate_function(name) else {
+                return unsupported(name);
+            };
+            let function = WindowFunctionDefinition::AggregateUDF(function);
+            this.window_call(function, &arguments, is_bits, over, null_treatment)
+        })
+    }
+
+    /// The column that is this function over a window.
+    fn window_call(
+        &mut self,
+        function: WindowFunctionDefinition,
+        arguments: &[Expr],
+        of_bits: bool,
+        over: &WindowType,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<Scalar> {
+        let block = self.block()?;
+        if !matches!(block.clause, Clause::FieldList | Clause::OrderBy) || block.in_window {
+            return unsupported("a window function where there is none");
+        }
+        let name = function.name().to_string();
+        let spec = self.window_spec(over)?;
+        self.block()?.in_window = true;
+        let call = self.window_operands(function, arguments, of_bits, &spec, null_treatment);
+        self.block()?.in_window = false;
+        let function = self.typing().window(call?)?;
+        let field = Arc::clone(function.field());
+        let mut known = self.block()?.functions.iter();
+        if let Some((id, _)) = known.find(|(_, known)| *known == function) {
+            return Ok(Scalar::column(*id, field));
+        }
+        let id = self.columns.add_computed(name, Arc::clone(&field));
+        self.block()?.functions.push((id, function));
+        Ok(Scalar::column(id, field))
+    }
+
+    fn window_operands(
+        &mut self,
+        function: WindowFunctionDefinition,
+        arguments: &[Expr],
+        of_bits: bool,
+        spec: &WindowSpec,
+        null_treatment: Option<NullTreatment>,
+    ) -> Bound<WindowCall> {
+        let mut arguments = self.values(arguments)?;
+        if of_bits {
+            arguments = vec![self.call("$cast_unsigned", arguments)?];
+        }
+        let partition_by = self.values(&spec.partition_by)?;
+        let mut order_by = self.window_order(&spec.order_by)?;
+        let frame: WindowFrame = match &spec.window_frame {
+            Some(written) => frame(written.clone())?.try_into()?,
+            None => WindowFrame::new((!order_by.is_empty()).then_some(false)),
+        };
+        if frame.units == WindowFrameUnits::Range && order_by.is_empty() {
+            // All rows are peers.
+            order_by.push((Scalar::literal(ScalarValue::UInt64(Some(1))), false));
+        } else if order_by.len() > 1 && !frame.can_accept_multi_orderby() {
+            return unsupported("RANGE over several columns");
+        }
+        Ok(WindowCall {
+            function,
+            arguments,
+            partition_by,
+            order_by,
+            frame,
+            null_treatment: null_treatment.map(|treatment| match treatment {
+                NullTreatment::IgnoreNulls => datafusion_expr::expr::NullTreatment::IgnoreNulls,
+                NullTreatment::RespectNulls => datafusion_expr::expr::NullTreatment::RespectNulls,
+            }),
+            distinct: false,
+        })
+    }
+
+    fn window_order(&mut self, items: &[OrderByExpr]) -> Bound<Vec<(Scalar, bool)>> {
+        let items = items.iter();
+        // Numbers that are no positions order nothing.
+        let items =
+            items.filter(|item| number_digits(&item.expr).is_none() || is_position(&item.expr));
+        items
+            .map(|item| Ok((self.value(&item.expr)?, item.options.asc == Some(false))))
+            .collect()
+    }
+
+    /// The window, with what it takes over from one that it names.
+    fn window_spec(&mut self, over: &WindowType) -> Bound<WindowSpec> {
+        match over {
+            WindowType::NamedWindow(name) => self.named_window(&name.value),
+            WindowType::WindowSpec(spec) => match &spec.window_name {
+                None => Ok(spec.clone()),
+                Some(base) => {
+                    let known = self.named_window(&base.value)?;
+                    let spec = spec.clone();
+                    Ok(derived_window(
+                        spec,
+                        "<unnamed window>",
+                        &base.value,
+                        &known,
+                    )?)
+                }
+            },
+        }
+    }
+
+    fn named_window(&mut self, name: &str) -> Bound<WindowSpec> {
+        let mut windows = self.block()?.windows.iter();
+        match windows.find(|(known, _)| is_same(known, name)) {
+            Some((_, window)) => Ok(window.clone()),
+            None => Err(no_such_window(name).into()),
+        }
+    }
+}
+
+fn unit_of(unit: &Expr) -> Bound<String> {
+    match unit_argument(unit) {
+        Some(unit) => Ok(unit),
+        None => Err(SqlError::parse_error(&unit.to_string(), 1).into()),
+    }
+}

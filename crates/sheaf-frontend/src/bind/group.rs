@@ -1,0 +1,245 @@
+//! GROUP BY, and what may be named above it.
+//!
+//! An expression above groups is bound over the columns of FROM, as any other. Then what the block groups by is looked
+//! for in it: a column stays, since a group passes its keys on, and an expression becomes the column that it was computed
+//! as. What is left of other columns has to be the same in all rows of a group ([`Properties::determined_by`]), or of any
+//! row where ONLY_FULL_GROUP_BY is off. The group carries it.
+//!
+//! ```text
+//!   SELECT a + 1, MAX(b), u.name FROM t JOIN u ON u.id = t.c GROUP BY a + 1, t.c
+//!
+//!   Project #9, #10, #6
+//!     Group by #9, #2 carrying #6: #10 := max(#1)
+//!       Project #1, #2, #6, #9 := #0 + 1
+//! ```
+//!
+//! [`Properties::determined_by`]: sheaf_algebra::properties::Properties::determined_by
+
+use std::sync::Arc;
+
+use sheaf_algebra::relation::Item;
+use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
+use sheaf_exec::typing::Purpose;
+use sheaf_types::error::codes;
+use sqlparser::ast::{Expr, GroupByExpr};
+
+use super::block::{Clause, NamedItem, with_subqueries};
+use super::from::plain_name;
+use super::{Binder, Bound, Refusal, unsupported};
+use crate::error::SqlError;
+use crate::lower::scope::is_same;
+use crate::lower::select::is_plain_column;
+
+/// What a block groups by.
+pub(super) struct Keys {
+    pub columns: Vec<ColumnId>,
+    /// What is computed for them, below the group.
+    pub computed: Vec<Item>,
+    /// The same expressions as they are in a select list, which notes more than GROUP BY.
+    shown: Vec<(Scalar, ColumnId)>,
+}
+
+impl Keys {
+    /// An expression above the group.
+    pub fn in_expression(&self, scalar: Scalar) -> Scalar {
+        if self.computed.is_empty() {
+            return scalar;
+        }
+        scalar.replace(&|scalar| {
+            let computed = self.computed.iter().map(|item| (&item.value, item.column));
+            let shown = self.shown.iter().map(|(value, column)| (value, *column));
+            let mut known = computed.chain(shown);
+            let (value, column) = known.find(|(value, _)| *value == scalar)?;
+            Some(Scalar::column(column, Arc::clone(value.field())))
+        })
+    }
+}
+
+impl Binder<'_> {
+    /// What the innermost block groups by; `None` if it has no GROUP BY.
+    pub(super) fn keys(
+        &mut self,
+        group_by: &GroupByExpr,
+        relation: Relation,
+        items: &[(Expr, Option<String>)],
+    ) -> Bound<(Relation, Option<Keys>)> {
+        let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
+            return unsupported("GROUP BY ALL");
+        };
+        if !modifiers.is_empty() {
+            return unsupported("WITH ROLLUP");
+        }
+        if exprs.is_empty() {
+            return Ok((relation, None));
+        }
+        self.block()?.clause = Clause::GroupBy;
+        let mut keys = Keys {
+            columns: Vec::new(),
+            computed: Vec::new(),
+            shown: Vec::new(),
+        };
+        for expr in exprs {
+            let expr = match self.position(expr, items.len(), "group statement")? {
+                Some(position) => {
+                    let expr = items[position].0.clone();
+                    self.block()?.in_item = true;
+                    let bound = self.key(&expr, &mut keys);
+                    self.block()?.in_item = false;
+                    bound?;
+                    continue;
+                }
+                None => expr,
+            };
+            let is_column = self.key(expr, &mut keys)?;
+            let name = match expr {
+                Expr::CompoundIdentifier(parts) => parts.last().map(|name| name.value.as_str()),
+                expr => plain_name(expr),
+            };
+            if let Some(name) = name {
+                match is_column {
+                    true => self.block()?.grouped_names.push(name.to_string()),
+                    false => self.group_by_item(name)?,
+                }
+            }
+        }
+        let pending = std::mem::take(&mut self.block()?.pending);
+        Ok((with_subqueries(relation, pending), Some(keys)))
+    }
+
+    /// An item of the select list that is grouped by under its alias.
+    fn group_by_item(&mut self, name: &str) -> Bound<()> {
+        let block = self.block()?;
+        let mut items = block.items.iter();
+        let item = items.find(|item| item.is_alias && is_same(&item.name, name));
+        let column = block
+            .grouped
+            .iter()
+            .find(|(expr, _)| plain_name(expr) == Some(name));
+        if let (Some(item), Some((_, column))) = (item, column) {
+            let grouped = (item.expr.clone(), column.clone());
+            block.grouped.push(grouped);
+        }
+        Ok(())
+    }
+
+    /// Whether it is a column of FROM.
+    fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
+        let value = self.value(expr)?;
+        if !self.block()?.aggregates.is_empty() {
+            return unsupported("an aggregate in GROUP BY");
+        }
+        let own = self.own_columns()?;
+        if let Some(column) = value.as_column()
+            && own.contains(column)
+        {
+            if !keys.columns.contains(&column) {
+                keys.columns.push(column);
+            }
+            return Ok(true);
+        }
+        let has_subqueries = !self.block()?.pending.is_empty();
+        let mut known = keys.computed.iter();
+        if known.any(|item| item.value == value) {
+            return Ok(false);
+        }
+        let column = self.new_column(&expr.to_string(), &value);
+        if has_subqueries {
+            let of_group = Scalar::column(column, Arc::clone(value.field()));
+            self.block()?.grouped.push((expr.clone(), of_group));
+        } else {
+            let shown = self.with_purpose(Purpose::Shown, |this| this.value(expr))?;
+            keys.shown.push((shown, column));
+        }
+        keys.columns.push(column);
+        keys.computed.push(Item { column, value });
+        Ok(false)
+    }
+
+    /// The columns of the innermost block's FROM.
+    pub(super) fn own_columns(&mut self) -> Bound<ColumnSet> {
+        let block = self.block()?;
+        let columns = block.scope.tables.iter().flat_map(|table| &table.columns);
+        Ok(columns.map(|column| column.id).collect())
+    }
+
+    /// The groups of a relation. `named`: what is computed above them.
+    ///
+    /// # Errors
+    /// 1055 for a column that is not the same in all rows of a group.
+    pub(super) fn grouped(
+        &mut self,
+        mut relation: Relation,
+        keys: Option<Keys>,
+        named: &ColumnSet,
+    ) -> Bound<Relation> {
+        let block = self.block()?;
+        let aggregates = std::mem::take(&mut block.aggregates);
+        let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
+        relation = with_subqueries(relation, in_aggregates);
+        let (by, computed) = match keys {
+            Some(keys) => (keys.columns, keys.computed),
+            None => (Vec::new(), Vec::new()),
+        };
+        if !computed.is_empty() {
+            let columns = &self.columns;
+            let passed_on = relation.columns().iter().map(|id| Item {
+                column: *id,
+                value: Scalar::column(*id, Arc::clone(&columns.get(*id).field)),
+            });
+            let items = passed_on.chain(computed).collect();
+            relation = relation.project(items);
+        }
+        let given: ColumnSet = by.iter().copied().collect();
+        let below = relation.column_set();
+        let others = named.clone().intersection(&below).difference(&given);
+        if self.context.session.only_full_group_by() && !others.is_empty() {
+            let determined = relation.properties().determined_by(&given);
+            if let Some(column) = others.iter().find(|column| !determined.contains(*column)) {
+                return Err(self.not_grouped(column));
+            }
+        }
+        let carried = others.iter().collect();
+        Ok(relation.group(by, carried, aggregates))
+    }
+
+    /// 1055.
+    fn not_grouped(&self, column: ColumnId) -> Refusal {
+        let name = &self.columns.get(column).name;
+        let scope = self.blocks.last().map(|block| &block.scope);
+        let mut columns = scope
+            .into_iter()
+            .flat_map(|scope| &scope.tables)
+            .flat_map(|table| &table.columns);
+        let name = match columns.find(|known| known.id == column) {
+            Some(known) => format!("{}.{}", known.table.alias, known.name),
+            None => name.clone(),
+        };
+        Refusal::Error(SqlError::new(
+            codes::WRONG_FIELD_WITH_GROUP,
+            format!(
+                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
+                 it; this is incompatible with sql_mode=only_full_group_by ({name} must be in GROUP BY or an aggregate \
+                 function)"
+            ),
+        ))
+    }
+}
+
+/// The items that GROUP BY, HAVING and ORDER BY may name.
+pub(super) fn named_items(items: &[(Expr, Option<String>)]) -> Vec<NamedItem> {
+    let named = items.iter().filter_map(|(expr, alias)| {
+        let column = is_plain_column(expr).map(|column| column.value.clone());
+        Some(NamedItem {
+            name: alias.clone().or(column)?,
+            is_alias: alias.is_some(),
+            expr: expr.clone(),
+        })
+    });
+    let mut all: Vec<NamedItem> = Vec::new();
+    for item in named {
+        if !all.iter().any(|known| is_same(&known.name, &item.name)) {
+            all.push(item);
+        }
+    }
+    all
+}

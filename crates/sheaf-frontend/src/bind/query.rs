@@ -1,0 +1,430 @@
+//! Queries: WITH, set operations, and what orders and limits their rows.
+
+use std::sync::Arc;
+
+use datafusion_common::ScalarValue;
+use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
+use sheaf_algebra::relation::{Item, JoinKind, SetKind, SortKey};
+use sheaf_algebra::scalar::Comparison;
+use sheaf_algebra::scalar::typing::WindowCall;
+use sheaf_algebra::{Relation, Scalar};
+use sheaf_exec::functions::control::common_field;
+use sheaf_exec::typing::Purpose;
+use sheaf_types::error::codes;
+use sqlparser::ast::{
+    Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, With,
+};
+
+use super::block::{Block, Clause};
+use super::from::{listed_names, plain_name};
+use super::scope::{Scope, ScopeColumn, TableName};
+use super::{Binder, Bound, CommonTable, Output, unsupported};
+use crate::context::window_function;
+use crate::error::SqlError;
+use crate::lower::scope::is_same;
+use crate::lower::select::{MAX_ROW_COUNT, is_beyond_all_rows, is_position, number_digits};
+use crate::query::Header;
+
+impl Binder<'_> {
+    /// A query, and the columns that it gives.
+    pub(super) fn query(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
+        self.nested(|this| {
+            let common_tables = this.common_tables.len();
+            let bound = this.query_inner(query);
+            this.common_tables.truncate(common_tables);
+            bound
+        })
+    }
+
+    fn query_inner(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        self.locking |= !query.locks.is_empty();
+        if query.fetch.is_some() || query.for_clause.is_some() {
+            return unsupported("FETCH and FOR");
+        }
+        let order_by = order_items(query.order_by.as_ref())?;
+        let (relation, outputs) = match query.body.as_ref() {
+            SetExpr::Select(select) => self.select(select, order_by)?,
+            body => {
+                let (relation, outputs) = self.set_expression(body)?;
+                (self.ordered(relation, &outputs, order_by)?, outputs)
+            }
+        };
+        let relation = match &query.limit_clause {
+            Some(limit) => self.limit(relation, limit)?,
+            None => relation,
+        };
+        Ok((relation, outputs))
+    }
+
+    fn with(&mut self, with: &With) -> Bound<()> {
+        if with.recursive {
+            return unsupported("WITH RECURSIVE");
+        }
+        let first = self.common_tables.len();
+        for table in &with.cte_tables {
+            let name = table.alias.name.value.clone();
+            if self.common_tables[first..]
+                .iter()
+                .any(|known| known.name == name)
+            {
+                return Err(SqlError::non_unique_table(&name).into());
+            }
+            self.common_tables.push(CommonTable {
+                name,
+                columns: listed_names(&table.alias),
+                query: table.query.as_ref().clone(),
+                known: self.common_tables.len(),
+                blocks: self.blocks.len(),
+            });
+        }
+        Ok(())
+    }
+
+    fn set_expression(&mut self, body: &SetExpr) -> Bound<(Relation, Vec<Output>)> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[]),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::SetOperation {
+                left,
+                op,
+                set_quantifier,
+                right,
+            } => {
+                let left = self.nested(|this| this.set_expression(left))?;
+                let right = self.nested(|this| this.set_expression(right))?;
+                let kind = match op {
+                    SetOperator::Union => SetKind::Union,
+                    SetOperator::Except | SetOperator::Minus => SetKind::Except,
+                    SetOperator::Intersect => SetKind::Intersect,
+                };
+                let all = match set_quantifier {
+                    SetQuantifier::All => true,
+                    SetQuantifier::None | SetQuantifier::Distinct => false,
+                    other => return unsupported(other.to_string()),
+                };
+                self.set_operation(kind, all, left, right)
+            }
+            SetExpr::Values(_) => unsupported("VALUES"),
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn set_operation(
+        &mut self,
+        kind: SetKind,
+        all: bool,
+        (left, left_outputs): (Relation, Vec<Output>),
+        (right, right_outputs): (Relation, Vec<Output>),
+    ) -> Bound<(Relation, Vec<Output>)> {
+        if left_outputs.len() != right_outputs.len() {
+            return Err(SqlError::new(
+                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                "The used SELECT statements have a different number of columns",
+            )
+            .into());
+        }
+        let fields = left_outputs
+            .iter()
+            .zip(&right_outputs)
+            .map(|(left, right)| {
+                common_field(&[Arc::clone(&left.field), Arc::clone(&right.field)])
+            });
+        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
+        let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;
+        if kind != SetKind::Union {
+            if all {
+                let (left, right) = ((left, left_columns), (right, right_columns));
+                return self.multiset_operation(kind, left, right, left_outputs);
+            }
+            // Rows are equal as they are to DISTINCT.
+            let pairs = left_columns.iter().zip(&right_columns);
+            let typing = self.typing();
+            let equal = pairs.map(|(left, right)| {
+                typing.comparison(Comparison::NullSafeEqual, left.clone(), right.clone())
+            });
+            let condition = Scalar::and(equal.collect::<Result<Vec<_>, _>>()?);
+            let join = match kind {
+                SetKind::Except => JoinKind::Anti,
+                _ => JoinKind::Semi,
+            };
+            let ids = left.columns().to_vec();
+            let outputs = left_outputs.into_iter().zip(left_columns).zip(&ids);
+            let outputs = outputs.map(|((output, column), id)| Output {
+                id: *id,
+                field: Arc::clone(column.field()),
+                header: bare_header(output.header),
+            });
+            let outputs = outputs.collect();
+            let relation = left.join(join, right, Some(condition)).distinct(ids);
+            return Ok((relation, outputs));
+        }
+        let mut outputs = Vec::with_capacity(left_outputs.len());
+        for ((output, left), right) in left_outputs
+            .into_iter()
+            .zip(&left_columns)
+            .zip(&right_columns)
+        {
+            let nullable = left.is_nullable() || right.is_nullable();
+            let field = Arc::new(left.field().as_ref().clone().with_nullable(nullable));
+            let name = output.header.name.clone();
+            outputs.push(Output {
+                id: self.columns.add_computed(name, Arc::clone(&field)),
+                field,
+                header: bare_header(output.header),
+            });
+        }
+        let ids: Vec<_> = outputs.iter().map(|output| output.id).collect();
+        let union = Relation::set_operation(kind, vec![left, right], ids.clone());
+        let relation = match all {
+            true => union,
+            false => union.distinct(ids),
+        };
+        Ok((relation, outputs))
+    }
+
+    /// EXCEPT ALL and INTERSECT ALL. Equal rows are numbered on both sides, and compared with their numbers:
+    ///
+    /// ```text
+    ///   (1, 1, 2) EXCEPT ALL (1)    -->    (1 #1, 1 #2, 2 #1) without (1 #1)    =    1, 2
+    /// ```
+    fn multiset_operation(
+        &mut self,
+        kind: SetKind,
+        (left, left_columns): (Relation, Vec<Scalar>),
+        (right, right_columns): (Relation, Vec<Scalar>),
+        outputs: Vec<Output>,
+    ) -> Bound<(Relation, Vec<Output>)> {
+        let (left, left_number) = self.numbered(left, &left_columns)?;
+        let (right, right_number) = self.numbered(right, &right_columns)?;
+        let pairs = left_columns.iter().cloned().zip(right_columns);
+        let pairs = pairs.chain([(left_number, right_number)]);
+        let typing = self.typing();
+        let equal = pairs
+            .map(|(left, right)| typing.comparison(Comparison::NullSafeEqual, left, right))
+            .collect::<Result<Vec<_>, _>>()?;
+        let join = match kind {
+            SetKind::Except => JoinKind::Anti,
+            _ => JoinKind::Semi,
+        };
+        let relation = left.join(join, right, Some(Scalar::and(equal)));
+        let items = left_columns.iter().filter_map(|column| {
+            Some(Item {
+                column: column.as_column()?,
+                value: column.clone(),
+            })
+        });
+        let relation = relation.project(items.collect());
+        let outputs = outputs.into_iter().zip(left_columns);
+        let outputs = outputs.filter_map(|(output, column)| {
+            Some(Output {
+                id: column.as_column()?,
+                field: Arc::clone(column.field()),
+                header: bare_header(output.header),
+            })
+        });
+        Ok((relation, outputs.collect()))
+    }
+
+    /// The rows with one more column: 1, 2, 3 and so on for those whose columns are equal.
+    fn numbered(&mut self, relation: Relation, columns: &[Scalar]) -> Bound<(Relation, Scalar)> {
+        let Some(row_number) = window_function("row_number") else {
+            return unsupported("row_number");
+        };
+        let number = self.typing().window(WindowCall {
+            function: WindowFunctionDefinition::WindowUDF(row_number),
+            arguments: Vec::new(),
+            partition_by: columns.to_vec(),
+            order_by: Vec::new(),
+            frame: WindowFrame::new(None),
+            null_treatment: None,
+            distinct: false,
+        })?;
+        let field = Arc::clone(number.field());
+        let id = self.columns.add_computed("number", Arc::clone(&field));
+        Ok((
+            relation.window(vec![(id, number)]),
+            Scalar::column(id, field),
+        ))
+    }
+
+    /// The rows of a query in these types.
+    fn of_types(
+        &mut self,
+        relation: Relation,
+        outputs: &[Output],
+        fields: &[arrow::datatypes::Field],
+    ) -> Bound<(Relation, Vec<Scalar>)> {
+        let mut items = Vec::with_capacity(outputs.len());
+        let mut columns = Vec::with_capacity(outputs.len());
+        for (output, to) in outputs.iter().zip(fields) {
+            let column = Scalar::column(output.id, Arc::clone(&output.field));
+            let is_same = output.field.data_type() == to.data_type()
+                && output.field.metadata() == to.metadata();
+            let value = match is_same {
+                true => column,
+                false => self.typing().column_of(column, to)?,
+            };
+            let id = match value.as_column() {
+                Some(id) => id,
+                None => self.new_column(&output.header.name, &value),
+            };
+            columns.push(Scalar::column(id, Arc::clone(value.field())));
+            items.push(Item { column: id, value });
+        }
+        let relation = match items.iter().all(Item::is_passed_on) {
+            true if relation.columns().len() == items.len() => relation,
+            _ => relation.project(items),
+        };
+        Ok((relation, columns))
+    }
+
+    /// The rows of a set operation or of a query in parentheses in an order. Names are those of its columns.
+    fn ordered(
+        &mut self,
+        relation: Relation,
+        outputs: &[Output],
+        order_by: &[OrderByExpr],
+    ) -> Bound<Relation> {
+        if order_by.is_empty() {
+            return Ok(relation);
+        }
+        let table = Arc::new(TableName::default());
+        let columns = outputs.iter().map(|output| ScopeColumn {
+            id: output.id,
+            name: output.header.name.clone(),
+            field: Arc::clone(&output.field),
+            may_be_missing: false,
+            table: Arc::clone(&table),
+        });
+        let mut block = Block::new(Scope::of_table(table.clone(), columns.collect()));
+        block.clause = Clause::OrderBy;
+        self.blocks.push(block);
+        let keys = self.with_purpose(Purpose::Order, |this| {
+            let keys = order_by
+                .iter()
+                .filter_map(|item| this.key_of_output(item, outputs).transpose());
+            keys.collect::<Bound<Vec<_>>>()
+        });
+        let block = self.blocks.pop();
+        let keys = keys?;
+        if block.is_some_and(|block| {
+            !block.aggregates.is_empty() || !block.functions.is_empty() || !block.pending.is_empty()
+        }) {
+            return unsupported("aggregates and subqueries in ORDER BY of a set operation");
+        }
+        if keys.iter().all(|key| key.value.as_column().is_some()) {
+            return Ok(relation.sort(keys));
+        }
+        unsupported("expressions in ORDER BY of a set operation")
+    }
+
+    fn key_of_output(&mut self, item: &OrderByExpr, outputs: &[Output]) -> Bound<Option<SortKey>> {
+        let descends = item.options.asc == Some(false);
+        let column = |output: &Output| SortKey {
+            value: Scalar::column(output.id, Arc::clone(&output.field)),
+            descends,
+        };
+        if let Some(position) = self.position(&item.expr, outputs.len(), "order clause")? {
+            return Ok(Some(column(&outputs[position])));
+        }
+        if number_digits(&item.expr).is_some() {
+            return Ok(None);
+        }
+        // Of columns with one name the first.
+        let named = plain_name(&item.expr);
+        let named = named.and_then(|name| {
+            outputs
+                .iter()
+                .find(|output| is_same(&output.header.name, name))
+        });
+        if let Some(output) = named {
+            return Ok(Some(column(output)));
+        }
+        let value = self.value(&item.expr)?;
+        Ok(Some(SortKey { value, descends }))
+    }
+
+    /// The position of a column that a whole number says, from 0. Error 1054 if there is none.
+    pub(super) fn position(
+        &self,
+        expr: &Expr,
+        columns: usize,
+        clause: &str,
+    ) -> Bound<Option<usize>> {
+        if !is_position(expr) {
+            return Ok(None);
+        }
+        let digits = number_digits(expr).unwrap_or_default();
+        let position = digits
+            .parse::<usize>()
+            .ok()
+            .and_then(|position| position.checked_sub(1));
+        match position.filter(|position| *position < columns) {
+            Some(position) => Ok(Some(position)),
+            None => Err(SqlError::bad_field(digits, clause).into()),
+        }
+    }
+
+    fn limit(&mut self, relation: Relation, clause: &LimitClause) -> Bound<Relation> {
+        let (limit, offset) = match clause {
+            LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            } => {
+                if !limit_by.is_empty() {
+                    return unsupported("LIMIT BY");
+                }
+                let offset = offset.as_ref().map(|offset| &offset.value);
+                (limit.as_ref(), offset)
+            }
+            LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
+        };
+        let skip = match offset {
+            Some(offset) => self.rows(offset)?,
+            None => 0,
+        };
+        let fetch = match limit {
+            Some(limit) if is_beyond_all_rows(limit) => None,
+            Some(limit) => Some(self.rows(limit)?),
+            None => None,
+        };
+        Ok(relation.limit(skip, fetch))
+    }
+
+    fn rows(&mut self, expr: &Expr) -> Bound<u64> {
+        let Expr::Value(value) = expr else {
+            return unsupported("a limit that is no number");
+        };
+        let rows = match self.literal(value)?.as_literal() {
+            Some(ScalarValue::Int64(Some(rows))) => u64::try_from(*rows).ok(),
+            Some(ScalarValue::UInt64(Some(rows))) => Some(*rows),
+            _ => None,
+        };
+        match rows {
+            Some(rows) => Ok(rows.min(MAX_ROW_COUNT)),
+            None => unsupported("a limit that is no number"),
+        }
+    }
+}
+
+/// The column of a set operation is not that of a table.
+fn bare_header(header: Header) -> Header {
+    Header {
+        name: header.name,
+        ..Header::default()
+    }
+}
+
+fn order_items(order_by: Option<&OrderBy>) -> Bound<&[OrderByExpr]> {
+    match order_by.map(|order_by| &order_by.kind) {
+        None => Ok(&[]),
+        Some(OrderByKind::Expressions(items)) => Ok(items),
+        Some(_) => unsupported("ORDER BY ALL"),
+    }
+}

@@ -1,0 +1,222 @@
+//! What names mean in one query block.
+//!
+//! USING and NATURAL make one column of two. It is shown once, in front of the others, and its name without a table is
+//! that of the table whose rows the join keeps:
+//!
+//! ```text
+//!   a (x, k, p)  b (k, q, p)
+//!
+//!   SELECT * FROM a JOIN b USING (k)           a.k, a.x, a.p, b.q, b.p
+//!   SELECT * FROM a RIGHT JOIN b USING (k)     b.k, b.q, b.p, a.x, a.p
+//!   SELECT k FROM a NATURAL RIGHT JOIN b       b.k
+//! ```
+//!
+//! So a scope has two views of its columns: those of each table, for names with a table, and those that `*` shows, for
+//! names without one.
+
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use sheaf_algebra::{ColumnId, Scalar};
+
+use crate::error::SqlError;
+use crate::lower::scope::is_same;
+use crate::query::Header;
+
+/// A column as a name in this scope means it.
+#[derive(Clone)]
+pub struct ScopeColumn {
+    pub id: ColumnId,
+    pub name: String,
+    pub field: FieldRef,
+    /// NULL where an outer join has found no row.
+    pub may_be_missing: bool,
+    /// The table in the statement: its alias, and what stands behind that.
+    pub table: Arc<TableName>,
+}
+
+/// A table of a FROM by its names.
+#[derive(Default)]
+pub struct TableName {
+    pub alias: String,
+    /// Empty for a derived table.
+    pub table: String,
+    pub database: String,
+}
+
+impl ScopeColumn {
+    pub fn scalar(&self) -> Scalar {
+        let field = match self.may_be_missing && !self.field.is_nullable() {
+            true => Arc::new(self.field.as_ref().clone().with_nullable(true)),
+            false => Arc::clone(&self.field),
+        };
+        Scalar::column(self.id, field)
+    }
+
+    /// The header of an item that shows it, under this name.
+    pub fn header(&self, name: &str) -> Header {
+        Header {
+            name: name.to_string(),
+            org_name: self.name.clone(),
+            table: self.table.alias.clone(),
+            org_table: self.table.table.clone(),
+            database: self.table.database.clone(),
+        }
+    }
+}
+
+/// The columns of a table.
+#[derive(Clone)]
+pub struct ScopeTable {
+    pub name: Arc<TableName>,
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// The names of one query block, or of the two sides of a join.
+#[derive(Clone, Default)]
+pub struct Scope {
+    pub tables: Vec<ScopeTable>,
+    /// All columns in the order of `*`.
+    pub shown: Vec<ScopeColumn>,
+}
+
+/// What a name finds in a scope.
+pub enum Found<'s> {
+    Nothing,
+    Column(&'s ScopeColumn),
+    /// Columns that are not the same.
+    Several,
+}
+
+impl Scope {
+    pub fn of_table(name: Arc<TableName>, columns: Vec<ScopeColumn>) -> Scope {
+        Scope {
+            shown: columns.clone(),
+            tables: vec![ScopeTable { name, columns }],
+        }
+    }
+
+    /// A column by its name alone.
+    pub fn column(&self, name: &str) -> Found<'_> {
+        one_of(
+            self.shown
+                .iter()
+                .filter(|column| is_same(&column.name, name)),
+        )
+    }
+
+    /// `table.column` and `database.table.column`.
+    pub fn column_of<'s>(
+        &'s self,
+        database: Option<&'s str>,
+        table: &'s str,
+        name: &'s str,
+    ) -> Found<'s> {
+        let tables = self.tables_named(database, table);
+        let columns = tables.flat_map(|table| &table.columns);
+        one_of(columns.filter(|column| is_same(&column.name, name)))
+    }
+
+    pub fn tables_named<'s>(
+        &'s self,
+        database: Option<&'s str>,
+        alias: &'s str,
+    ) -> impl Iterator<Item = &'s ScopeTable> {
+        self.tables.iter().filter(move |table| {
+            let name = &table.name;
+            name.alias == alias && database.is_none_or(|database| name.database == database)
+        })
+    }
+
+    /// The tables of both, one behind the other. Error 1066 if two of them have one name.
+    pub fn append(&mut self, other: Scope) -> Result<(), SqlError> {
+        self.append_tables(other.tables)?;
+        self.shown.extend(other.shown);
+        Ok(())
+    }
+
+    fn append_tables(&mut self, others: Vec<ScopeTable>) -> Result<(), SqlError> {
+        for table in &others {
+            let is_known = |known: &ScopeTable| {
+                let (one, other) = (&known.name, &table.name);
+                one.alias == other.alias && one.database == other.database
+            };
+            if self.tables.iter().any(is_known) {
+                return Err(SqlError::non_unique_table(&table.name.alias));
+            }
+        }
+        self.tables.extend(others);
+        Ok(())
+    }
+
+    /// The rows of these tables may be missing: an outer join has them on its inner side.
+    pub fn may_be_missing(&mut self) {
+        let columns = self.tables.iter_mut().flat_map(|table| &mut table.columns);
+        for column in columns.chain(&mut self.shown) {
+            column.may_be_missing = true;
+        }
+    }
+
+    /// Joins with `right` by the columns of these names, or `None`: by all that have the same name. Returns the pairs
+    /// that have to be equal. The columns of the side that the join keeps stand for both.
+    ///
+    /// # Errors
+    /// 1054 and 1052 for a column that a side does not have, or has twice; 1066.
+    pub fn join_by(
+        &mut self,
+        right: Scope,
+        using: Option<&[String]>,
+        keeps_right: bool,
+    ) -> Result<Vec<(ScopeColumn, ScopeColumn)>, SqlError> {
+        let (mut first, mut second) = (std::mem::take(&mut self.shown), right.shown);
+        if keeps_right {
+            std::mem::swap(&mut first, &mut second);
+        }
+        let is_common = |column: &ScopeColumn| match using {
+            Some(names) => names.iter().any(|name| is_same(name, &column.name)),
+            None => second
+                .iter()
+                .any(|other| is_same(&other.name, &column.name)),
+        };
+        let (mut shown, rest): (Vec<_>, Vec<_>) = first.into_iter().partition(is_common);
+        let names: Vec<String> = match using {
+            Some(names) => names.to_vec(),
+            None => shown.iter().map(|column| column.name.clone()).collect(),
+        };
+        let mut pairs = Vec::with_capacity(names.len());
+        for name in &names {
+            // MySQL looks at the right side first.
+            let (one, other) = match keeps_right {
+                true => (join_column(&shown, name)?, join_column(&second, name)?),
+                false => {
+                    let other = join_column(&second, name)?;
+                    (join_column(&shown, name)?, other)
+                }
+            };
+            pairs.push((one.clone(), other.clone()));
+        }
+        second.retain(|column| !names.iter().any(|name| is_same(name, &column.name)));
+        shown.extend(rest);
+        shown.extend(second);
+        self.append_tables(right.tables)?;
+        self.shown = shown;
+        Ok(pairs)
+    }
+}
+
+fn join_column<'c>(columns: &'c [ScopeColumn], name: &str) -> Result<&'c ScopeColumn, SqlError> {
+    let named = columns.iter().filter(|column| is_same(&column.name, name));
+    match one_of(named) {
+        Found::Column(column) => Ok(column),
+        Found::Nothing => Err(SqlError::bad_field(name, "from clause")),
+        Found::Several => Err(SqlError::non_unique_column(name, "from clause")),
+    }
+}
+
+fn one_of<'c>(mut columns: impl Iterator<Item = &'c ScopeColumn>) -> Found<'c> {
+    match (columns.next(), columns.next()) {
+        (None, _) => Found::Nothing,
+        (Some(column), None) => Found::Column(column),
+        _ => Found::Several,
+    }
+}

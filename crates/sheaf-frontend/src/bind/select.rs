@@ -1,0 +1,504 @@
+//! A SELECT, from its FROM to its LIMIT.
+//!
+//! ```text
+//!   Limit                     the query's
+//!     Project                 without what only ORDER BY has computed
+//!       Sort
+//!         Group by all        DISTINCT
+//!           Project           the select list, and what ORDER BY computes besides
+//!             Window
+//!               Filter        HAVING
+//!                 Group       GROUP BY and aggregates
+//!                   Filter    WHERE
+//!                     FROM
+//! ```
+//!
+//! What a row or a group is not asked for is not there: most SELECTs have few of these.
+
+use std::sync::Arc;
+
+use sheaf_algebra::relation::{DependentKind, Item, SortKey};
+use sheaf_algebra::{ColumnSet, Relation, Scalar};
+use sheaf_exec::typing::Purpose;
+use sheaf_types::error::codes;
+use sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem,
+    SelectItemQualifiedWildcardKind,
+};
+
+use super::block::{Block, Clause, Pending, with_subqueries};
+use super::expression::is_repeatable;
+use super::from::plain_name;
+use super::group::{Keys, named_items};
+use super::scope::ScopeColumn;
+use super::{Binder, Bound, Output, unsupported};
+use crate::error::SqlError;
+use crate::lower::expression::object_text;
+use crate::lower::scope::{is_same, resolved_window};
+use crate::lower::select::{header_of, is_plain_column, number_digits};
+use crate::query::Header;
+
+/// An item of the select list, bound.
+struct BoundItem {
+    /// As it was written; `None` if a wildcard stands for it.
+    expr: Option<Expr>,
+    /// The name by which ORDER BY finds it.
+    name: String,
+    is_alias: bool,
+    value: Scalar,
+    header: Header,
+}
+
+/// What ORDER BY orders by.
+enum OrderKey {
+    Item(usize),
+    Value(Scalar),
+}
+
+impl Binder<'_> {
+    pub(super) fn select(
+        &mut self,
+        select: &Select,
+        order_by: &[OrderByExpr],
+    ) -> Bound<(Relation, Vec<Output>)> {
+        if select.into.is_some()
+            || select.top.is_some()
+            || select.qualify.is_some()
+            || !select.lateral_views.is_empty()
+        {
+            return unsupported("clauses of SELECT that MySQL does not have, or INTO");
+        }
+        let enclosing = self.hints.open(select, self.context.sql);
+        let blocks = self.blocks.len();
+        let bound = self.select_inner(select, order_by);
+        self.blocks.truncate(blocks);
+        self.hints.close(enclosing);
+        bound
+    }
+
+    fn select_inner(
+        &mut self,
+        select: &Select,
+        order_by: &[OrderByExpr],
+    ) -> Bound<(Relation, Vec<Output>)> {
+        let (mut relation, scope) = self.from(&select.from)?;
+        let mut block = Block::new(scope);
+        if !select.named_window.is_empty() {
+            let windows = select.named_window.iter();
+            let windows: Vec<_> = windows
+                .map(|window| (window.0.value.clone(), window.1.clone()))
+                .collect();
+            for (at, (name, _)) in windows.iter().enumerate() {
+                if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
+                    return unsupported("two windows of one name");
+                }
+                let spec = resolved_window(name, &windows, 0)?;
+                block.windows.push((name.clone(), spec));
+            }
+        }
+        self.blocks.push(block);
+        if let Some(condition) = &select.selection {
+            let condition = self.condition(condition)?;
+            relation = with_subqueries(relation, self.take_pending()?);
+            relation = relation.filter(condition);
+        }
+        let listed = self.listed(select)?;
+        self.block()?.items = named_items(&listed);
+        let (with_keys, keys) = self.keys(&select.group_by, relation, &listed)?;
+        relation = with_keys;
+
+        let mut items = self.with_purpose(Purpose::Shown, |this| this.items(select))?;
+        let of_items = self.take_pending()?;
+        self.block()?.clause = Clause::Having;
+        let having = match &select.having {
+            Some(having) => Some(self.condition(having)?),
+            None => None,
+        };
+        let of_having = self.take_pending()?;
+        self.block()?.clause = Clause::OrderBy;
+        let mut order =
+            self.with_purpose(Purpose::Order, |this| this.order_keys(order_by, &items))?;
+        let of_order = self.take_pending()?;
+        let is_grouped = keys.is_some() || !self.block()?.aggregates.is_empty();
+        let mut having = having;
+        let mut pending: Vec<Pending> = of_items.into_iter().chain(of_order).collect();
+        let mut of_having = of_having;
+        if is_grouped {
+            if let Some(keys) = &keys {
+                self.above_groups(keys, (&mut items, &mut order, &mut having), &mut pending)?;
+                pending_above_groups(keys, &mut of_having);
+            }
+            let named =
+                self.named_above_groups(&items, &order, having.as_ref(), [&pending, &of_having])?;
+            relation = self.grouped(relation, keys, &named)?;
+        }
+        if let Some(having) = having {
+            relation = with_subqueries(relation, of_having);
+            relation = relation.filter(having);
+        }
+        let functions = std::mem::take(&mut self.block()?.functions);
+        let of_windows: ColumnSet = functions.iter().map(|(id, _)| *id).collect();
+        let uses_windows = |pending: &Pending| {
+            let condition = pending.condition.as_ref();
+            condition.is_some_and(|condition| condition.columns().intersects(&of_windows))
+                || pending.right.free_columns().intersects(&of_windows)
+        };
+        if pending.iter().any(uses_windows) {
+            return unsupported("a subquery that takes a value of a window");
+        }
+        relation = with_subqueries(relation, pending);
+        relation = relation.window(functions);
+        self.listed_rows(select, relation, items, order)
+    }
+
+    fn take_pending(&mut self) -> Bound<Vec<Pending>> {
+        Ok(std::mem::take(&mut self.block()?.pending))
+    }
+
+    /// The select list, DISTINCT and ORDER BY.
+    fn listed_rows(
+        &mut self,
+        select: &Select,
+        mut relation: Relation,
+        items: Vec<BoundItem>,
+        order: Vec<(OrderKey, bool)>,
+    ) -> Bound<(Relation, Vec<Output>)> {
+        let below = relation.column_set();
+        let mut listed: Vec<Item> = Vec::with_capacity(items.len());
+        let mut outputs = Vec::with_capacity(items.len());
+        for item in items {
+            // A column that is shown twice, or is one of a query around, gets an id of its own.
+            let own = item.value.as_column().filter(|column| {
+                below.contains(*column) && !listed.iter().any(|listed| listed.column == *column)
+            });
+            let id = match own {
+                Some(column) => column,
+                None => self.new_column(&item.header.name, &item.value),
+            };
+            outputs.push(Output {
+                id,
+                field: Arc::clone(item.value.field()),
+                header: item.header,
+            });
+            listed.push(Item {
+                column: id,
+                value: item.value,
+            });
+        }
+        let shown = listed.len();
+        let is_distinct = match &select.distinct {
+            None | Some(Distinct::All) => false,
+            Some(Distinct::Distinct) => true,
+            Some(_) => return unsupported("DISTINCT ON"),
+        };
+        let mut sort = Vec::with_capacity(order.len());
+        for (key, descends) in order {
+            let value = match key {
+                OrderKey::Item(at) => {
+                    Scalar::column(listed[at].column, Arc::clone(&outputs[at].field))
+                }
+                OrderKey::Value(value) if value.as_literal().is_some() => continue,
+                OrderKey::Value(value) => {
+                    // Items are columns by now.
+                    let known = listed
+                        .iter()
+                        .find(|item| item.value == value && is_repeatable(&value));
+                    let column = match known {
+                        Some(item) => item.column,
+                        None => {
+                            let column = match value.as_column() {
+                                Some(column) if below.contains(column) => column,
+                                _ => self.new_column("order", &value),
+                            };
+                            listed.push(Item {
+                                column,
+                                value: value.clone(),
+                            });
+                            column
+                        }
+                    };
+                    Scalar::column(column, Arc::clone(value.field()))
+                }
+            };
+            sort.push(SortKey { value, descends });
+        }
+        let hides = listed.len() > shown;
+        relation = relation.project(listed);
+        if is_distinct {
+            // What is not shown is that of any of the rows that are equal.
+            let mut columns = relation.columns().to_vec();
+            let carried = columns.split_off(shown);
+            if !carried.is_empty() && self.context.session.only_full_group_by() {
+                let given = columns.iter().copied().collect();
+                let determined = relation.properties().determined_by(&given);
+                if !carried.iter().all(|column| determined.contains(*column)) {
+                    return Err(not_shown().into());
+                }
+            }
+            relation = relation.group(columns, carried, Vec::new());
+        }
+        relation = relation.sort(sort);
+        if hides {
+            let items = outputs.iter().map(|output| Item {
+                column: output.id,
+                value: Scalar::column(output.id, Arc::clone(&output.field)),
+            });
+            relation = relation.project(items.collect());
+        }
+        Ok((relation, outputs))
+    }
+
+    /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them.
+    fn listed(&mut self, select: &Select) -> Bound<Vec<(Expr, Option<String>)>> {
+        let mut listed = Vec::with_capacity(select.projection.len());
+        let has_no_groups =
+            matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => listed.push((expr.clone(), None)),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    listed.push((expr.clone(), Some(alias.value.clone())));
+                }
+                SelectItem::Wildcard(_) => {
+                    let columns = self.block()?.scope.shown.iter();
+                    listed.extend(columns.map(|column| (qualified_name(column), None)));
+                }
+                _ => {
+                    if !has_no_groups {
+                        return unsupported("table.* in a query with GROUP BY");
+                    }
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    fn items(&mut self, select: &Select) -> Bound<Vec<BoundItem>> {
+        self.block()?.clause = Clause::FieldList;
+        let is_text = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none());
+        let written = match select.projection.iter().any(is_text) {
+            true => self.text.select_items(select.select_token.0.span.start),
+            false => Vec::new(),
+        };
+        let has_text = written.len() == select.projection.len();
+        let mut items = Vec::with_capacity(select.projection.len());
+        for (position, item) in select.projection.iter().enumerate() {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let header = header_of(expr, has_text.then(|| written[position]));
+                    items.push(self.item(expr, header, false)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    items.push(self.item(expr, alias.value.clone(), true)?);
+                }
+                SelectItem::Wildcard(_) => {
+                    let columns = self.block()?.scope.shown.clone();
+                    if columns.is_empty() {
+                        return unsupported("* without a table");
+                    }
+                    items.extend(columns.iter().map(wildcard_item));
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let parts: Vec<_> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+                    let Some(table) = parts.last() else {
+                        return unsupported("a wildcard without a table");
+                    };
+                    let scope = &self.block()?.scope;
+                    let columns: Vec<_> = scope
+                        .tables_named(None, &table.value)
+                        .flat_map(|table| &table.columns)
+                        .cloned()
+                        .collect();
+                    if columns.is_empty() {
+                        return unsupported(format!("the unknown table {}", object_text(name)));
+                    }
+                    items.extend(columns.iter().map(wildcard_item));
+                }
+                other => return unsupported(other.to_string()),
+            }
+        }
+        Ok(items)
+    }
+
+    fn item(&mut self, expr: &Expr, name: String, is_alias: bool) -> Bound<BoundItem> {
+        let mut value = self.value(expr)?;
+        let is_plain = is_plain_column(expr).is_some();
+        if !is_plain {
+            value = self.call("$result", vec![value])?;
+        }
+        let header = match value.as_column().filter(|_| is_plain) {
+            Some(column) => {
+                let scopes = self.blocks.iter().rev().map(|block| &block.scope);
+                let tables = scopes.flat_map(|scope| &scope.tables);
+                let mut columns = tables.flat_map(|table| &table.columns);
+                columns
+                    .find(|known| known.id == column)
+                    .map(|known| known.header(&name))
+            }
+            None => None,
+        };
+        let header = header.unwrap_or_else(|| Header {
+            name: name.clone(),
+            ..Header::default()
+        });
+        Ok(BoundItem {
+            expr: Some(expr.clone()),
+            name,
+            is_alias,
+            value,
+            header,
+        })
+    }
+
+    fn order_keys(
+        &mut self,
+        order_by: &[OrderByExpr],
+        items: &[BoundItem],
+    ) -> Bound<Vec<(OrderKey, bool)>> {
+        let mut keys = Vec::with_capacity(order_by.len());
+        for item in order_by {
+            let descends = item.options.asc == Some(false);
+            let expr = &item.expr;
+            if let Some(position) = self.position(expr, items.len(), "order clause")? {
+                keys.push((OrderKey::Item(position), descends));
+                continue;
+            }
+            // Other numbers order nothing.
+            if number_digits(expr).is_some() {
+                continue;
+            }
+            if let Some(name) = plain_name(expr)
+                && let Some(position) = item_named(items, name)?
+            {
+                keys.push((OrderKey::Item(position), descends));
+                continue;
+            }
+            let same = items
+                .iter()
+                .position(|item| item.expr.as_ref() == Some(expr) && is_repeatable(&item.value));
+            keys.push(match same {
+                Some(position) => (OrderKey::Item(position), descends),
+                None => (OrderKey::Value(self.value(expr)?), descends),
+            });
+        }
+        Ok(keys)
+    }
+
+    /// What is bound over the rows below groups, as it is above them.
+    fn above_groups(
+        &mut self,
+        keys: &Keys,
+        (items, order, having): (
+            &mut [BoundItem],
+            &mut [(OrderKey, bool)],
+            &mut Option<Scalar>,
+        ),
+        pending: &mut [Pending],
+    ) -> Bound<()> {
+        for item in items {
+            item.value = keys.in_expression(item.value.clone());
+        }
+        for (key, _) in order {
+            if let OrderKey::Value(value) = key {
+                *value = keys.in_expression(value.clone());
+            }
+        }
+        *having = having.take().map(|having| keys.in_expression(having));
+        pending_above_groups(keys, pending);
+        for (_, function) in &mut self.block()?.functions {
+            let above = function.clone();
+            *function = above.map_operands(&mut |operand| keys.in_expression(operand));
+        }
+        Ok(())
+    }
+
+    /// The columns that are named above groups.
+    fn named_above_groups(
+        &mut self,
+        items: &[BoundItem],
+        order: &[(OrderKey, bool)],
+        having: Option<&Scalar>,
+        pending: [&[Pending]; 2],
+    ) -> Bound<ColumnSet> {
+        let mut named = ColumnSet::new();
+        items
+            .iter()
+            .for_each(|item| item.value.add_columns(&mut named));
+        for (key, _) in order {
+            if let OrderKey::Value(value) = key {
+                value.add_columns(&mut named);
+            }
+        }
+        having
+            .into_iter()
+            .for_each(|having| having.add_columns(&mut named));
+        for pending in pending.into_iter().flatten() {
+            let condition = pending.condition.iter();
+            condition.for_each(|condition| condition.add_columns(&mut named));
+            named.union_with(pending.right.free_columns());
+        }
+        for (_, function) in &self.block()?.functions {
+            function.for_each_operand(&mut |operand| operand.add_columns(&mut named));
+        }
+        // Values of subqueries are no columns of groups.
+        for pending in pending.into_iter().flatten() {
+            match pending.kind {
+                DependentKind::Mark(column) | DependentKind::Single(column) => named.remove(column),
+                _ => {}
+            }
+        }
+        Ok(named)
+    }
+}
+
+fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
+    for pending in pending {
+        let condition = pending.condition.take();
+        pending.condition = condition.map(|condition| keys.in_expression(condition));
+    }
+}
+
+/// The item that a name in ORDER BY means: an alias, or a column. Error 1052 if there are several that differ.
+fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
+    let is_named = |item: &BoundItem| {
+        let is_column = item.value.as_column().is_some();
+        is_same(&item.name, name) && (item.is_alias || is_column)
+    };
+    let mut named = items.iter().enumerate().filter(|(_, item)| is_named(item));
+    let Some((first, item)) = named.next() else {
+        return Ok(None);
+    };
+    match named.all(|(_, other)| other.value == item.value) {
+        true => Ok(Some(first)),
+        false => Err(SqlError::non_unique_column(name, "order clause").into()),
+    }
+}
+
+/// DISTINCT rows are ordered by what they show.
+fn not_shown() -> SqlError {
+    SqlError::new(
+        codes::FIELD_IN_ORDER_NOT_SELECT,
+        "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT",
+    )
+}
+
+/// A column as a statement names it.
+fn qualified_name(column: &ScopeColumn) -> Expr {
+    Expr::CompoundIdentifier(vec![
+        Ident::with_quote('`', &column.table.alias),
+        Ident::with_quote('`', &column.name),
+    ])
+}
+
+fn wildcard_item(column: &ScopeColumn) -> BoundItem {
+    BoundItem {
+        expr: None,
+        name: column.name.clone(),
+        is_alias: false,
+        value: column.scalar(),
+        header: column.header(&column.name),
+    }
+}

@@ -1,0 +1,156 @@
+//! Subqueries in expressions. Each becomes a dependent join, and the expression has a column in its place.
+//!
+//! ```text
+//!   EXISTS (q)         the mark of q
+//!   x IN (q)           the mark of q by x = y, where y is q's column; of a row, by all of its columns
+//!   x > ANY (q)        the mark of q by x > y
+//!   x > ALL (q)        NOT the mark of q by x <= y
+//!   (q)                the value of q's only row
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use sheaf_algebra::Scalar;
+use sheaf_algebra::relation::{DependentKind, Item};
+use sheaf_algebra::scalar::Comparison;
+use sheaf_exec::typing::Purpose;
+use sqlparser::ast::{BinaryOperator, Expr, Query};
+
+use super::block::Pending;
+use super::expression::{comparison_of, with_row};
+use super::{Binder, Bound, Output, unsupported};
+use crate::error::SqlError;
+use crate::lower::expression::{limits_to_some, operand_columns};
+use sheaf_algebra::Relation;
+
+impl Binder<'_> {
+    /// A query in the scopes that are open.
+    fn subquery(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
+        self.with_purpose(Purpose::Other, |this| this.query(query))
+    }
+
+    /// A mark join of `right` by `condition`, as the column that it gives.
+    fn mark(&mut self, right: Relation, condition: Option<Scalar>) -> Bound<Scalar> {
+        let nullable = condition.as_ref().is_some_and(Scalar::is_nullable);
+        let field = Arc::new(Field::new("mark", DataType::Boolean, nullable));
+        let mark = self.columns.add_computed("mark", Arc::clone(&field));
+        self.block()?.add_pending(Pending {
+            kind: DependentKind::Mark(mark),
+            right,
+            condition,
+        });
+        Ok(Scalar::column(mark, field))
+    }
+
+    pub(super) fn exists(&mut self, query: &Query) -> Bound<Scalar> {
+        let mut query = query.clone();
+        // Some rows are as good as all of them, in any order.
+        if limits_to_some(&query) {
+            query.limit_clause = None;
+        }
+        let (right, _) = self.subquery(&query)?;
+        self.mark(right, None)
+    }
+
+    pub(super) fn in_subquery(&mut self, operand: &Expr, query: &Query) -> Bound<Scalar> {
+        self.compared_with(operand, Comparison::Equal, query)
+    }
+
+    pub(super) fn any(
+        &mut self,
+        operand: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Bound<Scalar> {
+        let (Expr::Subquery(query), Some(operator)) = (right, comparison_of(op)) else {
+            return unsupported("ANY of a list");
+        };
+        self.compared_with(operand, operator, query)
+    }
+
+    pub(super) fn all(
+        &mut self,
+        operand: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Bound<Scalar> {
+        let (Expr::Subquery(query), Some(operator)) = (right, comparison_of(op)) else {
+            return unsupported("ALL of a list");
+        };
+        match operator.negated() {
+            Some(negated) => Ok(self.compared_with(operand, negated, query)?.not()),
+            None => unsupported("<=> ALL"),
+        }
+    }
+
+    /// The mark of a query by `operand operator column`.
+    fn compared_with(
+        &mut self,
+        operand: &Expr,
+        operator: Comparison,
+        query: &Query,
+    ) -> Bound<Scalar> {
+        let operands = match with_row(operand) {
+            // MySQL does not know it either.
+            Expr::Tuple(_) if query.limit_clause.is_some() => {
+                let what = "LIMIT & IN/ALL/ANY/SOME subquery";
+                return Err(SqlError::not_supported_yet(what).into());
+            }
+            Expr::Tuple(row) => self.values(&row)?,
+            operand => vec![self.value(&operand)?],
+        };
+        let (right, outputs) = self.subquery(query)?;
+        if outputs.len() != operands.len() {
+            return Err(operand_columns(operands.len()).into());
+        }
+        if operands.len() > 1 && !matches!(operator, Comparison::Equal | Comparison::NotEqual) {
+            return Err(operand_columns(1).into());
+        }
+        let columns = outputs.into_iter();
+        let columns = columns.map(|output| Scalar::column(output.id, output.field));
+        let columns = columns.collect();
+        let condition = self.with_purpose(Purpose::Other, |this| {
+            this.compare_rows(operands, operator, columns)
+        })?;
+        self.mark(right, Some(condition))
+    }
+
+    /// The only row of a query as values. Each is a subquery of its own.
+    pub(super) fn row_of_subquery(&mut self, query: &Query, columns: usize) -> Bound<Vec<Scalar>> {
+        let mut row = Vec::with_capacity(columns);
+        for at in 0..columns {
+            let (right, outputs) = self.subquery(query)?;
+            if outputs.len() != columns {
+                return Err(operand_columns(columns).into());
+            }
+            let output = &outputs[at];
+            let column = Scalar::column(output.id, Arc::clone(&output.field));
+            let right = right.project(vec![Item {
+                column: output.id,
+                value: column,
+            }]);
+            row.push(self.single(right, output)?);
+        }
+        Ok(row)
+    }
+
+    pub(super) fn value_of_subquery(&mut self, query: &Query) -> Bound<Scalar> {
+        let (right, outputs) = self.subquery(query)?;
+        let [output] = outputs.as_slice() else {
+            return Err(operand_columns(1).into());
+        };
+        self.single(right, output)
+    }
+
+    fn single(&mut self, right: Relation, output: &Output) -> Bound<Scalar> {
+        // Where there is no row it is NULL.
+        let field = Arc::new(output.field.as_ref().clone().with_nullable(true));
+        self.block()?.add_pending(Pending {
+            kind: DependentKind::Single(output.id),
+            right,
+            condition: None,
+        });
+        Ok(Scalar::column(output.id, field))
+    }
+}
