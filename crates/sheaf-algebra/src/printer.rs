@@ -53,6 +53,9 @@ fn print(relation: &Relation, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::
         Operator::Group(group) => {
             f.write_str("Group")?;
             ids(f, " by ", &group.keys)?;
+            if let Some(level) = group.rollup {
+                write!(f, " with rollup {level}")?;
+            }
             ids(f, " carrying ", &group.carried)?;
             if !group.aggregates.is_empty() {
                 f.write_str(": ")?;

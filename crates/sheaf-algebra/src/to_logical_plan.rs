@@ -1,14 +1,14 @@
 //! A tree as DataFusion's logical plan, for today's optimizer and physical planner.
 //!
-//! Names of the plan are ids, so that nothing is captured. A column of a table is `#3.name`: the reference's number is
-//! the table's name, and the column has its own, by which access paths find it in the table. Every other column is
-//! `#17`.
+//! Names of the plan are unique, so that nothing is captured. A column of a table is qualified by the table's alias,
+//! with the reference's number behind it if another table has the same alias: `t.name`, `t#3.name`. The column has its
+//! own name, by which access paths find it in the table. Every other column is called by its id: `#17`.
 //!
 //! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
 //! That is done by the functions that do it for the plans of SqlToRel (`sheaf_exec::typing`).
 //!
-//! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows it
-//! as an expression, so the column of a single join is replaced by that expression where it is used.
+//! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows
+//! it as an expression, so the column of a single join is replaced by that expression where it is used.
 //!
 //! # Errors
 //! [`DataFusionError::NotImplemented`] for dependent joins that the rules have left.
@@ -23,9 +23,9 @@ use datafusion_common::{
 };
 use datafusion_expr::logical_plan::{
     Aggregate, EmptyRelation, Filter, Join, JoinConstraint, JoinType, Limit, LogicalPlanBuilder,
-    Projection, Sort, Subquery, TableScanBuilder, Union,
+    Projection, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
 };
-use datafusion_expr::{Expr, LogicalPlan, SortExpr, lit};
+use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
 use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
@@ -36,13 +36,34 @@ use crate::scalar::{Scalar, ScalarKind, Truth};
 
 /// The plan, whose columns are those of the relation in their order.
 pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
-    let translation = Translation { columns };
+    let mut tables = HashMap::new();
+    name_tables(relation, &mut tables);
+    let translation = Translation { columns, tables };
     let plan = translation.materialized(relation)?;
     Ok(plan)
 }
 
 struct Translation<'a> {
     columns: &'a Columns,
+    /// What each reference to a table is called.
+    tables: HashMap<u32, TableReference>,
+}
+
+/// Gives each reference a name that no other has. EXPLAIN shows it.
+fn name_tables(relation: &Relation, tables: &mut HashMap<u32, TableReference>) {
+    if let Operator::Scan(scan) = relation.operator()
+        && !tables.contains_key(&scan.reference)
+    {
+        let is_taken = tables.values().any(|known| known.table() == scan.name);
+        let name = match is_taken {
+            true => format!("{}#{}", scan.name, scan.reference),
+            false => scan.name.clone(),
+        };
+        tables.insert(scan.reference, TableReference::bare(name));
+    }
+    for input in relation.inputs() {
+        name_tables(input, tables);
+    }
 }
 
 /// A plan, and columns that are not in it but values of subqueries.
@@ -61,11 +82,11 @@ impl From<LogicalPlan> for Translated {
 impl Translation<'_> {
     fn name(&self, id: ColumnId) -> PlanColumn {
         let column = self.columns.get(id);
-        match column.origin {
-            Some(origin) => {
-                let table = TableReference::bare(format!("#{}", origin.reference));
-                PlanColumn::new(Some(table), column.field.name())
-            }
+        let table = column
+            .origin
+            .and_then(|origin| self.tables.get(&origin.reference));
+        match table {
+            Some(table) => PlanColumn::new(Some(table.clone()), column.field.name()),
             None => PlanColumn::new_unqualified(id.to_string()),
         }
     }
@@ -106,8 +127,11 @@ impl Translation<'_> {
     fn relation(&self, relation: &Relation) -> Result<Translated> {
         match relation.operator() {
             Operator::Scan(scan) => {
-                let name = TableReference::bare(format!("#{}", scan.reference));
-                let scan = TableScanBuilder::new(name, Arc::clone(&scan.source)).build()?;
+                let Some(name) = self.tables.get(&scan.reference) else {
+                    return internal_err!("a table without a name");
+                };
+                let scan = TableScanBuilder::new(name.clone(), Arc::clone(&scan.source));
+                let scan = scan.build()?;
                 Ok(LogicalPlan::TableScan(scan).into())
             }
             Operator::Filter(filter) => {
@@ -213,10 +237,12 @@ impl Translation<'_> {
                 let Translated { plan, values } = self.relation(&join.right)?;
                 (plan, values)
             }
+            JoinKind::Mark(mark) => self.marked(join, mark)?,
             _ => (self.materialized(&join.right)?, HashMap::new()),
         };
         values_of_both.extend(values);
         let values = values_of_both;
+        let left_values: Vec<ColumnId> = values.keys().copied().collect();
         let join_type = match join.kind {
             JoinKind::Inner => JoinType::Inner,
             JoinKind::LeftOuter => JoinType::Left,
@@ -261,17 +287,46 @@ impl Translation<'_> {
         let Some(found) = plan.schema().columns().pop() else {
             return internal_err!("a mark join without its mark");
         };
-        let left = join
-            .left
-            .columns()
-            .iter()
-            .filter(|id| !values.contains_key(id));
+        let left = join.left.columns().iter();
+        let left = left.filter(|id| !left_values.contains(id));
         let columns = left.map(|id| self.column(*id));
         let columns = columns
             .chain([self.named(Expr::Column(found), mark)])
             .collect();
         let plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
+        let mut values = values;
+        values.retain(|id, _| join.left.columns().contains(id));
         Ok(Translated { plan, values })
+    }
+
+    /// The right side of a mark join, and what its columns are called. The mark is qualified as all columns of the
+    /// right side are, if they agree in that. So these have one table, whatever other rules make of them.
+    fn marked(
+        &self,
+        join: &relation::Join,
+        mark: ColumnId,
+    ) -> Result<(LogicalPlan, HashMap<ColumnId, Expr>)> {
+        let plan = self.materialized(&join.right)?;
+        let table = TableReference::bare(format!("marked {mark}"));
+        let mut named = join
+            .condition
+            .as_ref()
+            .map(Scalar::columns)
+            .unwrap_or_default();
+        named = named.intersection(&join.right.column_set());
+        let mut items = Vec::new();
+        let mut values = HashMap::new();
+        for id in named.iter() {
+            items.push(self.column(id).alias(id.to_string()));
+            let column = PlanColumn::new(Some(table.clone()), id.to_string());
+            values.insert(id, Expr::Column(column));
+        }
+        if items.is_empty() {
+            items.push(lit(1i64).alias("row"));
+        }
+        let rows = LogicalPlan::Projection(Projection::try_new(items, Arc::new(plan))?);
+        let rows = SubqueryAlias::try_new(Arc::new(rows), table)?;
+        Ok((LogicalPlan::SubqueryAlias(rows), values))
     }
 
     /// The only dependent joins that the rules leave, but for what cannot be run.
@@ -300,7 +355,8 @@ impl Translation<'_> {
 
     fn group(&self, group: &relation::Group) -> Result<Translated> {
         let plan = self.materialized(&group.input)?;
-        let is_distinct = group.aggregates.is_empty()
+        let is_distinct = group.rollup.is_none()
+            && group.aggregates.is_empty()
             && group.carried.is_empty()
             && group.keys.as_slice() == group.input.columns();
         if is_distinct {
@@ -326,7 +382,17 @@ impl Translation<'_> {
         for (id, aggregate) in &group.aggregates {
             add(aggregate.to_expr(&column), *id);
         }
-        let columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
+        let mut columns: Vec<Expr> = keys.iter().cloned().chain(outputs).collect();
+        let keys = match group.rollup {
+            None => keys,
+            Some(level) => {
+                let told = PlanColumn::new_unqualified(Aggregate::INTERNAL_GROUPING_ID);
+                // Its width is that of as many bits as there are keys.
+                let told = cast(Expr::Column(told), DataType::UInt64);
+                columns.push(self.named(told, level));
+                vec![Expr::GroupingSet(GroupingSet::Rollup(keys))]
+            }
+        };
         let aggregate = Aggregate::try_new(Arc::new(plan), keys, aggregates)?;
         let grouped = group_by_key(aggregate)?;
         let projection = Projection::try_new(columns, Arc::new(grouped))?;

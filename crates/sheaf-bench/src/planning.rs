@@ -35,6 +35,9 @@ pub struct Options {
     /// How often each query is planned.
     #[arg(long, default_value_t = 100)]
     rounds: usize,
+    /// A value of `optimizer_switch` to plan with, such as `bind=on`.
+    #[arg(long)]
+    switch: Option<String>,
     /// Folder with the queries, one `.sql` file each.
     #[arg(long, default_value = "crates/sheaf-cli/tests/tpch/queries")]
     queries: PathBuf,
@@ -84,6 +87,10 @@ pub fn run(options: &Options) -> Result<(), BenchError> {
     session
         .execute(&format!("use {DATABASE}"))
         .map_err(failed)?;
+    if let Some(switch) = &options.switch {
+        let set = format!("set optimizer_switch = '{switch}'");
+        session.execute(&set).map_err(failed)?;
+    }
 
     let is_asked =
         |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);

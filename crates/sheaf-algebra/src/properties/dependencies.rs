@@ -58,11 +58,15 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
         Operator::Sort(sort) => input(&sort.input),
         Operator::Limit(limit) => input(&limit.input),
         Operator::Group(group) => {
-            let mut dependencies = input(&group.input);
+            // What is rolled up has lost what it determined.
+            let mut dependencies = match group.rollup {
+                Some(_) => Vec::new(),
+                None => input(&group.input),
+            };
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let others = group.carried.iter().copied().chain(aggregates);
             dependencies.push(Dependency {
-                from: group.keys.iter().copied().collect(),
+                from: group.keys.iter().copied().chain(group.rollup).collect(),
                 to: others.collect(),
             });
             dependencies

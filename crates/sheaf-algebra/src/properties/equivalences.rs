@@ -14,6 +14,7 @@ pub(super) fn of(operator: &Operator) -> Vec<ColumnSet> {
         Operator::Window(window) => of(&window.input),
         Operator::Sort(sort) => of(&sort.input),
         Operator::Limit(limit) => of(&limit.input),
+        Operator::Group(group) if group.rollup.is_some() => Vec::new(),
         Operator::Group(group) => of(&group.input),
         Operator::Scan(_) | Operator::Values(_) | Operator::SetOperation(_) => Vec::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => {

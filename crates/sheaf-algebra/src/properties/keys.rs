@@ -25,9 +25,15 @@ pub(super) fn of(operator: &Operator) -> Vec<ColumnSet> {
             _ => limit.input.properties().keys.clone(),
         },
         Operator::Group(group) => {
-            let mut keys = group.input.properties().keys.clone();
-            keys.push(group.keys.iter().copied().collect());
-            keys
+            let own = group.keys.iter().copied().chain(group.rollup).collect();
+            match group.rollup {
+                Some(_) => vec![own],
+                None => {
+                    let mut keys = group.input.properties().keys.clone();
+                    keys.push(own);
+                    keys
+                }
+            }
         }
         Operator::Values(values) => match values.rows.len() {
             0 | 1 => vec![ColumnSet::new()],

@@ -1,7 +1,8 @@
 //! What is known of an operator's rows, derived from what is known of its inputs'.
 //!
-//! A property holds at a place of the tree: a column of the inner side of an outer join is never NULL below the join, and
-//! may be above it. All of them are about MySQL's equality, by which texts are equal that differ in case, for example.
+//! A property holds at a place of the tree: a column of the inner side of an outer join is never NULL below the join,
+//! and may be above it. All of them are about MySQL's equality, by which texts are equal that differ in case, for
+//! example.
 //!
 //! | file | property |
 //! |---|---|
@@ -186,7 +187,7 @@ fn columns(operator: &Operator) -> Vec<ColumnId> {
         Operator::Group(group) => {
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let rows = group.keys.iter().chain(&group.carried).copied();
-            rows.chain(aggregates).collect()
+            rows.chain(aggregates).chain(group.rollup).collect()
         }
         Operator::Window(window) => {
             let functions = window.functions.iter().map(|(id, _)| *id);

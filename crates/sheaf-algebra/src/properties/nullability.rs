@@ -36,7 +36,8 @@ pub(super) fn not_null(operator: &Operator) -> ColumnSet {
             let aggregates = aggregates.filter(|(_, aggregate)| aggregate.counts());
             let mut columns: ColumnSet = aggregates.map(|(id, _)| *id).collect();
             // Without keys there may be no row to carry from.
-            if !group.keys.is_empty() {
+            columns.extend(group.rollup);
+            if !group.keys.is_empty() && group.rollup.is_none() {
                 columns.union_with(&group.input.properties().not_null);
             }
             columns

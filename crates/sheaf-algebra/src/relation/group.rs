@@ -2,6 +2,9 @@
 //!
 //! Texts are equal by their collation, so of a key the group shows the value of any of its rows. Without keys there is
 //! one group, even of no rows. Without aggregates it is DISTINCT.
+//!
+//! WITH ROLLUP there are groups by all keys, by all but the last, and so on, down to the group of all rows. Keys that a
+//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest.
 
 use super::{Operator, Relation};
 use crate::column::ColumnId;
@@ -16,6 +19,8 @@ pub struct Group {
     /// ONLY_FULL_GROUP_BY is off.
     pub carried: Vec<ColumnId>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
+    /// The column that tells which keys are rolled up.
+    pub rollup: Option<ColumnId>,
 }
 
 impl Relation {
@@ -30,6 +35,25 @@ impl Relation {
             keys,
             carried,
             aggregates,
+            rollup: None,
+        })
+        .into()
+    }
+
+    /// As [`Self::group`], WITH ROLLUP.
+    pub fn rollup(
+        self,
+        keys: Vec<ColumnId>,
+        carried: Vec<ColumnId>,
+        aggregates: Vec<(ColumnId, Aggregate)>,
+        level: ColumnId,
+    ) -> Relation {
+        Operator::Group(Group {
+            input: Box::new(self),
+            keys,
+            carried,
+            aggregates,
+            rollup: Some(level),
         })
         .into()
     }

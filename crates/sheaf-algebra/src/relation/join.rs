@@ -15,8 +15,6 @@ pub struct Join {
     pub right: Box<Relation>,
     /// `None`: all pairs.
     pub condition: Option<Scalar>,
-    /// Whether the left side has to be read first (STRAIGHT_JOIN).
-    pub is_straight: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +89,6 @@ impl Relation {
             left: Box::new(self),
             right: Box::new(right),
             condition,
-            is_straight: false,
         })
         .into()
     }

@@ -1,7 +1,7 @@
 //! UNION, EXCEPT and INTERSECT, with ALL. What is without ALL is [distinct](Relation::distinct) above.
 //!
-//! The inputs have columns of the same types, position by position; the binder sees to that. Rows are equal as keys of a
-//! [Group](super::Group) are.
+//! The inputs have columns of the same types, position by position; the binder sees to that. Rows are equal as keys of
+//! a [Group](super::Group) are.
 
 use super::{Operator, Relation};
 use crate::column::ColumnId;

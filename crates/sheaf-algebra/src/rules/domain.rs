@@ -17,6 +17,9 @@
 //!   D djoin B                        D product B                             B takes nothing from D
 //! ```
 //!
+//! `A` is computed twice, and has to be the same both times. So it has no limit, no window, and no groups that show the
+//! value of any of their rows.
+//!
 //! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
 //! So a text is represented by its bytes where values are compared.
 
@@ -34,7 +37,7 @@ use crate::relation::{
     DependentJoin, DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation,
     SetKind, SetOperation, Values,
 };
-use crate::scalar::{Comparison, Scalar};
+use crate::scalar::{Aggregate, Comparison, Scalar};
 
 /// What a right side takes from a left side.
 struct Domain<'a> {
@@ -75,7 +78,7 @@ impl Unnesting<'_> {
         left: &Relation,
         right: Relation,
     ) -> Result<Option<Pulled>> {
-        if is_volatile(left) {
+        if !is_repeatable(left) || self.shows_any_text(left) {
             return Ok(None);
         }
         let not_null = &left.properties().not_null;
@@ -122,6 +125,19 @@ impl Unnesting<'_> {
             relation,
             conditions,
         }))
+    }
+
+    /// Whether there are groups by texts: they show any of those that are equal.
+    pub(super) fn shows_any_text(&self, relation: &Relation) -> bool {
+        let is_text = |id: &ColumnId| SqlType::of(&self.columns.get(*id).field).is_text();
+        let here = match relation.operator() {
+            Operator::Group(group) => group.keys.iter().any(is_text),
+            _ => false,
+        };
+        here || relation
+            .inputs()
+            .into_iter()
+            .any(|input| self.shows_any_text(input))
     }
 
     fn same(&self, one: Scalar, other: Scalar) -> Result<Scalar> {
@@ -269,6 +285,9 @@ impl Unnesting<'_> {
         group: Group,
         domain: &Domain<'_>,
     ) -> Result<Option<(Relation, Instance)>> {
+        if group.rollup.is_some() {
+            return Ok(None);
+        }
         let Some((input, instance)) = self.push(*group.input, domain)? else {
             return Ok(None);
         };
@@ -459,9 +478,25 @@ impl Unnesting<'_> {
     }
 }
 
-/// Whether anything in a tree is something else each time that it is computed.
-fn is_volatile(relation: &Relation) -> bool {
-    let mut found = false;
-    relation.for_each_scalar(&mut |scalar| found |= scalar.is_volatile());
-    found || relation.inputs().into_iter().any(is_volatile)
+/// Whether a tree has the same rows each time that it is computed.
+pub(super) fn is_repeatable(relation: &Relation) -> bool {
+    let mut is_volatile = false;
+    relation.for_each_scalar(&mut |scalar| is_volatile |= scalar.is_volatile());
+    let is_repeatable_here = match relation.operator() {
+        Operator::Limit(_) | Operator::Window(_) => false,
+        Operator::Group(group) => group.carried.is_empty() && group.aggregates.iter().all(is_exact),
+        _ => true,
+    };
+    is_repeatable_here && !is_volatile && relation.inputs().into_iter().all(is_repeatable)
+}
+
+/// Whether an aggregate does not depend on the order of rows.
+fn is_exact((_, aggregate): &(ColumnId, Aggregate)) -> bool {
+    let is_of_any_row = matches!(
+        aggregate.name(),
+        "any_value" | "first_value" | "$group_concat"
+    );
+    !is_of_any_row
+        && !SqlType::of(aggregate.field()).is_float()
+        && !SqlType::of(aggregate.field()).is_text()
 }

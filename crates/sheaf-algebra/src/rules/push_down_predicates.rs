@@ -1,7 +1,7 @@
 //! `filter p (A join B)  =  (filter p A) join B`, where `p` names columns of `A` alone, and its relatives.
 //!
 //! ```text
-//!   filter p (project A)           project (filter p' A)        p' has what the list computes in the place of its columns
+//!   filter p (project A)           project (filter p' A)        p' has what the list computes for its columns
 //!   filter p (A left join B)       (filter p A) left join B     p names columns of A alone
 //!   filter p (A left join B)       filter p (A join B)          p is not true where the columns of B are NULL
 //!   filter p (A semijoin B)        (filter p A) semijoin B      the same for antijoins and mark joins
@@ -54,9 +54,10 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
             let others: ColumnSet = group.carried.iter().copied().collect();
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let others: ColumnSet = others.iter().chain(aggregates).collect();
+            let is_plain = group.rollup.is_none();
             let (below, stays) = split_by(conditions, |condition| {
                 let columns = condition.columns();
-                columns.intersects(&keys) && !columns.intersects(&others)
+                is_plain && columns.intersects(&keys) && !columns.intersects(&others)
             });
             let input = Box::new(push(*group.input, below));
             filtered(Operator::Group(Group { input, ..group }).into(), stays)

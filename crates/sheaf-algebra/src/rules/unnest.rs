@@ -12,8 +12,8 @@
 //!   A djoin p (sort B)                      A djoin p B
 //! ```
 //!
-//! A group without keys has a row where `B` has none, and one with the key `b` has not. So a subquery that is a value is
-//! joined below what it computes of its aggregates:
+//! A group without keys has a row where `B` has none, and one with the key `b` has not. So a subquery that is a value
+//! is joined below what it computes of its aggregates:
 //!
 //! ```text
 //!   single v (A, project v := f(c) (group: c := count of B))
@@ -142,7 +142,12 @@ impl Unnesting<'_> {
         let Some(condition) = join.condition.clone() else {
             return internal_err!("a mark of three values has a condition");
         };
-        let Some(pulled) = self.independent(&join.left, &join.right, outer)? else {
+        // The right side is computed twice.
+        let pulled = match super::domain::is_repeatable(&join.right) {
+            true => self.independent(&join.left, &join.right, outer)?,
+            false => None,
+        };
+        let Some(pulled) = pulled else {
             return Ok(Operator::DependentJoin(join).into());
         };
         let mut shown: Vec<Item> = join
@@ -204,7 +209,9 @@ impl Unnesting<'_> {
                     computed.push(Layer::Condition(condition));
                     row = *input;
                 }
-                Operator::Group(group) if group.keys.is_empty() => break Some(group),
+                Operator::Group(group) if group.keys.is_empty() && group.rollup.is_none() => {
+                    break Some(group);
+                }
                 Operator::Values(values) if values.columns.is_empty() && values.rows.len() == 1 => {
                     break None;
                 }
@@ -406,7 +413,7 @@ impl Unnesting<'_> {
                 Ok(Some(pulled))
             }
             Operator::Sort(Sort { input, .. }) => self.pull(*input, outer),
-            Operator::Group(group) if !group.keys.is_empty() => {
+            Operator::Group(group) if !group.keys.is_empty() && group.rollup.is_none() => {
                 let is_dependent = |argument: &Scalar| argument.columns().intersects(outer);
                 let mut aggregates = group.aggregates.iter();
                 if aggregates.any(|(_, aggregate)| aggregate.arguments().iter().any(is_dependent)) {
@@ -568,7 +575,6 @@ impl Unnesting<'_> {
             left: Box::new(left.relation),
             right: Box::new(right.relation),
             condition,
-            is_straight: join.is_straight,
         });
         Ok(Some(Pulled {
             relation: relation.into(),

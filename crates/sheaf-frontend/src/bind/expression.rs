@@ -377,8 +377,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The item of the select list that has this alias, bound where its name stands. In HAVING, what the block groups by
-    /// hides it.
+    /// The item of the select list that has this alias, bound where its name stands. In HAVING, what the block groups
+    /// by hides it.
     fn item_named(&mut self, at: usize, name: &str) -> Bound<Option<Scalar>> {
         let block = &self.blocks[at];
         if block.in_item

@@ -69,7 +69,6 @@ impl Binder<'_> {
         mut names: Scope,
         join: &sqlparser::ast::Join,
     ) -> Bound<(Relation, Scope)> {
-        let is_straight = matches!(join.join_operator, JoinOperator::StraightJoin(_));
         let (constraint, kind, keeps_right) = match &join.join_operator {
             JoinOperator::Join(constraint)
             | JoinOperator::Inner(constraint)
@@ -143,7 +142,6 @@ impl Binder<'_> {
             left: Box::new(first),
             right: Box::new(second),
             condition,
-            is_straight,
         });
         Ok((relation.into(), names))
     }

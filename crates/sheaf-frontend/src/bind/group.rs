@@ -1,9 +1,9 @@
 //! GROUP BY, and what may be named above it.
 //!
 //! An expression above groups is bound over the columns of FROM, as any other. Then what the block groups by is looked
-//! for in it: a column stays, since a group passes its keys on, and an expression becomes the column that it was computed
-//! as. What is left of other columns has to be the same in all rows of a group ([`Properties::determined_by`]), or of any
-//! row where ONLY_FULL_GROUP_BY is off. The group carries it.
+//! for in it: a column stays, since a group passes its keys on, and an expression becomes the column that it was
+//! computed as. What is left of other columns has to be the same in all rows of a group
+//! ([`Properties::determined_by`]), or of any row where ONLY_FULL_GROUP_BY is off. The group carries it.
 //!
 //! ```text
 //!   SELECT a + 1, MAX(b), u.name FROM t JOIN u ON u.id = t.c GROUP BY a + 1, t.c
@@ -17,11 +17,13 @@
 
 use std::sync::Arc;
 
-use sheaf_algebra::relation::Item;
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::ScalarValue;
+use sheaf_algebra::relation::{Item, SortKey};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
-use sqlparser::ast::{Expr, GroupByExpr};
+use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use super::block::{Clause, NamedItem, with_subqueries};
 use super::from::plain_name;
@@ -37,11 +39,16 @@ pub(super) struct Keys {
     pub computed: Vec<Item>,
     /// The same expressions as they are in a select list, which notes more than GROUP BY.
     shown: Vec<(Scalar, ColumnId)>,
+    /// WITH ROLLUP: the column that tells which keys are rolled up.
+    pub level: Option<ColumnId>,
 }
 
 impl Keys {
     /// An expression above the group.
     pub fn in_expression(&self, scalar: Scalar) -> Scalar {
+        if self.level.is_some() {
+            return self.rolled_up(scalar);
+        }
         if self.computed.is_empty() {
             return scalar;
         }
@@ -52,6 +59,43 @@ impl Keys {
             let (value, column) = known.find(|(value, _)| *value == scalar)?;
             Some(Scalar::column(column, Arc::clone(value.field())))
         })
+    }
+}
+
+impl Keys {
+    /// As [`Self::in_expression`], where keys may be NULL because they are rolled up.
+    fn rolled_up(&self, scalar: Scalar) -> Scalar {
+        scalar.replace(&|scalar| {
+            let computed = self.computed.iter().map(|item| (&item.value, item.column));
+            let shown = self.shown.iter().map(|(value, column)| (value, *column));
+            let mut known = computed.chain(shown);
+            let column = match known.find(|(value, _)| *value == scalar) {
+                Some((_, column)) => column,
+                None => scalar
+                    .as_column()
+                    .filter(|column| self.columns.contains(column))?,
+            };
+            let field = scalar.field().as_ref().clone().with_nullable(true);
+            Some(Scalar::column(column, Arc::new(field)))
+        })
+    }
+
+    /// The order in which WITH ROLLUP gives its rows: by the first key, within it by the second, and each sum behind
+    /// what it sums up.
+    fn order(&self, level: &Scalar, binder: &Binder<'_>) -> Bound<Vec<SortKey>> {
+        let mut order = Vec::with_capacity(2 * self.columns.len());
+        for (at, column) in self.columns.iter().enumerate() {
+            let bit = 1u64 << (self.columns.len() - 1 - at);
+            let bit = Scalar::literal(ScalarValue::UInt64(Some(bit)));
+            let is_summed = binder.call("$bit_and", vec![level.clone(), bit])?;
+            let field = binder.columns.get(*column).field.as_ref().clone();
+            let key = Scalar::column(*column, Arc::new(field.with_nullable(true)));
+            for value in [is_summed, key] {
+                let descends = false;
+                order.push(SortKey { value, descends });
+            }
+        }
+        Ok(order)
     }
 }
 
@@ -66,9 +110,11 @@ impl Binder<'_> {
         let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
             return unsupported("GROUP BY ALL");
         };
-        if !modifiers.is_empty() {
-            return unsupported("WITH ROLLUP");
-        }
+        let is_rollup = match modifiers.as_slice() {
+            [] => false,
+            [GroupByWithModifier::Rollup] => true,
+            _ => return unsupported("GROUP BY modifiers other than WITH ROLLUP"),
+        };
         if exprs.is_empty() {
             return Ok((relation, None));
         }
@@ -77,6 +123,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             computed: Vec::new(),
             shown: Vec::new(),
+            level: None,
         };
         for expr in exprs {
             let expr = match self.position(expr, items.len(), "group statement")? {
@@ -101,6 +148,13 @@ impl Binder<'_> {
                     false => self.group_by_item(name)?,
                 }
             }
+        }
+        if is_rollup {
+            if keys.columns.len() != exprs.len() {
+                return unsupported("WITH ROLLUP of a key that comes twice");
+            }
+            let field = Arc::new(Field::new("level", DataType::UInt64, false));
+            keys.level = Some(self.columns.add_computed("level", field));
         }
         let pending = std::mem::take(&mut self.block()?.pending);
         Ok((with_subqueries(relation, pending), Some(keys)))
@@ -162,7 +216,7 @@ impl Binder<'_> {
         Ok(columns.map(|column| column.id).collect())
     }
 
-    /// The groups of a relation. `named`: what is computed above them.
+    /// The groups of a relation. `named`: what is computed above them. `is_ordered`: the query orders its rows.
     ///
     /// # Errors
     /// 1055 for a column that is not the same in all rows of a group.
@@ -171,11 +225,20 @@ impl Binder<'_> {
         mut relation: Relation,
         keys: Option<Keys>,
         named: &ColumnSet,
+        is_ordered: bool,
     ) -> Bound<Relation> {
         let block = self.block()?;
         let aggregates = std::mem::take(&mut block.aggregates);
         let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
         relation = with_subqueries(relation, in_aggregates);
+        let level = keys.as_ref().and_then(|keys| keys.level);
+        let order = match (&keys, level) {
+            (Some(keys), Some(level)) if !is_ordered => {
+                let field = Arc::clone(&self.columns.get(level).field);
+                keys.order(&Scalar::column(level, field), self)?
+            }
+            _ => Vec::new(),
+        };
         let (by, computed) = match keys {
             Some(keys) => (keys.columns, keys.computed),
             None => (Vec::new(), Vec::new()),
@@ -193,13 +256,20 @@ impl Binder<'_> {
         let below = relation.column_set();
         let others = named.clone().intersection(&below).difference(&given);
         if self.context.session.only_full_group_by() && !others.is_empty() {
-            let determined = relation.properties().determined_by(&given);
+            // Rows of WITH ROLLUP have lost what would determine others.
+            let determined = match level {
+                Some(_) => given.clone(),
+                None => relation.properties().determined_by(&given),
+            };
             if let Some(column) = others.iter().find(|column| !determined.contains(*column)) {
                 return Err(self.not_grouped(column));
             }
         }
         let carried = others.iter().collect();
-        Ok(relation.group(by, carried, aggregates))
+        Ok(match level {
+            None => relation.group(by, carried, aggregates),
+            Some(level) => relation.rollup(by, carried, aggregates, level).sort(order),
+        })
     }
 
     /// 1055.

@@ -17,9 +17,9 @@
 //!
 //! # Two ways
 //!
-//! The binder takes over from `lower/`, SqlToRel and the typing of plans, statement kind by statement kind. What it does
-//! not know yet is [`Refusal::Unsupported`], and the other way takes the statement. `optimizer_switch='bind=on'` asks for
-//! it. `sheaf-cli/tests/all/bind.rs` runs the statements of all .slt files both ways.
+//! The binder takes over from `lower/`, SqlToRel and the typing of plans, statement kind by statement kind. What it
+//! does not know yet is [`Refusal::Unsupported`], and the other way takes the statement. `optimizer_switch='bind=on'`
+//! asks for it. `sheaf-cli/tests/all/bind.rs` runs the statements of all .slt files both ways.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -100,13 +100,6 @@ impl From<DataFusionError> for Refusal {
 
 fn unsupported<T>(what: impl Into<String>) -> Bound<T> {
     Err(Refusal::Unsupported(what.into()))
-}
-
-/// A query as the algebra has it.
-pub struct BoundQuery {
-    pub relation: Relation,
-    pub columns: Columns,
-    pub headers: Vec<Header>,
 }
 
 /// A column that a query gives.

@@ -130,7 +130,7 @@ impl Binder<'_> {
             }
             let named =
                 self.named_above_groups(&items, &order, having.as_ref(), [&pending, &of_having])?;
-            relation = self.grouped(relation, keys, &named)?;
+            relation = self.grouped(relation, keys, &named, !order.is_empty())?;
         }
         if let Some(having) = having {
             relation = with_subqueries(relation, of_having);
