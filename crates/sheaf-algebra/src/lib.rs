@@ -27,8 +27,8 @@
 //!    one of `sheaf_exec::typing`: the node is put to it with stand-ins for its operands, since an operand's type, and
 //!    the value of a literal, are all that it decides by. There is no second meaning.
 //! 3. **Comparisons are spelled out, and other uses of equality are not.** A comparison of texts compares their sort
-//!    keys. Group, SetOperation and Sort name plain values, and mean MySQL's equality and order of these; the spelling is
-//!    that of the executor ([`to_logical_plan`]).
+//!    keys. Group, SetOperation and Sort name plain values, and mean MySQL's equality and order of these; the spelling
+//!    is that of the executor ([`to_logical_plan`]).
 //! 4. **A subquery is a dependent join from the start.** Its columns of the query around are free columns of the right
 //!    side. No expression holds a subquery. In a condition there is a column instead: the mark of a
 //!    [mark join](relation::DependentKind::Mark), which has three values as IN has, or the value of a

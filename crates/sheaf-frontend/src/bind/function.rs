@@ -207,14 +207,22 @@ impl Binder<'_> {
         (block.in_aggregate, block.in_window) = (false, in_window);
         let operands = bound?;
         let distinct = arguments.distinct && name != "$group_concat";
-        // It belongs to the innermost query whose columns it names.
+        // One that names columns of queries around alone belongs to the innermost of these, from the one named inwards,
+        // that may have aggregates here; where none may, to its own query.
         if let Some(OpenAggregate {
             names_own: false,
             names_outer: Some(outer),
             ..
         }) = open
         {
-            return self.aggregate_around(outer, name, operands, distinct);
+            let around = outer..self.blocks.len() - 1;
+            let may_have = |block: &usize| {
+                let block = &self.blocks[*block];
+                block.clause.has_aggregates() && !block.in_aggregate
+            };
+            if let Some(block) = around.rev().find(may_have) {
+                return self.aggregate_around(block, name, operands, distinct);
+            }
         }
         match has_aggregates {
             true => self.aggregate_of(name, operands, distinct),
@@ -231,12 +239,7 @@ impl Binder<'_> {
         distinct: bool,
     ) -> Bound<Scalar> {
         let mut inner = self.blocks[block + 1..].iter();
-        let has_subqueries = inner.any(|block| !block.pending_in_aggregates.is_empty());
-        let around = &self.blocks[block];
-        if !around.clause.has_aggregates() || around.in_aggregate {
-            return Err(invalid_group_function().into());
-        }
-        if has_subqueries {
+        if inner.any(|block| !block.pending_in_aggregates.is_empty()) {
             return unsupported("a subquery in an aggregate of a query around");
         }
         let inner = self.blocks.split_off(block + 1);
