@@ -63,13 +63,7 @@ impl Binder<'_> {
                 return Err(self.no_such_function(&written).into());
             };
             let function = WindowFunctionDefinition::WindowUDF(function);
-            return self.window_call(
-                function,
-                &arguments.values,
-                false,
-                over,
-                call.null_treatment,
-            );
+            return self.window_call(function, &arguments.values, None, over, call.null_treatment);
         }
         if arguments.star || arguments.distinct {
             return Err(SqlError::parse_error(&format!("{written}(*)"), 1).into());
@@ -266,10 +260,31 @@ impl Binder<'_> {
         if operands.len() != 1 {
             return Err(SqlError::parse_error(",", 1).into());
         }
-        if name.starts_with("bit_") {
-            operands = vec![self.call("$cast_unsigned", operands)?];
-        }
-        Ok(operands)
+        self.computed_with(name, arguments.distinct, operands)
+    }
+
+    /// What aggregates compute with, as operators would.
+    fn computed_with(
+        &self,
+        aggregate: &str,
+        distinct: bool,
+        mut operands: Vec<Scalar>,
+    ) -> Bound<Vec<Scalar>> {
+        Ok(match aggregate {
+            "bit_and" | "bit_or" | "bit_xor" => {
+                operands.push(self.integer(0));
+                vec![self.call("$bit_or", operands)?]
+            }
+            "stddev_pop" | "stddev" | "var_pop" | "var" => {
+                vec![self.call("$cast_double", operands)?]
+            }
+            // Of the numbers, not of the texts that say them.
+            "avg" if distinct => {
+                operands.push(self.integer(0));
+                vec![self.call("$add", operands)?]
+            }
+            _ => operands,
+        })
     }
 
     /// The order is asked for by a key, so that nothing needs to be sorted before the aggregate.
@@ -316,7 +331,7 @@ impl Binder<'_> {
             .clone()
             .unwrap_or_else(|| ",".to_string());
         Ok(vec![
-            self.call("$cast_char", vec![joined])?,
+            joined,
             self.text(separator)?,
             self.lowered(&group_concat_limit(self.context.session))?,
             distinct_key,
@@ -406,13 +421,13 @@ impl Binder<'_> {
         if arguments.len() != 1 {
             return Err(SqlError::parse_error(",", 1).into());
         }
-        let is_bits = name.starts_with("bit_");
+        let written = name;
         self.with_parts(name, |this, name| {
             let Some(function) = aggregate_function(name) else {
                 return unsupported(name);
             };
             let function = WindowFunctionDefinition::AggregateUDF(function);
-            this.window_call(function, &arguments, is_bits, over, null_treatment)
+            this.window_call(function, &arguments, Some(written), over, null_treatment)
         })
     }
 
@@ -421,7 +436,7 @@ impl Binder<'_> {
         &mut self,
         function: WindowFunctionDefinition,
         arguments: &[Expr],
-        of_bits: bool,
+        aggregate: Option<&str>,
         over: &WindowType,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<Scalar> {
@@ -432,7 +447,7 @@ impl Binder<'_> {
         let name = function.name().to_string();
         let spec = self.window_spec(over)?;
         self.block()?.in_window = true;
-        let call = self.window_operands(function, arguments, of_bits, &spec, null_treatment);
+        let call = self.window_operands(function, arguments, aggregate, &spec, null_treatment);
         self.block()?.in_window = false;
         let function = self.typing().window(call?)?;
         let field = Arc::clone(function.field());
@@ -449,13 +464,13 @@ impl Binder<'_> {
         &mut self,
         function: WindowFunctionDefinition,
         arguments: &[Expr],
-        of_bits: bool,
+        aggregate: Option<&str>,
         spec: &WindowSpec,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<WindowCall> {
         let mut arguments = self.values(arguments)?;
-        if of_bits {
-            arguments = vec![self.call("$cast_unsigned", arguments)?];
+        if let Some(aggregate) = aggregate {
+            arguments = self.computed_with(aggregate, false, arguments)?;
         }
         let partition_by = self.values(&spec.partition_by)?;
         let mut order_by = self.window_order(&spec.order_by)?;
