@@ -210,11 +210,11 @@ impl Binder<'_> {
         }) = open
         {
             let around = outer..self.blocks.len() - 1;
-            let may_have = |block: &usize| {
-                let block = &self.blocks[*block];
-                block.clause.has_aggregates() && !block.in_aggregate
-            };
+            let may_have = |block: &usize| self.blocks[*block].clause.has_aggregates();
             if let Some(block) = around.rev().find(may_have) {
+                if self.blocks[block].in_aggregate {
+                    return Err(invalid_group_function().into());
+                }
                 return self.aggregate_around(block, name, operands, distinct);
             }
         }
