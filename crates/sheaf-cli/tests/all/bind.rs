@@ -2,7 +2,7 @@
 //!
 //! All queries of the .slt files run both ways, one after the other in one session: rows, column descriptions, warnings
 //! and errors have to be the same. What the binder does not know yet is told by error 1235. How many queries it takes
-//! is printed, and may not become less than [`MOST_REFUSED`] allows.
+//! is printed, and may not become a smaller share than [`LEAST_BOUND`].
 //!
 //! `SHEAF_BIND_FILE=joins` runs one file. `SHEAF_BIND_REFUSED=1` prints what was refused.
 
@@ -16,8 +16,8 @@ use sqllogictest::{DefaultColumnType, Record};
 
 use crate::harness::{TestServer, query_text, tests_folder};
 
-/// Queries of the files that may be left to the other way. To be lowered with each step of the binder.
-const MOST_REFUSED: usize = 42;
+/// Of a hundred queries of the files so many are bound, at least. To be raised with each step of the binder.
+const LEAST_BOUND: usize = 96;
 
 /// What a client sees of a query.
 #[derive(Debug, PartialEq)]
@@ -245,5 +245,9 @@ fn bound_queries_are_as_lowered_ones() {
         differences.len(),
         differences.join("\n\n")
     );
-    assert!(refused <= MOST_REFUSED, "{refused} queries were not bound");
+    let all = taken + refused;
+    assert!(
+        only.is_some() || 100 * taken >= LEAST_BOUND * all,
+        "{refused} of {all} queries were not bound"
+    );
 }
