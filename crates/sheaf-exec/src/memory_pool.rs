@@ -581,6 +581,9 @@ impl fmt::Display for OfStatement {
 
 #[cfg(test)]
 mod tests {
+    use datafusion_physical_plan::ExecutionPlan;
+    use datafusion_physical_plan::joins::NestedLoopJoinExec;
+    use datafusion_physical_plan::sorts::sort::SortExec;
     use std::thread;
 
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
