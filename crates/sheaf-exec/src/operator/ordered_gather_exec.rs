@@ -1,8 +1,8 @@
 //! Gathers the streams of its input one behind the other.
 //!
-//! SQL promises no order without ORDER BY. But MySQL gives the rows of a UNION ALL part by part, and queries are written
-//! for that: a row of headers before the rows, a default behind them with LIMIT 1. DataFusion's CoalescePartitionsExec
-//! hands on what comes first.
+//! SQL promises no order without ORDER BY. But MySQL gives the rows of a UNION ALL part by part, and queries are
+//! written for that: a row of headers before the rows, a default behind them with LIMIT 1. DataFusion's
+//! CoalescePartitionsExec hands on what comes first.
 //!
 //! ```text
 //!   streams   1 | rows ....      handed on first

@@ -273,7 +273,8 @@ impl Derived {
     }
 }
 
-/// How deeply queries may nest in a FROM. A query is compiled in several ways until one succeeds, and so are those in it.
+/// How deeply queries may nest in a FROM. A query is compiled in several ways until one succeeds, and so are those
+/// inside.
 const MAX_NESTING: usize = 3;
 
 thread_local! {
@@ -638,7 +639,7 @@ pub(super) fn without_conditions(from: &mut [ast::TableWithJoins]) -> Option<()>
 fn strip_factor(factor: &mut ast::TableFactor) -> Option<()> {
     match factor {
         ast::TableFactor::Derived { subquery, .. } => {
-            *subquery = Box::new(shape_of(subquery)?);
+            **subquery = shape_of(subquery)?;
             Some(())
         }
         _ => Some(()),

@@ -15,8 +15,8 @@
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
 //!
-//! A FROM may have [queries](super::derived), too, whose rows are in memory by then. They are the first table, or are found
-//! by the columns that they are joined by.
+//! A FROM may have [queries](super::derived), too, whose rows are in memory by then. They are the first table, or are
+//! found by the columns that they are joined by.
 //!
 //! Groups of a whole table that need one entry of an index each are found by jumping from group to group, as
 //! `SELECT a, MAX(b) .. GROUP BY a` with an index of a and b.
@@ -169,8 +169,8 @@ struct Order {
 }
 
 impl Join {
-    /// The plan of a query; `None` if it is not a join of this kind. `text` is what was parsed, `parameters` how many it
-    /// has.
+    /// The plan of a query; `None` if it is not a join of this kind. Of what was parsed it is given the text, and how
+    /// many parameters that has.
     pub(super) fn compile(
         session: &Session,
         query: &ast::Query,

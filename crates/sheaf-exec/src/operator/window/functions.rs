@@ -122,7 +122,8 @@ impl Functions {
     ) -> Result<(Vec<ArrayRef>, Vec<Range<usize>>)> {
         let rows = batch.num_rows();
         if self.partition_by.is_empty() {
-            return Ok((Vec::new(), vec![0..rows]));
+            let all = std::iter::once(0..rows);
+            return Ok((Vec::new(), all.collect()));
         }
         let keys = self.partition_by.iter();
         let keys: Vec<ArrayRef> = keys
