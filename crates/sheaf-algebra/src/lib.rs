@@ -47,7 +47,7 @@
 //!
 //! | folder or file | what it holds |
 //! |---|---|
-//! | [`column`] | ids, and the table of a statement's columns |
+//! | [`mod@column`] | ids, and the table of a statement's columns |
 //! | [`scalar`] | typed expressions, and how they are made |
 //! | [`relation`] | the operators, one a file |
 //! | [`properties`] | what is known of the rows of an operator |

@@ -11,7 +11,7 @@
 //! it as an expression, so the column of a single join is replaced by that expression where it is used.
 //!
 //! # Errors
-//! [`DataFusionError::NotImplemented`] for dependent joins that the rules have left.
+//! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
 use std::collections::HashMap;
 use std::sync::Arc;

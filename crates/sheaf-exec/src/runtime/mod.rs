@@ -10,7 +10,7 @@
 //!
 //! The channel is the back-pressure. When it is full the root stream is not polled any more. So every scan below is
 //! parked as a plain value (a cursor with its last key, no page guard), and the worker threads are free for other
-//! statements. Dropping the iterator aborts the plan. So does a [kill](until_stopped), whatever its tasks wait for.
+//! statements. Dropping the iterator aborts the plan. So does a [kill](mod@until_stopped), whatever its tasks wait for.
 //!
 //! Each resource group has a runtime of its own, whose workers run where the group says ([`QueryRuntime::placed`]).
 //!

@@ -13,7 +13,7 @@
 //! order is wanted, any table may be the first one.
 //!
 //! The plan for all rows has to be sorted, which is added to its cost. What the streaming plan would cost if its LIMIT
-//! never stopped it is its [risk](crate::adaptive::bounded_regret::Risk): matches may all lie at the far end of the
+//! never stopped it is its [risk](crate::estimate::risk::Risk): matches may all lie at the far end of the
 //! walk.
 
 use datafusion_common::{Column, HashMap, Result};
