@@ -155,15 +155,22 @@ fn windows_over_texts_stay_within_memory() {
                 thread::sleep(Duration::from_millis(5));
             }
         });
+        let sql = |over: &str| format!("SELECT MAX(x) FROM (SELECT {over} AS x FROM d.a) t");
+        for over in ["MAX(s) OVER (PARTITION BY k)", "MAX(s) OVER ()"] {
+            let sql = sql(over);
+            assert_eq!(answer_of(&mut connection, &sql), last, "{sql}");
+        }
+        // The sorts below these may not get what they need to merge: that is an error, and no more memory.
         for over in [
-            "MAX(s) OVER (PARTITION BY k)",
-            "MAX(s) OVER ()",
             "FIRST_VALUE(s) OVER (PARTITION BY k ORDER BY s DESC)",
             "LEAD(s, 3) OVER (ORDER BY s)",
             "LAST_VALUE(s) OVER (ORDER BY s ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)",
         ] {
-            let sql = format!("SELECT MAX(x) FROM (SELECT {over} AS x FROM d.a) t");
-            assert_eq!(answer_of(&mut connection, &sql), last, "{sql}");
+            let sql = sql(over);
+            match connection.query::<Row, _>(&sql) {
+                Ok(rows) => assert_eq!(text_rows(rows), last, "{sql}"),
+                Err(error) => assert_eq!(error_of::<()>(Err(error)).0, 1041, "{sql}"),
+            }
         }
     });
     let peak = peak.load(Ordering::Relaxed);
