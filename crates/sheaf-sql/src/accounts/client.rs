@@ -1,4 +1,4 @@
-//! The client of a session: who it is, what it said that it can do, and what it may do.
+//! The client of a session: its account, what it said that it can do, and what it may do.
 //!
 //! These are the questions about rights that need nothing else of the session. Which of them a statement asks is said
 //! in [`requirements`](super::requirements).

@@ -18,7 +18,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`client`] | who a session's client is, and what it may do |
+//! | [`client`] | the client of a session: its account, and what it may do |
 //! | [`matching`] | which account a client is |
 //! | [`password`], [`sha256_crypt`] | what is kept of passwords, and proofs |
 //! | [`requirements`] | which privileges a statement needs |

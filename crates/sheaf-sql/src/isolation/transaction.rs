@@ -11,7 +11,7 @@
 //!
 //! A statement that changes rows takes the transaction out of the session while it runs ([`StatementTransaction`]), and
 //! returns it. The tables that it keeps as they are stay in the session meanwhile: planning the statement adds those
-//! that it only reads, and who waits for a table looks which ones others may be waiting for. A statement that fails
+//! that it only reads, and a wait for a table looks which ones others may be waiting for. A statement that fails
 //! rolls back its own changes alone, and a deadlock rolls back all of them.
 //!
 //! **What is seen.** Plain reads see a snapshot and the transaction's own changes: READ COMMITTED one snapshot for each

@@ -10,7 +10,7 @@
 //! | part | what it holds | where |
 //! |---|---|---|
 //! | `handle` | what other threads may know of a session, and do to it | [`handle`] |
-//! | `client` | who the client is, and what it may do | `accounts/client.rs` |
+//! | `client` | the account of the client, and what it may do | `accounts/client.rs` |
 //! | `variables`, `user_variables` | `@@name`, `@name` | `variables/`, [`user_variables`] |
 //! | `warnings` | what SHOW WARNINGS lists | [`warnings`] |
 //! | `findings` | what is found wrong with values while expressions are evaluated | [`findings`] |

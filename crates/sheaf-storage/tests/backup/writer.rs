@@ -1,4 +1,4 @@
-//! Somebody who changes a database and knows what must be in it, an archive in memory, and how both are compared with
+//! A program that changes a database and knows what must be in it, an archive in memory, and how both are compared with
 //! what was restored.
 
 use std::collections::BTreeMap;
@@ -114,7 +114,7 @@ pub struct Commit {
     pub model: Model,
 }
 
-/// Somebody who changes a database, and knows what must be in it.
+/// A program that changes a database, and knows what must be in it.
 pub struct Writer {
     pub random: Random,
     pub model: Model,
