@@ -13,11 +13,11 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
-use crate::definition::made_columns::made_type;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableName};
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::value_extent::extents;
 use crate::query::values::{hybrid_number, literal};
 use crate::session::Session;
 use crate::session::result::ResultSink;
@@ -90,17 +90,16 @@ impl Session {
         let schema = planned.schema();
         let mut targets = Vec::new();
         let columns = schema.fields().iter().zip(&planned.columns);
-        for (position, (field, meta)) in columns.enumerate() {
+        for (position, ((field, meta), extent)) in columns.zip(extents(&lowered.plan)).enumerate() {
             let defined = request
                 .columns
                 .iter()
                 .position(|column| sheaf_table::schema::same_name(&column.name, &meta.name));
             let target = defined.unwrap_or_else(|| {
-                request.columns.push(Column::new(
-                    meta.name.clone(),
-                    made_type(&lowered.plan, position, column_type_of(field)),
-                    field.is_nullable(),
-                ));
+                let mut made = self.made_column(field, meta, extent);
+                // Each of both knows of some columns that they are never NULL.
+                made.nullable &= lowered.plan.schema().field(position).is_nullable();
+                request.columns.push(made);
                 request.columns.len() - 1
             });
             if targets.contains(&target) {

@@ -1,244 +1,157 @@
-//! The types of columns that CREATE TABLE … SELECT makes of expressions.
+//! The columns that CREATE TABLE … SELECT makes of those of a query.
 //!
-//! A column of a table keeps its type. Of an expression the plan knows a kind of type, but not how long its texts can
-//! be, and whole numbers are 64 bits wide. Both are found out here from the expression, as far as it is simple:
+//! A column of a table keeps its type, its default and its comment. Of an expression the plan knows the kind of its
+//! values, and [`value_extent`](crate::query::value_extent) how long they can be:
 //!
 //! ```text
-//!   'abc'  varchar(3)     1  int     concat(v, 'x')  varchar(11)     coalesce(i, 0)  int     left(v, 3)  varchar(3)
+//!   'abc'  varchar(3)     1  int     concat(v, 'x')  varchar(4)     d * 2  decimal(11,2)     upper(t)  mediumtext
 //! ```
 //!
 //! What is not known keeps the widest type of its kind.
 
-use datafusion_common::ScalarValue;
-use datafusion_expr::{Case, Expr, LogicalPlan};
-use sheaf_types::ColumnType;
+use arrow::datatypes::{DataType, Field};
+use sheaf_access::TYPE_KEY;
+use sheaf_table::Column;
+use sheaf_table::schema::DefaultValue;
+use sheaf_types::column_type::MAX_CHARACTER_BYTES;
+use sheaf_types::{ColumnType, Value};
 
-/// The longest text that becomes a VARCHAR.
-const MAX_LENGTH: u32 = 16_383;
-/// Numbers of more digits do not become an INT.
-const MAX_INT_DIGITS: usize = 9;
-/// Subqueries and functions inside of each other that are looked into.
-const MAX_DEPTH: usize = 32;
+use crate::definition::ddl::column_type_of;
+use crate::query::value_extent::Extent;
+use crate::session::Session;
+use crate::session::result::{ColumnMeta, is_of_any_length};
 
-/// What is known of an expression's values.
-#[derive(Clone, Debug, PartialEq)]
-enum Shape {
-    /// Texts of at most so many characters.
-    Text(u32),
-    /// Whole numbers that fit an INT.
-    Int,
-    /// NULL, which goes with everything.
-    Null,
-    /// Whatever a column of this type holds.
-    Column(ColumnType),
-}
+/// Longer texts and byte strings become TEXT and BLOB.
+const MAX_LENGTH: u32 = 512;
+/// What TEXT and BLOB, and their kinds of other lengths, hold.
+const LONG_BYTES: [u64; 3] = [65_535, 16_777_215, 4_294_967_295];
 
-/// The type of a column of the query's result, of which `general` is known: the general one, or a narrower one.
-pub(crate) fn made_type(plan: &LogicalPlan, column: usize, general: ColumnType) -> ColumnType {
-    match (shape(plan, column, 0), &general) {
-        (Some(Shape::Text(length)), ColumnType::VarChar { collation, .. })
-        | (Some(Shape::Text(length)), ColumnType::Text { collation, .. })
-            if length <= MAX_LENGTH =>
-        {
-            ColumnType::VarChar {
-                length,
-                collation: *collation,
+impl Session {
+    /// The column that holds what a column of a query shows.
+    pub(super) fn made_column(
+        &self,
+        field: &Field,
+        meta: &ColumnMeta,
+        extent: Option<Extent>,
+    ) -> Column {
+        let nullable = field.is_nullable();
+        let catalog = self.engine.catalog();
+        let origin = match meta.org_table.is_empty() {
+            true => None,
+            false => catalog.table(&meta.database, &meta.org_table).ok(),
+        };
+        let origin = origin.and_then(|table| {
+            let definition = &table.definition;
+            let position = definition.column_position(&meta.org_name)?;
+            Some(definition.columns[position].clone())
+        });
+        match origin {
+            Some(column) => Column {
+                name: meta.name.clone(),
+                nullable,
+                auto_increment: false,
+                default: match column.auto_increment && !nullable {
+                    true => Some(DefaultValue::Value(zero_of(&column.ty))),
+                    false => column.default.clone(),
+                },
+                ..column
+            },
+            None => {
+                let ty = made_type(field, extent);
+                Column::new(meta.name.clone(), ty, nullable)
             }
         }
-        (Some(Shape::Int), ColumnType::BigInt { unsigned: false }) => {
-            ColumnType::Int { unsigned: false }
+    }
+}
+
+fn zero_of(ty: &ColumnType) -> Value {
+    match ty {
+        ty if !ty.is_integer() => Value::Null,
+        ty if ty.is_unsigned() => Value::UInt(0),
+        _ => Value::Int(0),
+    }
+}
+
+/// The type of a column with these values.
+fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
+    let general = column_type_of(field);
+    match (&general, extent) {
+        _ if field.data_type() == &DataType::Null => ColumnType::VarBinary { length: 0 },
+        (ColumnType::VarChar { .. } | ColumnType::Text { .. }, extent) => {
+            let collation = general.collation().unwrap_or_default();
+            match extent {
+                Some(Extent::Text(length) | Extent::Shown(length)) if length <= MAX_LENGTH => {
+                    ColumnType::VarChar { length, collation }
+                }
+                Some(Extent::Null) => ColumnType::VarChar {
+                    length: 0,
+                    collation,
+                },
+                extent
+                    if is_of_any_length(&general) || !field.metadata().contains_key(TYPE_KEY) =>
+                {
+                    let characters = extent.map(Extent::shown);
+                    let bytes = characters
+                        .map(|length| u64::from(length).saturating_mul(MAX_CHARACTER_BYTES.into()));
+                    ColumnType::Text {
+                        max_bytes: long_bytes(bytes),
+                        collation,
+                    }
+                }
+                _ => general,
+            }
         }
+        (ColumnType::Blob { .. }, Some(Extent::Bytes(length))) => match length <= MAX_LENGTH {
+            true => ColumnType::VarBinary { length },
+            false => ColumnType::Blob {
+                max_bytes: long_bytes(Some(length.into())),
+            },
+        },
+        (
+            ColumnType::BigInt { unsigned },
+            Some(Extent::Integer {
+                is_narrow: true, ..
+            }),
+        ) => ColumnType::Int {
+            unsigned: *unsigned,
+        },
+        (
+            ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            },
+            Some(Extent::Decimal {
+                precision: known,
+                scale: known_scale,
+            }),
+        ) if known_scale == u32::from(*scale) && known < u32::from(*precision) => {
+            ColumnType::Decimal {
+                precision: u8::try_from(known).unwrap_or(*precision),
+                scale: *scale,
+                unsigned: *unsigned,
+            }
+        }
+        (
+            ColumnType::Decimal {
+                precision,
+                scale: 0,
+                unsigned,
+            },
+            Some(Extent::Integer { digits, .. }),
+        ) if digits < u32::from(*precision) => ColumnType::Decimal {
+            precision: u8::try_from(digits.max(1)).unwrap_or(*precision),
+            scale: 0,
+            unsigned: *unsigned,
+        },
         _ => general,
     }
 }
 
-fn shape(plan: &LogicalPlan, column: usize, depth: usize) -> Option<Shape> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            shape_of(projection.expr.get(column)?, &projection.input, depth + 1)
-        }
-        LogicalPlan::SubqueryAlias(alias) => shape(&alias.input, column, depth + 1),
-        LogicalPlan::Sort(sort) => shape(&sort.input, column, depth + 1),
-        LogicalPlan::Limit(limit) => shape(&limit.input, column, depth + 1),
-        LogicalPlan::Filter(filter) => shape(&filter.input, column, depth + 1),
-        LogicalPlan::Union(union) => {
-            let shapes = union.inputs.iter();
-            all(shapes.map(|input| shape(input, column, depth + 1)))
-        }
-        LogicalPlan::TableScan(scan) => {
-            let field = scan.projected_schema.field(column);
-            let ty = field.metadata().get(sheaf_access::TYPE_KEY)?;
-            ColumnType::parse(ty).ok().map(Shape::Column)
-        }
-        _ => None,
-    }
-}
-
-fn shape_of(expr: &Expr, input: &LogicalPlan, depth: usize) -> Option<Shape> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    match expr {
-        Expr::Alias(alias) => shape_of(&alias.expr, input, depth + 1),
-        Expr::Column(column) => {
-            let position = input.schema().maybe_index_of_column(column)?;
-            shape(input, position, depth + 1)
-        }
-        Expr::Literal(value, _) => shape_of_literal(value),
-        Expr::Cast(cast) => match shape_of(&cast.expr, input, depth + 1)? {
-            Shape::Column(_) => None,
-            shape => Some(shape),
-        },
-        Expr::Case(Case {
-            when_then_expr,
-            else_expr,
-            ..
-        }) => {
-            let results = when_then_expr.iter().map(|(_, then)| then).chain(else_expr);
-            all(results.map(|result| shape_of(result, input, depth + 1)))
-        }
-        Expr::ScalarFunction(function) => {
-            let arguments = Arguments {
-                args: &function.args,
-                input,
-                depth: depth + 1,
-            };
-            arguments.shape_of(function.func.name())
-        }
-        _ => None,
-    }
-}
-
-fn shape_of_literal(value: &ScalarValue) -> Option<Shape> {
-    if value.is_null() {
-        return Some(Shape::Null);
-    }
-    match value {
-        ScalarValue::Int64(Some(number)) => {
-            (number.to_string().len() <= MAX_INT_DIGITS).then_some(Shape::Int)
-        }
-        value => {
-            let text = value.try_as_str()??;
-            Some(Shape::Text(u32::try_from(text.chars().count()).ok()?))
-        }
-    }
-}
-
-/// The shape of what is one of several; `None` if one of them is not known.
-fn all(shapes: impl Iterator<Item = Option<Shape>>) -> Option<Shape> {
-    let mut common = Shape::Null;
-    for shape in shapes {
-        common = match (common, shape?) {
-            (Shape::Null, shape) | (shape, Shape::Null) => shape,
-            (left, right) if left == right => left,
-            (left, right) if is_int(&left) && is_int(&right) => Shape::Int,
-            (left, right) => Shape::Text(width(&left)?.max(width(&right)?)),
-        };
-    }
-    Some(common)
-}
-
-fn is_int(shape: &Shape) -> bool {
-    match shape {
-        Shape::Int => true,
-        Shape::Column(ty) => matches!(
-            ty,
-            ColumnType::Bool
-                | ColumnType::TinyInt { .. }
-                | ColumnType::SmallInt { .. }
-                | ColumnType::MediumInt { .. }
-                | ColumnType::Int { unsigned: false }
-        ),
-        _ => false,
-    }
-}
-
-/// The most characters of a text, of a literal or a column.
-fn width(shape: &Shape) -> Option<u32> {
-    match shape {
-        Shape::Text(length) => Some(*length),
-        Shape::Null => Some(0),
-        Shape::Column(ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }) => {
-            Some(*length)
-        }
-        Shape::Column(ColumnType::Enum { labels, .. }) => {
-            let longest = labels.iter().map(|label| label.chars().count()).max();
-            u32::try_from(longest.unwrap_or(0)).ok()
-        }
-        Shape::Int | Shape::Column(_) => None,
-    }
-}
-
-/// Arguments of a function.
-struct Arguments<'a> {
-    args: &'a [Expr],
-    input: &'a LogicalPlan,
-    depth: usize,
-}
-
-impl Arguments<'_> {
-    fn shape(&self, argument: usize) -> Option<Shape> {
-        shape_of(self.args.get(argument)?, self.input, self.depth)
-    }
-
-    fn width(&self, argument: usize) -> Option<u32> {
-        width(&self.shape(argument)?)
-    }
-
-    /// A literal count, which is 0 if it is below.
-    fn count(&self, argument: usize) -> Option<u32> {
-        match self.args.get(argument)? {
-            Expr::Literal(ScalarValue::Int64(Some(count)), _) => {
-                u32::try_from((*count).max(0)).ok()
-            }
-            _ => None,
-        }
-    }
-
-    fn shape_of(&self, function: &str) -> Option<Shape> {
-        let length = match function {
-            "$result" | "$collate" | "$again" => return self.shape(0),
-            "coalesce" | "ifnull" | "$case" => {
-                return all((0..self.args.len()).map(|argument| self.shape(argument)));
-            }
-            "upper" | "lower" | "reverse" | "trim" | "ltrim" | "rtrim" => self.width(0)?,
-            "concat" => (0..self.args.len())
-                .map(|argument| self.width(argument))
-                .try_fold(0u32, |sum, width| sum.checked_add(width?))?,
-            "left" | "right" => self.count(1)?.min(self.width(0)?),
-            "substring" | "substr" => match (self.count(2), self.width(0)?) {
-                (Some(count), width) => count.min(width),
-                (None, width) => width,
-            },
-            "lpad" | "rpad" => self.count(1)?,
-            "$cast_char" if self.args.len() == 2 => self.count(1)?,
-            "$cast_char" => self.width(0)?,
-            "repeat" => self.width(0)?.checked_mul(self.count(1)?)?,
-            "md5" => 32,
-            "sha1" => 40,
-            _ => return None,
-        };
-        Some(Shape::Text(length))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shape_of_several_has_room_for_each() {
-        let column = |ty: &str| Shape::Column(ColumnType::parse(ty).expect("a type"));
-        let common = |shapes: &[Shape]| all(shapes.iter().cloned().map(Some));
-        assert_eq!(
-            common(&[Shape::Text(3), Shape::Null, column("varchar(10)")]),
-            Some(Shape::Text(10))
-        );
-        assert_eq!(common(&[Shape::Int, column("int")]), Some(Shape::Int));
-        assert_eq!(common(&[Shape::Int, column("bigint")]), None);
-        assert_eq!(common(&[Shape::Int, Shape::Text(1)]), None);
-    }
+/// The smallest of the long types with room for so many bytes, or for any number.
+fn long_bytes(bytes: Option<u64>) -> u64 {
+    let [.., longest] = LONG_BYTES;
+    let bytes = bytes.unwrap_or(longest);
+    let mut kinds = LONG_BYTES.into_iter();
+    kinds.find(|most| bytes <= *most).unwrap_or(longest)
 }

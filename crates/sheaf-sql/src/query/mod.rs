@@ -11,7 +11,7 @@
 //! | [`row_evaluator`] | expressions over rows that are at hand |
 //! | [`record_spool`] | records that wait, in their order |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
-//! | [`text_length`] | how long the texts of computed columns can be |
+//! | [`value_extent`] | how long the values of computed columns can be |
 
 pub(crate) mod batch_builder;
 pub(crate) mod cell_reader;
@@ -21,5 +21,5 @@ pub(crate) mod row_evaluator;
 pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod sort_memory;
-pub(crate) mod text_length;
+pub(crate) mod value_extent;
 pub(crate) mod values;

@@ -35,7 +35,7 @@ use crate::isolation::kept_read::KeptRead;
 use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
-use crate::query::text_length::text_lengths;
+use crate::query::value_extent::text_lengths;
 use crate::session::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::workers::Workers;

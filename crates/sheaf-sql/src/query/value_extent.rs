@@ -1,0 +1,780 @@
+//! How long the texts of computed columns can be, and how many digits their numbers can have, as far as their
+//! expressions tell.
+//!
+//! ```text
+//!   concat(v, 'x')     v varchar(3)                    4 characters
+//!   d * 2              d decimal(10,2)                 11 digits, 2 behind the point
+//!   i = 1              i int                           1 digit
+//! ```
+//!
+//! Clients size columns and buffers by the length that a result's column is announced with, and CREATE TABLE … SELECT
+//! makes columns of it. The rules for digits are MySQL's. What is found is never too small; where nothing is found, the
+//! kind of the value alone is known.
+
+use std::cell::Cell;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion_common::{Column, JoinType, ScalarValue};
+use datafusion_expr::expr::ScalarFunction;
+use datafusion_expr::logical_plan::{Values, Window};
+use datafusion_expr::{Aggregate, Case, Distinct, Expr, LogicalPlan};
+use sheaf_access::TYPE_KEY;
+use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
+
+use crate::session::result::{is_of_any_length, shown_length};
+
+/// Expressions and plans that are looked at for one statement, at most: a column may stand for what stands for others.
+const MAX_STEPS: u32 = 2_000;
+
+/// Characters of the longest hash (SHA-512), in hexadecimal digits.
+const LONGEST_HASH: u32 = 128;
+/// The longest point in time, as a text.
+const LONGEST_MOMENT: u32 = 29;
+/// Digits of a number in any base, with its sign.
+const LONGEST_IN_A_BASE: u32 = 65;
+/// Characters of a DOUBLE and of a FLOAT.
+const LONGEST_DOUBLE: u32 = 23;
+const LONGEST_FLOAT: u32 = 12;
+/// The digits of the sum of numbers are these more than those of the numbers.
+const DIGITS_OF_SUM: u32 = 22;
+/// Digits behind the point that a division adds.
+const DIGITS_OF_DIVISION: u32 = 4;
+/// Whole numbers of so many digits, with their sign, are not computed as INT.
+const DIGITS_OF_BIGINT: u32 = 10;
+
+/// What is known of an expression's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// NULL, which goes with everything.
+    Null,
+    /// Texts of at most so many characters.
+    Text(u32),
+    /// Byte strings of at most so many bytes.
+    Bytes(u32),
+    Integer {
+        digits: u32,
+        /// Characters of its text.
+        shown: u32,
+        /// It fits an INT.
+        is_narrow: bool,
+    },
+    /// Digits in all, and behind the point.
+    Decimal { precision: u32, scale: u32 },
+    /// Anything else, whose text has at most so many characters.
+    Shown(u32),
+}
+
+impl Extent {
+    /// The longest text of a value, in characters, or of bytes in bytes.
+    pub(crate) fn shown(self) -> u32 {
+        match self {
+            Extent::Null => 0,
+            Extent::Text(length) | Extent::Bytes(length) | Extent::Shown(length) => length,
+            Extent::Integer { shown, .. } => shown,
+            // A sign, a point and a 0 before it.
+            Extent::Decimal { precision, scale } => {
+                precision + 1 + u32::from(scale > 0) + u32::from(scale == precision)
+            }
+        }
+    }
+
+    fn integer(digits: u32, is_narrow: bool) -> Extent {
+        Extent::Integer {
+            digits,
+            shown: digits.saturating_add(1),
+            is_narrow,
+        }
+    }
+
+    /// A computed whole number.
+    fn of_digits(digits: u32) -> Extent {
+        Extent::integer(digits, digits.saturating_add(1) < DIGITS_OF_BIGINT)
+    }
+
+    /// An INT.
+    fn int() -> Extent {
+        Extent::integer(DIGITS_OF_BIGINT, true)
+    }
+
+    fn widened(self) -> Extent {
+        match self {
+            Extent::Integer { digits, shown, .. } => Extent::Integer {
+                digits,
+                shown,
+                is_narrow: false,
+            },
+            other => other,
+        }
+    }
+
+    /// Digits in all, and behind the point; `None` of what is no exact number.
+    fn digits(self) -> Option<(u32, u32)> {
+        match self {
+            Extent::Integer { digits, .. } => Some((digits, 0)),
+            Extent::Decimal { precision, scale } => Some((precision, scale)),
+            _ => None,
+        }
+    }
+
+    /// An exact number of so many digits before the point, and behind it.
+    fn exact(whole: u32, scale: u32) -> Extent {
+        match scale {
+            0 => Extent::of_digits(whole),
+            _ => Extent::Decimal {
+                precision: whole.saturating_add(scale),
+                scale,
+            },
+        }
+    }
+
+    /// What is one of two values, neither of them a text.
+    fn or(self, other: Extent) -> Option<Extent> {
+        Some(match (self, other) {
+            (Extent::Null, known) | (known, Extent::Null) => known,
+            (
+                Extent::Integer {
+                    digits,
+                    shown,
+                    is_narrow,
+                },
+                Extent::Integer {
+                    digits: other_digits,
+                    shown: other_shown,
+                    is_narrow: other_is_narrow,
+                },
+            ) => Extent::Integer {
+                digits: digits.max(other_digits),
+                shown: shown.max(other_shown),
+                is_narrow: is_narrow && other_is_narrow,
+            },
+            (Extent::Shown(one), Extent::Shown(other)) => Extent::Shown(one.max(other)),
+            (one, other) => {
+                let ((precision, scale), (other, other_scale)) = (one.digits()?, other.digits()?);
+                let whole = (precision - scale).max(other - other_scale);
+                let scale = scale.max(other_scale);
+                Extent::Decimal {
+                    precision: whole.saturating_add(scale),
+                    scale,
+                }
+            }
+        })
+    }
+}
+
+/// What is known of each of a plan's columns.
+pub(crate) fn extents(plan: &LogicalPlan) -> Vec<Option<Extent>> {
+    let extents = Extents {
+        steps_left: Cell::new(MAX_STEPS),
+    };
+    let columns = 0..plan.schema().fields().len();
+    columns
+        .map(|position| extents.of_column(plan, position))
+        .collect()
+}
+
+/// The longest text of each of a plan's columns, in characters, or of bytes in bytes. `None`: not known, or no text.
+pub(crate) fn text_lengths(plan: &LogicalPlan) -> Vec<Option<u32>> {
+    let fields = plan.schema().fields();
+    if !fields.iter().any(|field| is_string(field.data_type())) {
+        return vec![None; fields.len()];
+    }
+    let known = fields.iter().zip(extents(plan));
+    known
+        .map(|(field, extent)| match is_string(field.data_type()) {
+            true => extent.map(Extent::shown),
+            false => None,
+        })
+        .collect()
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+fn is_bytes(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+    )
+}
+
+fn is_string(ty: &DataType) -> bool {
+    is_text(ty) || is_bytes(ty)
+}
+
+/// Whether a join has the columns of its left input and then those of its right one.
+fn is_of_both(join: JoinType) -> bool {
+    matches!(
+        join,
+        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full
+    )
+}
+
+struct Extents {
+    steps_left: Cell<u32>,
+}
+
+impl Extents {
+    fn step(&self) -> Option<()> {
+        self.steps_left.set(self.steps_left.get().checked_sub(1)?);
+        Some(())
+    }
+
+    fn of_column(&self, plan: &LogicalPlan, position: usize) -> Option<Extent> {
+        self.step()?;
+        let field = plan.schema().fields().get(position)?;
+        if let Some(extent) = of_declared(field) {
+            return Some(extent);
+        }
+        let found = match plan {
+            LogicalPlan::Projection(projection) => {
+                self.of(projection.expr.get(position)?, &projection.input)
+            }
+            LogicalPlan::Sort(sort) => self.of_column(&sort.input, position),
+            LogicalPlan::Limit(limit) => self.of_column(&limit.input, position),
+            LogicalPlan::Filter(filter) => self.of_column(&filter.input, position),
+            LogicalPlan::SubqueryAlias(alias) => self.of_column(&alias.input, position),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.of_column(input, position),
+            LogicalPlan::Aggregate(aggregate) => self.of_group(aggregate, position),
+            LogicalPlan::Window(window) => self.of_window(window, position),
+            LogicalPlan::Union(union) => {
+                let inputs = union.inputs.iter();
+                let inputs = inputs.map(|input| self.of_column(input, position));
+                one_of(inputs, field.data_type())
+            }
+            LogicalPlan::Values(Values { values, .. }) => {
+                let values = values.iter().map(|row| self.of(row.get(position)?, plan));
+                one_of(values, field.data_type())
+            }
+            LogicalPlan::Join(join) if is_of_both(join.join_type) => {
+                let left = join.left.schema().fields().len();
+                match position.checked_sub(left) {
+                    None => self.of_column(&join.left, position),
+                    Some(position) => self.of_column(&join.right, position),
+                }
+            }
+            _ => None,
+        };
+        found.or_else(|| of_kind(field.data_type()))
+    }
+
+    /// The same of a column of groups: what they are grouped by, or one of their values.
+    fn of_group(&self, aggregate: &Aggregate, position: usize) -> Option<Extent> {
+        let Aggregate {
+            input,
+            group_expr,
+            aggr_expr,
+            ..
+        } = aggregate;
+        if let [Expr::GroupingSet(_)] = group_expr.as_slice() {
+            return None;
+        }
+        if let Some(group) = group_expr.get(position) {
+            return self.of(group, input);
+        }
+        let aggregate = aggr_expr.get(position - group_expr.len())?;
+        match aggregate.clone().unalias() {
+            Expr::AggregateFunction(function) => {
+                self.of_aggregate(function.func.name(), &function.params.args, input)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_window(&self, window: &Window, position: usize) -> Option<Extent> {
+        let below = window.input.schema().fields().len();
+        let Some(position) = position.checked_sub(below) else {
+            return self.of_column(&window.input, position);
+        };
+        match window.window_expr.get(position)?.clone().unalias() {
+            Expr::WindowFunction(function) => {
+                let name = function.fun.name().to_string();
+                self.of_aggregate(&name, &function.params.args, &window.input)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_aggregate(&self, name: &str, args: &[Expr], input: &LogicalPlan) -> Option<Extent> {
+        let argument = self.of(args.first()?, input)?;
+        match name {
+            "any_value" | "min" | "max" | "first_value" | "last_value" | "nth_value" => {
+                Some(argument)
+            }
+            "lag" | "lead" => match args.get(2) {
+                None => Some(argument),
+                Some(default) => argument.or(self.of(default, input)?),
+            },
+            "$sum" => {
+                let (precision, scale) = argument.digits()?;
+                let precision = precision.saturating_add(DIGITS_OF_SUM);
+                Some(Extent::Decimal { precision, scale })
+            }
+            "$group_concat" => Some(Extent::Text(constant(args.get(2)?)?)),
+            _ => None,
+        }
+    }
+
+    fn of(&self, expr: &Expr, input: &LogicalPlan) -> Option<Extent> {
+        self.step()?;
+        let found = match expr {
+            Expr::Alias(alias) => return self.of(&alias.expr, input),
+            Expr::Column(column) => return self.of_column(input, position_of(column, input)?),
+            Expr::Literal(value, _) => return of_literal(value),
+            Expr::OuterReferenceColumn(field, _) => of_declared(field),
+            Expr::ScalarSubquery(subquery) => return self.of_column(&subquery.subquery, 0),
+            Expr::Case(case) => self.of_case(case, &type_of(expr, input)?, input),
+            Expr::Cast(cast) if !is_string(cast.field.data_type()) => {
+                self.of_cast(&cast.expr, cast.field.data_type(), input)
+            }
+            Expr::ScalarFunction(function) => match type_of(expr, input)? {
+                ty if is_string(&ty) => self.of_text_function(function, input, &ty),
+                ty => self.of_number_function(function, input, &ty),
+            },
+            _ => None,
+        };
+        found.or_else(|| of_kind(&type_of(expr, input)?))
+    }
+
+    fn of_case(&self, case: &Case, ty: &DataType, input: &LogicalPlan) -> Option<Extent> {
+        let results = case.when_then_expr.iter().map(|(_, then)| then);
+        let results = results.chain(&case.else_expr).map(AsRef::as_ref);
+        self.one_of(results, input, ty)
+    }
+
+    /// A number of another type that has the same digits.
+    fn of_cast(&self, expr: &Expr, to: &DataType, input: &LogicalPlan) -> Option<Extent> {
+        let extent = self.of(expr, input)?;
+        match (extent, to) {
+            (Extent::Null, _) => Some(extent),
+            (Extent::Integer { .. }, to) if to.is_integer() => Some(extent),
+            (Extent::Integer { .. } | Extent::Decimal { .. }, DataType::Decimal128(_, scale)) => {
+                let is_whole = extent.digits()?.1 <= u32::try_from(*scale).ok()?;
+                is_whole.then_some(extent)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is the value of one of these, which all have this type.
+    fn one_of<'e>(
+        &self,
+        exprs: impl Iterator<Item = &'e Expr>,
+        input: &LogicalPlan,
+        ty: &DataType,
+    ) -> Option<Extent> {
+        match is_string(ty) {
+            true => {
+                let longest = self.longest(exprs, input, is_bytes(ty))?;
+                Some(of_length(longest, ty))
+            }
+            false => one_of(exprs.map(|expr| self.of(expr, input)), ty),
+        }
+    }
+
+    /// How long something is as a part of a text, or of a byte string.
+    fn part(&self, expr: &Expr, input: &LogicalPlan, as_bytes: bool) -> Option<u32> {
+        let length = self.of(expr, input)?.shown();
+        let is_converted = as_bytes && is_text(&type_of(expr, input)?);
+        length.checked_mul(if is_converted { MAX_CHARACTER_BYTES } else { 1 })
+    }
+
+    fn longest<'e>(
+        &self,
+        mut exprs: impl Iterator<Item = &'e Expr>,
+        input: &LogicalPlan,
+        as_bytes: bool,
+    ) -> Option<u32> {
+        exprs.try_fold(0, |longest: u32, expr| {
+            Some(longest.max(self.part(expr, input, as_bytes)?))
+        })
+    }
+
+    fn sum(&self, exprs: &[Expr], input: &LogicalPlan, as_bytes: bool) -> Option<u32> {
+        exprs.iter().try_fold(0, |sum: u32, expr| {
+            sum.checked_add(self.part(expr, input, as_bytes)?)
+        })
+    }
+
+    /// A function whose result is a text, or a byte string.
+    fn of_text_function(
+        &self,
+        function: &ScalarFunction,
+        input: &LogicalPlan,
+        ty: &DataType,
+    ) -> Option<Extent> {
+        let as_bytes = is_bytes(ty);
+        let args = &function.args;
+        let argument = |position: usize| self.part(args.get(position)?, input, as_bytes);
+        let number = |position: usize| constant(args.get(position)?);
+        let length = match function.func.name() {
+            "concat" => self.sum(args, input, as_bytes)?,
+            "concat_ws" => {
+                let (_, values) = args.split_first()?;
+                let separators = u32::try_from(values.len().saturating_sub(1)).ok()?;
+                let between = argument(0)?.checked_mul(separators)?;
+                self.sum(values, input, as_bytes)?.checked_add(between)?
+            }
+            "coalesce" | "$coalesce" | "greatest" | "least" | "$greatest" | "$least" => {
+                self.longest(args.iter(), input, as_bytes)?
+            }
+            "elt" => self.longest(args.get(1..)?.iter(), input, as_bytes)?,
+            "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
+            | "$typed" | "$result" | "$again" | "$only_row" | "$using" | "substring_index" => {
+                argument(0)?
+            }
+            "left" | "right" => least(argument(0), number(1))?,
+            "substring" => {
+                let skipped = number(1).unwrap_or(0).saturating_sub(1);
+                let rest = argument(0).map(|length| length.saturating_sub(skipped));
+                least(rest, number(2))?
+            }
+            "repeat" => argument(0)?.checked_mul(number(1)?)?,
+            "replace" => {
+                // Each character may be one that is replaced.
+                let (from, to) = (literal_length(args.get(1)?)?, argument(2)?);
+                argument(0)?.checked_mul(to.div_ceil(from.max(1)).max(1))?
+            }
+            "insert" => argument(0)?.checked_add(argument(3)?)?,
+            "quote" => argument(0)?.checked_mul(2)?.checked_add(2)?,
+            "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
+            "$cast_char" | "$cast_binary" => argument(0)?,
+            "space" => number(0)?,
+            "hex" => match is_string(&type_of(args.first()?, input)?) {
+                true => self.part(args.first()?, input, true)?.checked_mul(2)?,
+                // A BIGINT.
+                false => 16,
+            },
+            "unhex" => self.part(args.first()?, input, true)?.div_ceil(2),
+            "soundex" => argument(0)?.max(4),
+            "format" => {
+                let (precision, scale) = self.of(args.first()?, input)?.digits()?;
+                let whole = precision.saturating_sub(scale);
+                whole + whole / 3 + 2 + number(1)?
+            }
+            "date_format" | "time_format" => length_of_format(args.get(1)?)?,
+            "$date_add" | "$date_subtract" => LONGEST_MOMENT,
+            "md5" => 32,
+            "sha1" => 40,
+            "sha2" => number(1).map_or(LONGEST_HASH, |bits| match bits {
+                0 => 64,
+                bits => (bits / 4).min(LONGEST_HASH),
+            }),
+            "bin" | "oct" | "conv" => LONGEST_IN_A_BASE,
+            _ => return None,
+        };
+        Some(of_length(length, ty))
+    }
+
+    /// A function whose result is no text.
+    fn of_number_function(
+        &self,
+        function: &ScalarFunction,
+        input: &LogicalPlan,
+        ty: &DataType,
+    ) -> Option<Extent> {
+        let args = &function.args;
+        let argument = |position: usize| self.of(args.get(position)?, input);
+        let digits = |position: usize| argument(position)?.digits();
+        let whole = |position: usize| digits(position).map(|(precision, scale)| precision - scale);
+        Some(match function.func.name() {
+            "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
+            | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
+            | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
+            | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "$extract"
+            | "datediff" | "to_days" => Extent::int(),
+            "coalesce" | "$coalesce" | "$greatest" | "$least" => {
+                self.one_of(args.iter(), input, ty)?
+            }
+            "$result" | "$typed" | "$again" | "$only_row" | "$divisor" | "abs" => argument(0)?,
+            "$negate" => {
+                let (precision, scale) = digits(0)?;
+                Extent::exact(precision - scale, scale)
+            }
+            "$add" | "$subtract" => {
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let whole = (one - scale).max(other - other_scale);
+                Extent::exact(whole.saturating_add(1), scale.max(other_scale))
+            }
+            "$multiply" => {
+                let ((one, scale), (other, other_scale)) = (digits(0)?, digits(1)?);
+                let scale = scale.saturating_add(other_scale);
+                Extent::exact(one.saturating_add(other).saturating_sub(scale), scale)
+            }
+            "$divide" => {
+                let ((one, scale), (_, other_scale)) = (digits(0)?, digits(1)?);
+                Extent::Decimal {
+                    precision: one.saturating_add(other_scale + DIGITS_OF_DIVISION),
+                    scale: scale.saturating_add(DIGITS_OF_DIVISION),
+                }
+            }
+            "$average" => {
+                let (sum, scale) = digits(0)?;
+                Extent::Decimal {
+                    precision: sum.checked_sub(DIGITS_OF_SUM)? + DIGITS_OF_DIVISION,
+                    scale: scale.saturating_add(DIGITS_OF_DIVISION),
+                }
+            }
+            "$integer_divide" => Extent::of_digits(whole(0)?),
+            "mod" => {
+                let (scale, other_scale) = (digits(0)?.1, digits(1)?.1);
+                Extent::exact(whole(0)?.max(whole(1)?), scale.max(other_scale))
+            }
+            // Rounding may carry.
+            "round" if matches!(ty, DataType::Decimal128(..)) && args.len() == 2 => {
+                let (scale, wanted) = (digits(0)?.1, constant(&args[1])?);
+                let carried = u32::from(wanted < scale);
+                Extent::exact(whole(0)?.saturating_add(carried), wanted.min(scale))
+            }
+            "truncate" if matches!(ty, DataType::Decimal128(..)) => {
+                Extent::exact(whole(0)?, constant(args.get(1)?)?.min(digits(0)?.1))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What is one of several values of a type; `None` if one of them is not known.
+fn one_of(extents: impl Iterator<Item = Option<Extent>>, ty: &DataType) -> Option<Extent> {
+    let mut common = Extent::Null;
+    for extent in extents {
+        let extent = extent?;
+        common = match is_string(ty) {
+            true => of_length(common.shown().max(extent.shown()), ty),
+            false => common.or(extent)?,
+        };
+    }
+    Some(common)
+}
+
+fn of_length(length: u32, ty: &DataType) -> Extent {
+    match is_bytes(ty) {
+        true => Extent::Bytes(length),
+        false => Extent::Text(length),
+    }
+}
+
+/// What is known of a column by its declared type.
+fn of_declared(field: &Field) -> Option<Extent> {
+    let declared = ColumnType::parse(field.metadata().get(TYPE_KEY)?).ok()?;
+    let integer = |digits: u32, unsigned: bool| {
+        Some(Extent::Integer {
+            digits,
+            shown: digits + u32::from(!unsigned),
+            is_narrow: digits <= DIGITS_OF_BIGINT,
+        })
+    };
+    match &declared {
+        ty if is_of_any_length(ty) => None,
+        ColumnType::Bool => integer(3, false),
+        ColumnType::TinyInt { unsigned } => integer(3, *unsigned),
+        ColumnType::SmallInt { unsigned } => integer(5, *unsigned),
+        ColumnType::MediumInt { unsigned } => integer(if *unsigned { 8 } else { 7 }, *unsigned),
+        // Half of the unsigned ones do not fit an INT.
+        ColumnType::Int { unsigned: true } => integer(DIGITS_OF_BIGINT, true).map(Extent::widened),
+        ColumnType::Int { unsigned: false } => integer(DIGITS_OF_BIGINT, false),
+        ColumnType::BigInt { unsigned } => integer(if *unsigned { 20 } else { 19 }, *unsigned),
+        ColumnType::Year => integer(4, true),
+        ColumnType::Decimal {
+            precision, scale, ..
+        } => Some(Extent::Decimal {
+            precision: (*precision).into(),
+            scale: (*scale).into(),
+        }),
+        ColumnType::Float { .. } => Some(Extent::Shown(LONGEST_FLOAT)),
+        ColumnType::Double { .. } => Some(Extent::Shown(LONGEST_DOUBLE)),
+        // Each byte may be a character.
+        ColumnType::Text { max_bytes, .. } => {
+            let characters = u32::try_from(*max_bytes).unwrap_or(u32::MAX);
+            Some(Extent::Text(characters))
+        }
+        ty => {
+            let length = shown_length(Some(ty), field.data_type())?;
+            Some(match is_string(field.data_type()) {
+                true => of_length(length, field.data_type()),
+                false => Extent::Shown(length),
+            })
+        }
+    }
+}
+
+/// What is known of a value by its kind alone.
+fn of_kind(ty: &DataType) -> Option<Extent> {
+    let integer = |digits: u32, unsigned: bool| {
+        Some(Extent::Integer {
+            digits,
+            shown: digits + u32::from(!unsigned),
+            is_narrow: digits <= DIGITS_OF_BIGINT,
+        })
+    };
+    match ty {
+        DataType::Null => Some(Extent::Null),
+        DataType::Boolean => integer(1, true),
+        DataType::Int8 | DataType::UInt8 => integer(3, ty.is_unsigned_integer()),
+        DataType::Int16 | DataType::UInt16 => integer(5, ty.is_unsigned_integer()),
+        DataType::Int32 => integer(DIGITS_OF_BIGINT, false),
+        DataType::UInt32 => integer(DIGITS_OF_BIGINT, true).map(Extent::widened),
+        DataType::Int64 => integer(19, false),
+        DataType::UInt64 => integer(20, true),
+        DataType::Float32 => Some(Extent::Shown(LONGEST_FLOAT)),
+        DataType::Float64 => Some(Extent::Shown(LONGEST_DOUBLE)),
+        DataType::Decimal128(precision, scale) => Some(Extent::Decimal {
+            precision: (*precision).into(),
+            scale: u32::try_from(*scale).ok()?,
+        }),
+        ty if is_string(ty) => None,
+        ty => Some(Extent::Shown(shown_length(None, ty)?)),
+    }
+}
+
+fn type_of(expr: &Expr, input: &LogicalPlan) -> Option<DataType> {
+    use datafusion_expr::ExprSchemable;
+    expr.get_type(input.schema()).ok()
+}
+
+fn position_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
+    input.schema().index_of_column(column).ok()
+}
+
+fn of_literal(value: &ScalarValue) -> Option<Extent> {
+    if value.is_null() {
+        return Some(Extent::Null);
+    }
+    let length = |length: usize| u32::try_from(length).ok();
+    Some(match value {
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::LargeUtf8(Some(text))
+        | ScalarValue::Utf8View(Some(text)) => Extent::Text(length(text.chars().count())?),
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => Extent::Bytes(length(bytes.len())?),
+        ScalarValue::Decimal128(Some(number), _, scale) => {
+            let scale = u32::try_from(*scale).ok()?;
+            let digits = length(number.unsigned_abs().to_string().len())?;
+            Extent::Decimal {
+                // At least the 0 before the point.
+                precision: digits.max(scale + 1),
+                scale,
+            }
+        }
+        value if value.data_type().is_integer() => {
+            let text = value.to_string();
+            let digits = length(text.trim_start_matches('-').len())?;
+            Extent::Integer {
+                digits,
+                shown: length(text.len())?,
+                is_narrow: digits < DIGITS_OF_BIGINT,
+            }
+        }
+        value => return of_kind(&value.data_type()),
+    })
+}
+
+/// A number of characters that is written down.
+fn constant(expr: &Expr) -> Option<u32> {
+    let Expr::Literal(value, _) = expr else {
+        return None;
+    };
+    match value.cast_to(&DataType::Int64).ok()? {
+        ScalarValue::Int64(Some(number)) => u32::try_from(number.max(0)).ok(),
+        _ => None,
+    }
+}
+
+fn literal_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str()?,
+        _ => None,
+    }
+}
+
+fn literal_length(expr: &Expr) -> Option<u32> {
+    u32::try_from(literal_text(expr)?.chars().count()).ok()
+}
+
+/// The longest text that DATE_FORMAT or TIME_FORMAT makes by a format that is written down. Names of days and months
+/// may be those of any language.
+fn length_of_format(format: &Expr) -> Option<u32> {
+    let mut length = 0;
+    let mut characters = literal_text(format)?.chars();
+    while let Some(character) = characters.next() {
+        length += match character {
+            '%' => match characters.next()? {
+                'M' | 'W' => 64,
+                'a' | 'b' => 32,
+                'r' => 11,
+                'T' => 8,
+                // TIME has hours of three digits and a sign.
+                'H' | 'k' => 7,
+                'f' => 6,
+                'D' | 'Y' | 'x' | 'X' => 4,
+                'j' => 3,
+                'c' | 'd' | 'e' | 'h' | 'I' | 'i' | 'l' | 'm' | 'p' | 's' | 'S' | 'u' | 'U'
+                | 'v' | 'V' | 'y' => 2,
+                _ => 1,
+            },
+            _ => 1,
+        };
+    }
+    Some(length)
+}
+
+fn least(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (known, None) | (None, known) => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_one_of_several_has_room_for_each() {
+        let int = of_kind(&DataType::Int32);
+        let one = of_literal(&ScalarValue::Int64(Some(1)));
+        let decimal = Some(Extent::Decimal {
+            precision: 10,
+            scale: 2,
+        });
+        let among = |extents: &[Option<Extent>], ty: &DataType| one_of(extents.iter().copied(), ty);
+        assert_eq!(
+            among(&[int, one, Some(Extent::Null)], &DataType::Int64),
+            int
+        );
+        let with_bigint = among(&[int, of_kind(&DataType::Int64)], &DataType::Int64);
+        assert!(matches!(
+            with_bigint,
+            Some(Extent::Integer {
+                digits: 19,
+                is_narrow: false,
+                ..
+            })
+        ));
+        let number = DataType::Decimal128(21, 2);
+        let wide = Some(Extent::Decimal {
+            precision: 12,
+            scale: 2,
+        });
+        assert_eq!(among(&[int, decimal], &number), wide);
+        let text = DataType::Utf8View;
+        assert_eq!(
+            among(&[Some(Extent::Text(3)), int], &text),
+            Some(Extent::Text(11))
+        );
+        assert_eq!(among(&[Some(Extent::Text(3)), None], &text), None);
+    }
+
+    #[test]
+    fn formats_have_room_for_what_they_show() {
+        let length = |format: &str| length_of_format(&datafusion_expr::lit(format));
+        assert_eq!(length("%Y-%m-%d"), Some(10));
+        assert_eq!(length("%H:%i"), Some(10));
+        assert_eq!(length("on %W, %%"), Some(3 + 64 + 2 + 1));
+        assert_eq!(length("50%"), None);
+    }
+}
