@@ -24,7 +24,9 @@
 //!
 //! A sort spills by merging what it has in memory, and a merge holds each batch and a copy of the keys. For that a sort
 //! has set aside twice the bytes of its batches. This is nearly enough, but not where keys are wide: sorts that took
-//! all memory could not even spill. Therefore sorts leave [a part](MERGE_SHARE) of it.
+//! all memory could not even spill. Therefore sorts leave [a part](MERGE_PERCENT) of it, and more if their keys are
+//! [wider](crate::operator::key_width_exec) than that. A sort that comes to this limit spills what it has, be it one
+//! batch.
 //!
 //! What is not given to big statements is also the last resort of operators that have nothing to spill.
 //!
@@ -63,9 +65,11 @@ const MAX_BIG: usize = 6;
 const MIN_BIG_BYTES: usize = 8 << 20;
 /// Part of a statement's memory that an operator gets while there is room, however many share it.
 const LEAST_SHARE: usize = 8;
-/// Part of the memory that sorts leave. Keys encoded for comparison take up to half as much again as their
-/// columns.
-const MERGE_SHARE: usize = 3;
+/// What it takes to merge what sorts have, in percent of it, at least. Keys encoded for comparison take up to half as
+/// much again as their columns.
+const MERGE_PERCENT: usize = 150;
+/// On top of what keys take that were measured. Those of other rows may be longer.
+const KEY_MARGIN_PERCENT: usize = 25;
 /// Statements that may wait at the same time. Each keeps some threads.
 const MAX_QUEUE: usize = 200;
 /// A statement that waits looks this often whether it shall stop.
@@ -174,6 +178,8 @@ struct Own {
     unspillable: usize,
     /// Of it: bytes that wait to be sorted.
     sorts: usize,
+    /// Keys of sorts, in percent of their rows, as far as they were measured since the statement had nothing last.
+    key_percent: usize,
     /// Operators that can spill.
     spillers: usize,
     /// The statement is one of the big ones.
@@ -269,6 +275,7 @@ impl StatementPool {
         }
         if own.reserved == 0 {
             own.largest = 0;
+            own.key_percent = 0;
             own.has_waited_in_vain = false;
         }
         if !all.queue.is_empty() {
@@ -291,6 +298,12 @@ impl StatementPool {
             all.reserved_by_big = all.reserved_by_big.saturating_sub(own.reserved);
             self.all.given_back.notify_all();
         }
+    }
+
+    /// The keys of rows that the statement is about to sort are so wide, in percent of the rows.
+    pub(crate) fn note_sort_keys(&self, percent: usize) {
+        let mut own = lock(&self.own);
+        own.key_percent = own.key_percent.max(percent);
     }
 
     /// Whether the statement may become one of the big ones now.
@@ -378,8 +391,13 @@ impl StatementPool {
         share: usize,
     ) -> Decision {
         let consumer = reservation.consumer();
+        let least = match is_sort(reservation) {
+            // It would take from what is for its own merge.
+            true => 1,
+            false => share / LEAST_SHARE,
+        };
         let has_something = consumer.name().starts_with(JOINS_OF_ALL_PAIRS)
-            || consumer.can_spill() && reservation.size() >= share / LEAST_SHARE;
+            || consumer.can_spill() && reservation.size() >= least;
         let is_left = all.reserved.saturating_add(additional) <= self.all.total_bytes;
         match !has_something && additional <= self.all.small_bytes() && is_left {
             true => Decision::Given,
@@ -555,13 +573,20 @@ fn is_fair(
     if is_sort(reservation) {
         let others = own.reserved.saturating_sub(own.sorts);
         let rest = limit.saturating_sub(others);
-        let for_sorts = rest - rest / MERGE_SHARE;
-        if own.sorts.saturating_add(additional) > for_sorts {
-            return size <= least;
+        // One batch is spilled without a merge.
+        if own.sorts.saturating_add(additional) > rest / merge_percent(own) * 100 {
+            return reservation.size() == 0 && size <= least;
         }
     }
     let fair = limit.saturating_sub(own.unspillable) / own.spillers.max(1);
     size <= least.max(fair / if is_pressed { 2 } else { 1 })
+}
+
+/// What it takes to merge what sorts have, in percent of it. They have reserved twice the bytes of their rows, and a
+/// merge holds the rows and their keys.
+fn merge_percent(own: &Own) -> usize {
+    let rows_and_keys = (100 + own.key_percent) / 2;
+    MERGE_PERCENT.max(rows_and_keys * (100 + KEY_MARGIN_PERCENT) / 100)
 }
 
 fn is_sort(reservation: &MemoryReservation) -> bool {
@@ -706,6 +731,28 @@ mod tests {
         assert_eq!(pool.reserved(), 1325 * UNIT);
         drop(held);
         idle[0].try_grow(101 * UNIT).expect("there is room again");
+    }
+
+    #[test]
+    fn sorts_of_wide_keys_leave_more_room() {
+        let all = all(1600);
+        let memory = StatementMemory::new(Arc::default());
+        let own = Arc::new(StatementPool::new(Arc::clone(&all), memory));
+        let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(Arc::clone(&own)));
+        // Rows and keys take twice what the sort reserves, and a quarter is for those that are longer.
+        own.note_sort_keys(300);
+        let sort = spilling(&pool, "ExternalSorter[0]");
+        sort.try_grow(559 * UNIT).expect("two fifths");
+        assert!(sort.try_grow(2 * UNIT).is_err());
+        // Another one can take a batch at a time.
+        let other = spilling(&pool, "ExternalSorter[1]");
+        other.try_grow(UNIT).expect("it has nothing");
+        assert!(other.try_grow(UNIT).is_err());
+        drop(other);
+        drop(sort);
+        // What was measured is forgotten with the rows.
+        let sort = spilling(&pool, "ExternalSorter[0]");
+        sort.try_grow(900 * UNIT).expect("two thirds");
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`detached_exec`] | batches with buffers of their own |
+//! | [`key_width_exec`] | how wide the keys of a sort are, for the memory pool |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
 //! | [`kept_rows`] | which plans keep many rows |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
@@ -39,6 +40,7 @@ pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
 pub mod interruptible_expr;
 pub mod kept_rows;
+pub mod key_width_exec;
 pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;

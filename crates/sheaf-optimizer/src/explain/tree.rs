@@ -43,6 +43,7 @@ use sheaf_exec::operator::detached_exec::DetachedExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
+use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
@@ -412,6 +413,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<BoundedProjectionExec>()
         || plan.is::<InterruptibleExec>()
         || plan.is::<DetachedExec>()
+        || plan.is::<KeyWidthExec>()
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()
         || plan.is::<InTurnExec>()

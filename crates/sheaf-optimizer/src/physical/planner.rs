@@ -53,6 +53,7 @@ use sheaf_exec::operator::detached_exec::detach_below_sorts;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
+use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
@@ -97,7 +98,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let rows = planned.rows;
     let plan = rules::apply(planned.plan, context.task.session_config().options())?;
     let plan = match context.settings.is_thrifty() {
-        true => rules::sort_all_rows(plan)?,
+        true => rules::sort_all_rows(rules::sort_in_one_stream(plan)?)?,
         false => plan,
     };
     let plan = late_columns::read_late(plan, &context.cancel)?;
@@ -112,6 +113,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let plan = checked(plan, logical, &planner.properties, context)?;
     let plan = spill_hash_joins(plan, is_sorted(logical))?;
     let plan = bound_windows(plan)?;
+    let plan = watch_sort_keys(plan)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.

@@ -20,10 +20,12 @@ use datafusion_physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion_physical_optimizer::topk_aggregation::TopKAggregation;
 use datafusion_physical_optimizer::update_aggr_exprs::OptimizeAggregateOrder;
 use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
+use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::joins::SortMergeJoinExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
@@ -82,6 +84,23 @@ pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
 
 /// Rows that a sort with a limit may hold however little memory there is.
 pub(crate) const FEW_ROWS: usize = 1_000;
+
+/// Sorts the rows of all workers together where each worker sorts its own: one sort has all of the memory, and merges
+/// when no other one holds any. To be done after the [rules](apply), of which one divides sorts between workers.
+pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let sorted = plan.transform_up(|node| {
+        let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let Some(sort) = merge.input().downcast_ref::<SortExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let all = Arc::new(CoalescePartitionsExec::new(Arc::clone(sort.input())));
+        let all = SortExec::new(sort.expr().clone(), all).with_fetch(merge.fetch());
+        Ok(Transformed::yes(Arc::new(all) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(sorted.data)
+}
 
 /// Sorts all rows where the first ones alone are wanted, but many: a sort of the first ones holds them in memory, one
 /// of all rows can spill. To be done after the [rules](apply), of which one would put the limit back into the sort.

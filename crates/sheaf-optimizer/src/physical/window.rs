@@ -33,7 +33,9 @@ pub(crate) fn plan_window(
     let expressions = expressions.collect::<Result<Vec<_>>>()?;
     planner.note_kept(input.rows);
     let child = sorted_for(&input, &expressions)?;
-    let parallel = child.output_partitioning().partition_count() > 1;
+    // Each worker would have a sort of its own, and these would divide the memory.
+    let is_thrifty = planner.context.settings.is_thrifty();
+    let parallel = child.output_partitioning().partition_count() > 1 && !is_thrifty;
     // Bounded frames need only the rows of the frame in memory.
     let plan: Arc<dyn ExecutionPlan> = if expressions.iter().all(|expr| expr.uses_bounded_memory())
     {
