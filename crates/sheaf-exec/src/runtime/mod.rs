@@ -216,7 +216,9 @@ impl QueryRuntime {
         config: SessionConfig,
         pool: Arc<StatementPool>,
     ) -> Arc<TaskContext> {
-        let config = config.with_extension(Arc::clone(&pool));
+        let config = config
+            .with_extension(Arc::clone(&pool))
+            .with_extension(Arc::clone(&self.options.temp_space));
         let pool = TrackConsumersPool::new(OfStatement(pool), REPORTED_CONSUMERS);
         let environment = RuntimeEnv {
             memory_pool: Arc::new(pool),

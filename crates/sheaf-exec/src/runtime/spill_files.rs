@@ -83,6 +83,6 @@ fn io_error(error: TempFileError) -> io::Error {
     io::Error::new(error.source.kind(), error)
 }
 
-fn failed(error: TempFileError) -> DataFusionError {
+pub(crate) fn failed(error: TempFileError) -> DataFusionError {
     DataFusionError::IoError(io_error(error))
 }

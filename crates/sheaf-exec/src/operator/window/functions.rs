@@ -1,9 +1,10 @@
 //! The functions of a window, and their values beside the rows.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::edge::{Edge, EdgeRow};
+use super::rows::Rows;
 use arrow::array::{
     Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array,
 };
@@ -11,10 +12,11 @@ use arrow::compute::{concat, partition, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::{WindowFrameBound, WindowFrameUnits};
+use datafusion_physical_expr::expressions::Literal;
 use datafusion_physical_expr::utils::collect_columns;
 use datafusion_physical_expr::window::{PlainAggregateWindowExpr, StandardWindowExpr, WindowExpr};
-use datafusion_physical_plan::{Accumulator, PhysicalExpr, SendableRecordBatchStream};
-use futures::TryStreamExt;
+use datafusion_physical_plan::windows::WindowUDFExpr;
+use datafusion_physical_plan::{Accumulator, PhysicalExpr};
 
 /// A value takes this while values are computed one by one, which they are where each row has a frame of its own.
 const FRAMED_VALUE_BYTES: usize = size_of::<ScalarValue>() + 32;
@@ -34,10 +36,50 @@ pub(super) struct Functions {
 pub(super) struct Function {
     pub(super) expr: Arc<dyn WindowExpr>,
     pub(super) data_type: DataType,
-    /// An aggregate over all rows of the partition.
-    is_constant: bool,
+    pub(super) way: Way,
     /// What it holds for each row while values are computed.
     value_bytes: usize,
+}
+
+/// How a function knows its values of a partition that does not fit in memory.
+pub(super) enum Way {
+    /// One value for all rows, made as they come.
+    Constant,
+    /// From the rows before and some rows after.
+    Forward,
+    /// From the rows after and some rows before: this one, of the rows in reverse.
+    Backward(Arc<dyn WindowExpr>),
+    /// From the number of rows: NTILE of so many.
+    Tiles(i64),
+    /// From the number of rows, of those before and of those that are equal in ORDER BY.
+    PercentRank,
+    CumeDist,
+    /// From all arguments at once.
+    Together,
+}
+
+impl Way {
+    fn of(expr: &Arc<dyn WindowExpr>) -> Result<Way> {
+        if is_constant(expr) || edge(expr).is_some() {
+            return Ok(Way::Constant);
+        }
+        if runs(expr) {
+            return Ok(Way::Forward);
+        }
+        if let Some(function) = udf(expr) {
+            let number = function.args().first().and_then(constant_number);
+            match (function.fun().name(), number) {
+                ("ntile", Some(number)) if number > 0 => return Ok(Way::Tiles(number)),
+                ("percent_rank", _) => return Ok(Way::PercentRank),
+                ("cume_dist", _) => return Ok(Way::CumeDist),
+                _ => {}
+            }
+        }
+        Ok(match expr.get_reverse_expr() {
+            Some(reversed) if runs(&reversed) => Way::Backward(reversed),
+            _ => Way::Together,
+        })
+    }
 }
 
 impl Functions {
@@ -48,7 +90,10 @@ impl Functions {
         let all_run = expressions.iter().all(runs);
         let mut used = vec![false; input.fields().len()];
         // Aggregates over whole partitions look at rows as they come.
-        for expr in expressions.iter().filter(|expr| !is_constant(expr)) {
+        for expr in expressions {
+            if is_constant(expr) || edge(expr).is_some() {
+                continue;
+            }
             let mut parts = expr.all_expressions();
             if !looks_at_order(expr)? {
                 parts.order_by_exprs.clear();
@@ -66,15 +111,16 @@ impl Functions {
             false => Arc::new(Field::new(field.name(), DataType::Null, true)),
         });
         let all = expressions.iter().map(|expr| {
+            let way = Way::of(expr)?;
             Ok(Function {
                 expr: Arc::clone(expr),
                 data_type: expr.field()?.data_type().clone(),
-                is_constant: is_constant(expr),
                 value_bytes: match has_frames(expr)? {
-                    _ if is_constant(expr) => 0,
+                    _ if matches!(way, Way::Constant) => 0,
                     true => FRAMED_VALUE_BYTES,
                     false => VALUE_BYTES,
                 },
+                way,
             })
         });
         Ok(Functions {
@@ -136,10 +182,7 @@ impl Functions {
     /// Rows of whole partitions with these lengths.
     pub(super) fn of_partitions(&self, batch: RecordBatch, lengths: &[usize]) -> Result<Rows> {
         let functions = self.all.iter();
-        let values = functions.map(|function| {
-            let values = function.of_partitions(&batch, lengths)?;
-            Ok(Values::Each(values))
-        });
+        let values = functions.map(|function| function.of_partitions(&batch, lengths));
         let values = values.collect::<Result<_>>()?;
         Ok(Rows::at_once(batch, values))
     }
@@ -148,16 +191,20 @@ impl Functions {
 impl Function {
     /// An accumulator, if the function has one value for all rows of a partition.
     pub(super) fn accumulator(&self) -> Result<Option<Box<dyn Accumulator>>> {
+        if !matches!(self.way, Way::Constant) {
+            return Ok(None);
+        }
         match aggregate(&self.expr) {
-            Some(plain) if self.is_constant => {
-                Ok(Some(plain.get_aggregate_expr().create_accumulator()?))
-            }
-            _ => Ok(None),
+            Some(plain) => Ok(Some(plain.get_aggregate_expr().create_accumulator()?)),
+            None => match edge(&self.expr) {
+                Some(row) => Ok(Some(Box::new(Edge::new(row, &self.data_type)?))),
+                None => internal_err!("a constant of no rows"),
+            },
         }
     }
 
     fn of_partitions(&self, batch: &RecordBatch, lengths: &[usize]) -> Result<ArrayRef> {
-        if !self.is_constant {
+        if !matches!(self.way, Way::Constant) {
             let mut start = 0;
             let mut pieces = Vec::with_capacity(lengths.len());
             for length in lengths {
@@ -182,77 +229,6 @@ impl Function {
         }
         let values = ScalarValue::iter_to_array(values)?;
         Ok(take(&values, &UInt32Array::from(which), None)?)
-    }
-}
-
-/// The values of one function beside rows that belong together.
-pub(super) enum Values {
-    /// An array of one value, which all rows have.
-    Same(ArrayRef),
-    /// One for each row.
-    Each(ArrayRef),
-}
-
-/// Rows and what the functions say of them.
-pub(super) struct Rows {
-    source: Source,
-    values: Vec<Values>,
-    /// Rows that were handed on.
-    at: usize,
-    /// Bytes of the rows in memory, and of their values.
-    pub(super) bytes: usize,
-    pub(super) value_bytes: usize,
-}
-
-pub(super) enum Source {
-    Memory(VecDeque<RecordBatch>),
-    File(SendableRecordBatchStream),
-}
-
-impl Rows {
-    /// Rows that are handed on before others come, so that nothing is reserved for them.
-    pub(super) fn at_once(batch: RecordBatch, values: Vec<Values>) -> Rows {
-        Rows {
-            source: Source::Memory(VecDeque::from([batch])),
-            values,
-            at: 0,
-            bytes: 0,
-            value_bytes: 0,
-        }
-    }
-
-    pub(super) fn new(source: Source, values: Vec<Values>, bytes: usize) -> Rows {
-        let arrays = values.iter().map(|values| match values {
-            Values::Same(array) | Values::Each(array) => array.get_array_memory_size(),
-        });
-        Rows {
-            value_bytes: arrays.sum(),
-            source,
-            values,
-            at: 0,
-            bytes,
-        }
-    }
-
-    /// The next rows with the columns of the functions.
-    pub(super) async fn next(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
-        let batch = match &mut self.source {
-            Source::Memory(batches) => batches.pop_front(),
-            Source::File(rows) => rows.try_next().await?,
-        };
-        let Some(batch) = batch else {
-            return Ok(None);
-        };
-        let rows = batch.num_rows();
-        let mut columns = batch.columns().to_vec();
-        for values in &self.values {
-            columns.push(match values {
-                Values::Same(value) => take(value, &UInt32Array::from(vec![0; rows]), None)?,
-                Values::Each(values) => values.slice(self.at, rows),
-            });
-        }
-        self.at += rows;
-        with_rows(schema, columns, rows).map(Some)
     }
 }
 
@@ -295,6 +271,42 @@ pub(super) fn with_rows(
     )?)
 }
 
+/// A function that is no aggregate.
+fn udf(expr: &Arc<dyn WindowExpr>) -> Option<&WindowUDFExpr> {
+    let standard = expr.as_any().downcast_ref::<StandardWindowExpr>()?;
+    standard.get_standard_func_expr().as_any().downcast_ref()
+}
+
+fn constant_number(expr: &Arc<dyn PhysicalExpr>) -> Option<i64> {
+    let value = expr.downcast_ref::<Literal>()?.value();
+    match value.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(number)) => number,
+        _ => None,
+    }
+}
+
+/// The row of a partition that a function takes for all of its rows, because the frame of each is the partition.
+fn edge(expr: &Arc<dyn WindowExpr>) -> Option<EdgeRow> {
+    let function = udf(expr)?;
+    if runs(expr) || !is_whole_partition(expr) || may_ignore_nulls(function) {
+        return None;
+    }
+    match function.fun().name() {
+        "first_value" => Some(EdgeRow::Number(1)),
+        "last_value" => Some(EdgeRow::Last),
+        "nth_value" => {
+            let number = function.args().get(1).and_then(constant_number)?;
+            Some(EdgeRow::Number(u64::try_from(number).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a function passes over NULL. It does not say so but in its text, where other things may say the same.
+fn may_ignore_nulls(function: &WindowUDFExpr) -> bool {
+    format!("{function:?}").contains("ignore_nulls: true")
+}
+
 fn aggregate(expr: &Arc<dyn WindowExpr>) -> Option<&PlainAggregateWindowExpr> {
     expr.as_any().downcast_ref::<PlainAggregateWindowExpr>()
 }
@@ -326,13 +338,18 @@ fn looks_at_order(expr: &Arc<dyn WindowExpr>) -> Result<bool> {
     })
 }
 
-/// Whether an aggregate has one value for all rows of a partition. Without an ORDER BY all of them are peers.
+/// Whether an aggregate has one value for all rows of a partition.
 fn is_constant(expr: &Arc<dyn WindowExpr>) -> bool {
+    aggregate(expr).is_some() && is_whole_partition(expr)
+}
+
+/// Whether each row's frame is the partition. Without an ORDER BY all of its rows are peers.
+fn is_whole_partition(expr: &Arc<dyn WindowExpr>) -> bool {
     let frame = expr.get_window_frame();
     let peers = frame.units == WindowFrameUnits::Range && expr.order_by().is_empty();
     let is_end = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => peers,
         bound => bound.is_unbounded(),
     };
-    aggregate(expr).is_some() && is_end(&frame.start_bound) && is_end(&frame.end_bound)
+    is_end(&frame.start_bound) && is_end(&frame.end_bound)
 }

@@ -13,13 +13,19 @@
 //! - Partitions that begin and end in one batch are computed from it.
 //! - An open partition is [running] where each function knows its values from the rows before and some rows after, such
 //!   as ROW_NUMBER or a sum over the last hundred rows. Then only the rows of the frame wait.
-//! - Otherwise it is kept [whole], because MAX over a partition is known at its end. Rows of a partition that does not
-//!   fit in memory wait in a file. What waits in memory nevertheless are arguments of functions that need all of them
-//!   at once, such as NTILE.
+//! - Otherwise it is kept [whole], because MAX over a partition is known at its end. A partition that does not fit in
+//!   memory goes to a [file](filed), which is read as often and from the side that the functions want. What waits in
+//!   memory nevertheless are arguments of functions that need all of them at once, such as NTH_VALUE with IGNORE NULLS
+//!   over the whole partition.
 //!
 //! Everything that waits is reserved. The operator gives error 1041 where neither memory nor a file helps.
 
+mod back_file;
+mod edge;
+mod filed;
 mod functions;
+mod peers;
+mod rows;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -50,9 +56,10 @@ use datafusion_physical_plan::{
 };
 use futures::{TryStreamExt, stream};
 
-use functions::{Functions, Rows};
-use running::Running;
-use whole::Whole;
+use functions::Functions;
+use rows::Rows;
+use running::{Known, Running};
+use whole::{Ended, Whole};
 
 /// How the memory of windows is called in errors, see `memory_consumers.rs`.
 const CONSUMER: &str = "WindowExec";
@@ -244,17 +251,17 @@ impl Window {
                 return Ok(None);
             }
             match self.input.try_next().await? {
-                Some(batch) if batch.num_rows() > 0 => self.take(&batch)?,
+                Some(batch) if batch.num_rows() > 0 => self.take(&batch).await?,
                 Some(_) => {}
                 None => {
                     self.is_over = true;
-                    self.close()?;
+                    self.close().await?;
                 }
             }
         }
     }
 
-    fn take(&mut self, batch: &RecordBatch) -> Result<()> {
+    async fn take(&mut self, batch: &RecordBatch) -> Result<()> {
         let (keys, ranges) = self.functions.partitions(batch)?;
         let mut ranges = ranges.as_slice();
         if let Some(open) = &self.open
@@ -266,7 +273,7 @@ impl Window {
                 self.extend(slice(batch, first))?;
             }
             if !goes_on || !others.is_empty() {
-                self.close()?;
+                self.close().await?;
             }
         }
         let Some((last, closed)) = ranges.split_last() else {
@@ -324,7 +331,16 @@ impl Window {
     }
 
     /// The open partition has come to its end.
-    fn close(&mut self) -> Result<()> {
+    async fn close(&mut self) -> Result<()> {
+        let needed = self.kept.new_empty();
+        if let Some(bytes) = self.bytes_to_close()
+            && let Err(full) = needed.try_grow(bytes)
+        {
+            if !self.spill()? {
+                return Err(full);
+            }
+            self.reserve()?;
+        }
         let Some(open) = self.open.take() else {
             return Ok(());
         };
@@ -334,9 +350,13 @@ impl Window {
                 self.finish_all(known);
             }
             State::Whole(whole) => {
-                let needed = self.kept.new_empty();
-                needed.try_grow(whole.bytes_to_end(&self.functions))?;
-                let rows = whole.end(&self.functions)?;
+                let rows = match whole.end(&self.functions)? {
+                    Ended::Rows(rows) => rows,
+                    Ended::Filed(file, constants) => {
+                        let kept = &self.kept;
+                        Rows::filed(file.end(&self.functions, constants, kept).await?)
+                    }
+                };
                 self.finish(rows);
             }
         }
@@ -349,8 +369,18 @@ impl Window {
         self.done.push_back(rows);
     }
 
-    fn finish_all(&mut self, rows: Vec<Rows>) {
-        rows.into_iter().for_each(|rows| self.finish(rows));
+    fn finish_all(&mut self, known: Vec<Known>) {
+        for (rows, values) in known {
+            self.finish(Rows::at_once(rows, values));
+        }
+    }
+
+    /// What it takes for a moment to compute the values of a partition whose rows are in memory.
+    fn bytes_to_close(&self) -> Option<usize> {
+        match self.open.as_ref().map(|open| &open.state) {
+            Some(State::Whole(whole)) => Some(whole.bytes_to_end(&self.functions)),
+            _ => None,
+        }
     }
 
     /// Reserves what waits now.

@@ -11,7 +11,7 @@ use datafusion_physical_expr::window::{
     PartitionBatches, PartitionWindowAggStates, WindowEvalContext,
 };
 
-use super::functions::{Functions, Rows, Values, joined};
+use super::functions::{Functions, joined};
 use crate::operator::detached_exec::detached;
 
 /// One partition, as DataFusion's functions see it: they know partitions by their keys, and there is one.
@@ -25,6 +25,9 @@ pub(super) struct Running {
     values: Vec<Pieces>,
     bytes: usize,
 }
+
+/// Rows whose values are known, and the values of each function.
+pub(super) type Known = (RecordBatch, Vec<ArrayRef>);
 
 /// Values of one function, in the order of the rows.
 #[derive(Default)]
@@ -77,12 +80,12 @@ impl Running {
     }
 
     /// Adds rows. Returns those whose values are known now.
-    pub(super) fn add(&mut self, functions: &Functions, rows: RecordBatch) -> Result<Vec<Rows>> {
+    pub(super) fn add(&mut self, functions: &Functions, rows: RecordBatch) -> Result<Vec<Known>> {
         self.go_on(functions, rows, false)
     }
 
     /// The rest of the rows: the partition is complete.
-    pub(super) fn end(&mut self, functions: &Functions) -> Result<Vec<Rows>> {
+    pub(super) fn end(&mut self, functions: &Functions) -> Result<Vec<Known>> {
         let none = RecordBatch::new_empty(functions.input().clone());
         self.go_on(functions, none, true)
     }
@@ -92,7 +95,7 @@ impl Running {
         functions: &Functions,
         rows: RecordBatch,
         is_end: bool,
-    ) -> Result<Vec<Rows>> {
+    ) -> Result<Vec<Known>> {
         let used = functions.used_columns(&rows)?;
         let Some(state) = self.frame.values_mut().next() else {
             return internal_err!("a window without its partition");
@@ -163,7 +166,7 @@ impl Running {
     }
 
     /// The rows whose values are known, whole batches of them.
-    fn known(&mut self, functions: &Functions) -> Result<Vec<Rows>> {
+    fn known(&mut self, functions: &Functions) -> Result<Vec<Known>> {
         let mut known = Vec::new();
         while let Some(batch) = self.waiting.front() {
             let rows = batch.num_rows();
@@ -171,15 +174,11 @@ impl Running {
                 break;
             }
             let each = functions.all.iter().zip(&mut self.values);
-            let values = each.map(|(function, values)| {
-                Ok(Values::Each(joined(
-                    &values.take(rows),
-                    &function.data_type,
-                )?))
-            });
+            let values =
+                each.map(|(function, values)| joined(&values.take(rows), &function.data_type));
             let values = values.collect::<Result<_>>()?;
             let batch = self.waiting.pop_front();
-            known.extend(batch.map(|batch| Rows::at_once(batch, values)));
+            known.extend(batch.map(|batch| (batch, values)));
         }
         Ok(known)
     }

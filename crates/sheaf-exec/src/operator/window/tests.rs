@@ -110,6 +110,7 @@ fn functions() -> Vec<Function> {
     let around = || frame(Rows, Preceding(rows(2)), Following(rows(3)));
     let near = || frame(Range, Preceding(values(1)), Following(values(2)));
     let rest = || frame(Rows, CurrentRow, Following(all_rows.clone()));
+    let to_end = || frame(Rows, Preceding(rows(2)), Following(all_rows.clone()));
     let earlier = || frame(Rows, Preceding(rows(9)), Preceding(rows(4)));
     let (number, text) = (|| vec![column(1)], || vec![column(2)]);
     vec![
@@ -148,11 +149,29 @@ fn functions() -> Vec<Function> {
             vec![column(2), lit(2i64)],
             Some(so_far()),
         ),
+        (AggregateUDF(max_udaf()), text(), Some(rest())),
+        (WindowUDF(last_value_udwf()), text(), Some(to_end())),
+        (WindowUDF(first_value_udwf()), text(), Some(everything())),
+        (
+            WindowUDF(nth_value_udwf()),
+            vec![column(2), lit(20_000i64)],
+            Some(everything()),
+        ),
     ]
 }
 
 /// DataFusion's operator for some of the [`functions`], all with ORDER BY or none.
 fn window(which: &[usize], is_partitioned: bool, lengths: &[usize]) -> Arc<dyn ExecutionPlan> {
+    window_that(which, is_partitioned, lengths, false)
+}
+
+/// The same, of functions that may pass over NULL.
+fn window_that(
+    which: &[usize],
+    is_partitioned: bool,
+    lengths: &[usize],
+    ignores_nulls: bool,
+) -> Arc<dyn ExecutionPlan> {
     let all = functions();
     let partition_by = if is_partitioned {
         vec![column(0)]
@@ -177,7 +196,7 @@ fn window(which: &[usize], is_partitioned: bool, lengths: &[usize]) -> Arc<dyn E
                 &order_by,
                 Arc::new(frame),
                 schema(),
-                false,
+                ignores_nulls,
                 false,
                 None,
             )
@@ -275,6 +294,17 @@ fn every_function_has_the_values_of_datafusions_operators() {
 }
 
 #[test]
+fn nulls_that_are_passed_over_are_not_the_value_of_an_edge() {
+    let run = runtime(MUCH);
+    for which in [18, 20, 21, 22, 24, 25, 26] {
+        let theirs = window_that(&[which], true, &[3, 8, 1, 64, 2], true);
+        let expected = run.rows(&theirs, 16).expect("rows");
+        let found = run.rows(&ours(&theirs), 16).expect("rows");
+        assert_eq!(found, expected, "function {which}");
+    }
+}
+
+#[test]
 fn functions_of_one_window_stand_beside_each_other() {
     let run = runtime(MUCH);
     let pairs: [&[usize]; 4] = [&[0, 2], &[3, 6, 17, 22], &[1, 10, 15, 21], &[8, 13, 14, 16]];
@@ -293,8 +323,20 @@ fn functions_of_one_window_stand_beside_each_other() {
 #[test]
 fn a_partition_that_does_not_fit_in_memory_waits_in_a_file() {
     let (much, little) = (runtime(MUCH), runtime(LITTLE));
-    // A value for all rows, and NTILE beside one, which needs no column.
-    for which in [&[0][..], &[1, 15]] {
+    // A value for all rows, NTILE beside one, ranks, frames to the end of the partition beside running functions, and
+    // values of single rows.
+    let all: [&[usize]; 9] = [
+        &[0],
+        &[1, 15],
+        &[13],
+        &[14, 10],
+        &[8],
+        &[23, 5],
+        &[24, 8, 15, 13, 14, 16, 17, 3],
+        &[21, 22],
+        &[25, 26],
+    ];
+    for which in all {
         let lengths = [20, 40_000, 3, 30_000];
         let theirs = window(which, true, &lengths);
         let expected = much.rows(&theirs, 512).expect("rows");
@@ -308,8 +350,8 @@ fn a_partition_that_does_not_fit_in_memory_waits_in_a_file() {
 #[test]
 fn what_neither_fits_nor_spills_is_an_error_that_names_the_window() {
     let little = runtime(LITTLE);
-    // The last text of all rows of a partition for each of them.
-    let theirs = window(&[21], true, &[60_000]);
+    // The last text of all rows of a partition that is not NULL, for each of them.
+    let theirs = window_that(&[21], true, &[60_000], true);
     let failed = little
         .rows(&ours(&theirs), 512)
         .expect_err("too little memory");

@@ -1,18 +1,18 @@
 //! A partition whose functions know their values at its end.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use datafusion_common::Result;
 use datafusion_common::utils::memory::get_record_batch_memory_size;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::Accumulator;
 
-use super::functions::{Functions, Rows, Source, Values};
+use super::filed::Filed;
+use super::functions::Functions;
+use super::rows::{Rows, Values};
 use crate::operator::detached_exec::detached;
-use crate::operator::row_file::RowFile;
 
 /// See the module's comment.
 pub(super) struct Whole {
@@ -21,11 +21,15 @@ pub(super) struct Whole {
     rows: VecDeque<RecordBatch>,
     rows_bytes: usize,
     /// Once there was no memory for the rows.
-    file: Option<RowFile>,
-    /// The columns that the other functions use, of rows that are in the file.
-    used: Vec<RecordBatch>,
-    used_bytes: usize,
+    file: Option<Filed>,
     count: usize,
+}
+
+/// A partition that is complete: in a file, with the values of the functions that have one for all rows, or with those
+/// of all functions.
+pub(super) enum Ended {
+    Filed(Filed, Vec<Option<ArrayRef>>),
+    Rows(Rows),
 }
 
 impl Whole {
@@ -36,8 +40,6 @@ impl Whole {
             rows: VecDeque::new(),
             rows_bytes: 0,
             file: None,
-            used: Vec::new(),
-            used_bytes: 0,
             count: 0,
         })
     }
@@ -52,10 +54,7 @@ impl Whole {
         self.count += rows.num_rows();
         let rows = detached(rows)?;
         match &mut self.file {
-            Some(file) => {
-                file.append(&rows)?;
-                self.keep_used(functions, &rows)
-            }
+            Some(file) => file.append(functions, &rows),
             None => {
                 self.rows_bytes += get_record_batch_memory_size(&rows);
                 self.rows.push_back(rows);
@@ -64,25 +63,14 @@ impl Whole {
         }
     }
 
-    /// Keeps what functions use of rows in a file, if any of them needs it at the end.
-    fn keep_used(&mut self, functions: &Functions, rows: &RecordBatch) -> Result<()> {
-        if self.accumulators.iter().any(Option::is_none) {
-            let used = detached(functions.used_columns(rows)?)?;
-            self.used_bytes += get_record_batch_memory_size(&used);
-            self.used.push(used);
-        }
-        Ok(())
-    }
-
     /// Puts the rows into a file. False if they are there already, or if that would give no memory back.
     pub(super) fn spill(&mut self, functions: &Functions, context: &TaskContext) -> Result<bool> {
         if self.file.is_some() || self.rows.is_empty() {
             return Ok(false);
         }
-        let mut file = RowFile::new(Arc::clone(functions.input()), "window", context)?;
+        let mut file = Filed::new(functions, context)?;
         for rows in std::mem::take(&mut self.rows) {
-            file.append(&rows)?;
-            self.keep_used(functions, &rows)?;
+            file.append(functions, &rows)?;
         }
         self.file = Some(file);
         self.rows_bytes = 0;
@@ -98,27 +86,39 @@ impl Whole {
     pub(super) fn kept_bytes(&self) -> usize {
         let accumulators = self.accumulators.iter().flatten();
         let accumulators: usize = accumulators.map(|accumulator| accumulator.size()).sum();
-        self.used_bytes + accumulators
+        accumulators + self.file.as_ref().map_or(0, Filed::kept_bytes)
     }
 
-    /// What it takes for a moment to compute the values.
+    /// What it takes for a moment to compute the values of rows that are in memory.
     pub(super) fn bytes_to_end(&self, functions: &Functions) -> usize {
+        if self.file.is_some() {
+            return 0;
+        }
         let needs_used = self.accumulators.iter().any(Option::is_none);
-        let is_one = self.used.len() + self.rows.len() == 1;
-        let together = match needs_used && !is_one {
-            true => self.used_bytes + self.rows_bytes,
+        let together = match needs_used && self.rows.len() > 1 {
+            true => self.rows_bytes,
             false => 0,
         };
         functions.value_bytes(self.count) + together
     }
 
-    /// The rows of the partition, which is complete.
-    pub(super) fn end(mut self, functions: &Functions) -> Result<Rows> {
+    /// The partition, which is complete.
+    pub(super) fn end(mut self, functions: &Functions) -> Result<Ended> {
+        let constants = self.accumulators.iter_mut().map(|accumulator| {
+            let value = accumulator
+                .as_mut()
+                .map(|accumulator| accumulator.evaluate());
+            value.map(|value| value?.to_array_of_size(1)).transpose()
+        });
+        let constants = constants.collect::<Result<Vec<_>>>()?;
+        if let Some(file) = self.file {
+            return Ok(Ended::Filed(file, constants));
+        }
         let mut used = None;
         let mut values = Vec::with_capacity(functions.all.len());
-        for (position, function) in functions.all.iter().enumerate() {
-            if let Some(accumulator) = &mut self.accumulators[position] {
-                values.push(Values::Same(accumulator.evaluate()?.to_array_of_size(1)?));
+        for (function, constant) in functions.all.iter().zip(constants) {
+            if let Some(value) = constant {
+                values.push(Values::Same(value));
                 continue;
             }
             let used = match &used {
@@ -127,23 +127,14 @@ impl Whole {
             };
             values.push(Values::Each(function.expr.evaluate(used)?));
         }
-        let bytes = self.rows_bytes;
-        let source = match self.file {
-            Some(file) => Source::File(file.read()?),
-            None => Source::Memory(self.rows),
-        };
-        Ok(Rows::new(source, values, bytes))
+        let rows = Rows::in_memory(self.rows, values, self.rows_bytes);
+        Ok(Ended::Rows(rows))
     }
 
     /// What functions use of all rows, in one batch.
-    fn used_rows(&mut self, functions: &Functions) -> Result<RecordBatch> {
-        if self.file.is_none() {
-            let used = self.rows.iter().map(|rows| functions.used_columns(rows));
-            self.used = used.collect::<Result<_>>()?;
-        }
-        Ok(concat_batches(
-            functions.used_schema(),
-            &std::mem::take(&mut self.used),
-        )?)
+    fn used_rows(&self, functions: &Functions) -> Result<RecordBatch> {
+        let used = self.rows.iter().map(|rows| functions.used_columns(rows));
+        let used = used.collect::<Result<Vec<_>>>()?;
+        Ok(concat_batches(functions.used_schema(), &used)?)
     }
 }
