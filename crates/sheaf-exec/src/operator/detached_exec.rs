@@ -119,7 +119,7 @@ impl ExecutionPlan for DetachedExec {
 }
 
 /// The batch, or a copy if it is a small part of its buffers.
-pub(crate) fn detached(batch: RecordBatch) -> Result<RecordBatch> {
+pub fn detached(batch: RecordBatch) -> Result<RecordBatch> {
     let mut used = 0;
     for column in batch.columns() {
         used += used_bytes(column)?;

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sheaf_types::Value;
@@ -15,11 +14,12 @@ use sqlparser::ast;
 use crate::change::change_query::{
     ChangeQuery, References, add_items, is_ignorable, key_of, position_of,
 };
-use crate::change::row_spool::{RowSpool, SpooledRows};
+use crate::change::row_spool::SpooledRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::batch_spool::SpooledBatches;
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
@@ -27,14 +27,10 @@ use crate::session::result::{ColumnMeta, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 
-/// What RETURNING shows is kept in memory until the rows are gone: at most this part of the query memory.
-const RETURNING_SHARE: usize = 4;
-
-/// Rows for the client.
-#[derive(Default)]
+/// Rows for the client, which wait until those of the table are gone.
 struct Returned {
     columns: Vec<ColumnMeta>,
-    batches: Vec<RecordBatch>,
+    batches: SpooledBatches,
 }
 
 /// What a DELETE did.
@@ -64,12 +60,12 @@ impl Session {
         let (deleted, returned) = outcome?;
         match returned {
             None => self.ok(sink, deleted, String::new()),
-            Some(returned) => {
+            Some(mut returned) => {
                 // Rows leave while the statement runs.
                 self.transactions.finish_commit(&self.handle.counters)?;
                 sink.columns(&returned.columns)?;
-                for batch in &returned.batches {
-                    sink.rows(batch)?;
+                while let Some(batch) = returned.batches.next()? {
+                    sink.rows(&batch)?;
                 }
                 self.end_query(sink)
             }
@@ -150,29 +146,19 @@ impl Session {
 
     /// Collects keys, the first column, and rows for the client, the others.
     fn collect_returned(&mut self, planned: PlannedQuery) -> Result<(SpooledRows, Returned)> {
-        let mut returned = Returned {
-            columns: planned.columns[1..].to_vec(),
-            batches: Vec::new(),
-        };
-        let limit = self.engine.memory().query_bytes / RETURNING_SHARE;
-        let mut bytes = 0;
-        let mut spool: RowSpool = self.row_spool();
+        let columns = planned.columns[1..].to_vec();
+        let mut batches = self.batch_spool("deleted rows");
+        let mut spool = self.row_spool();
         let width = planned.schema().fields().len();
         let items: Vec<usize> = (1..width).collect();
         self.run_planned(planned, |batch| {
             for row in 0..batch.num_rows() {
                 spool.push(std::iter::once(value_at(batch.column(0).as_ref(), row)))?;
             }
-            bytes += batch.get_array_memory_size();
-            if bytes > limit {
-                return Err(SqlError::out_of_memory(
-                    "DELETE ... RETURNING holds its rows in memory; delete in parts or raise --memory",
-                ));
-            }
-            returned.batches.push(batch.project(&items)?);
-            Ok(())
+            batches.push(batch.project(&items)?)
         })?;
-        Ok((spool.read(), returned))
+        let batches = batches.read();
+        Ok((spool.read(), Returned { columns, batches }))
     }
 }
 

@@ -10,10 +10,12 @@
 //! | [`rows`] | small tables that are made of what the engine knows |
 //! | [`row_evaluator`] | expressions over rows that are at hand |
 //! | [`record_spool`] | records that wait, in their order |
+//! | [`batch_spool`] | batches that wait, in their order |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
 
 pub(crate) mod batch_builder;
+pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;
