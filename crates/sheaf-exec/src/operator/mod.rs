@@ -13,6 +13,7 @@
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
 //! | [`ordered_gather_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
+//! | [`new_rows_exec`] | the rows of a recursion that were not there before |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`detached_exec`] | batches with buffers of their own |
@@ -26,6 +27,7 @@
 //! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
 //! | [`input_handed_on`] | what operators say that hand on the batches of their input |
 //! | [`row_file`] | rows in a temporary file |
+//! | [`row_set`] | a set of rows, in memory and in a temporary file |
 //! | [`batch_condition`] | a condition over a batch, for the access methods |
 
 pub mod apply_exec;
@@ -44,11 +46,13 @@ pub mod key_width_exec;
 pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;
+pub mod new_rows_exec;
 pub mod ordered_gather_exec;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
 pub(crate) mod row_file;
+pub(crate) mod row_set;
 pub mod scan_exec;
 pub mod shared_exec;
 pub mod values_exec;

@@ -47,6 +47,7 @@ use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
+use sheaf_exec::operator::new_rows_exec::NewRowsExec;
 use sheaf_exec::operator::ordered_gather_exec::OrderedGatherExec;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
@@ -420,6 +421,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()
+        || plan.is::<NewRowsExec>()
         || plan.is::<ScalarSubqueryExec>())
 }
 

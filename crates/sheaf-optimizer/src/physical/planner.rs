@@ -55,6 +55,7 @@ use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::less_order_exec::without_constants;
+use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::scan_exec::access_error;
@@ -734,18 +735,27 @@ impl Planner<'_> {
         let round = round?;
         let limit = self.context.settings.max_recursion_rounds;
         let (first_plan, round_plan) = RecursionLimitExec::above(first.plan, round.plan, limit);
-        let plan = RecursiveQueryExec::try_new(
+        let new_rows = query.is_distinct.then(NewRows::default);
+        let half = |plan| match &new_rows {
+            Some(new_rows) => new_rows.above_half(one_stream(plan)),
+            None => plan,
+        };
+        let plan: Arc<dyn ExecutionPlan> = Arc::new(RecursiveQueryExec::try_new(
             query.name.clone(),
             Arc::clone(query.schema.inner()),
-            first_plan,
-            round_plan,
-            query.is_distinct,
-        )?;
+            half(first_plan),
+            half(round_plan),
+            false,
+        )?);
+        let plan = match &new_rows {
+            Some(new_rows) => new_rows.above_whole(plan),
+            None => plan,
+        };
         let mut explain = first.explain;
         explain.extend(round.explain);
         let cost_us = first.cost_us + round.cost_us * GUESSED_ROUNDS;
         Ok(Planned {
-            plan: Arc::new(plan),
+            plan,
             rows: first.rows + round.rows * GUESSED_ROUNDS,
             cost_us,
             risk: Risk::none(cost_us),

@@ -1,0 +1,162 @@
+//! The rows of a recursive query that were not there before, for UNION DISTINCT.
+//!
+//! DataFusion keeps the rows that it has seen in a table that must fit in memory. Here they are in a
+//! [set](crate::operator::row_set) that goes to a file. This operator goes above both halves of the recursion, and once
+//! above the recursion, where the set begins and ends:
+//!
+//! ```text
+//!   NewRowsExec (the set)
+//!     RecursiveQueryExec
+//!       |- NewRowsExec (adds to it)     the rows to begin with
+//!       '- NewRowsExec (adds to it)     the rows that follow from those of the round before
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::SchemaRef;
+use arrow::row::SortField;
+use datafusion_common::{Result, internal_datafusion_err, internal_err};
+use datafusion_execution::TaskContext;
+use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion_physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
+};
+use futures::StreamExt;
+
+use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::row_set::RowSet;
+
+/// How the set's memory is called in errors, see `memory_consumers.rs`.
+const CONSUMER: &str = "RecursiveQuery rows";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Whole,
+    Half,
+}
+
+/// The set while the recursion runs.
+#[derive(Default)]
+struct Seen(Mutex<Option<RowSet>>);
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seen")
+    }
+}
+
+impl Seen {
+    fn set(&self, rows: Option<RowSet>) {
+        // A set that was left behind by a panic is not used again.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+    }
+}
+
+/// Ends the set with the recursion.
+struct Ends(Arc<Seen>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
+/// The operators of one recursion, to be put in their places.
+#[derive(Debug, Default)]
+pub struct NewRows(Arc<Seen>);
+
+impl NewRows {
+    /// Above a half of the recursion, which must be one stream.
+    pub fn above_half(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        self.above(input, Place::Half)
+    }
+
+    /// Above the recursion.
+    pub fn above_whole(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        self.above(input, Place::Whole)
+    }
+
+    fn above(&self, input: Arc<dyn ExecutionPlan>, place: Place) -> Arc<dyn ExecutionPlan> {
+        let seen = Arc::clone(&self.0);
+        Arc::new(NewRowsExec { input, place, seen })
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct NewRowsExec {
+    input: Arc<dyn ExecutionPlan>,
+    place: Place,
+    seen: Arc<Seen>,
+}
+
+impl NewRowsExec {
+    fn empty_set(&self, context: &TaskContext) -> Result<RowSet> {
+        let schema = self.schema();
+        let types = schema
+            .fields()
+            .iter()
+            .map(|field| field.data_type().clone());
+        RowSet::new(types.map(SortField::new).collect(), CONSUMER, context)
+    }
+}
+
+impl DisplayAs for NewRowsExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "NewRowsExec")
+    }
+}
+
+impl ExecutionPlan for NewRowsExec {
+    fn name(&self) -> &'static str {
+        "NewRowsExec"
+    }
+
+    input_handed_on!();
+
+    /// The set stays: the plan of each round is one that was made anew from the one before.
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) => Ok(Arc::new(NewRowsExec {
+                input,
+                place: self.place,
+                seen: Arc::clone(&self.seen),
+            })),
+            None => internal_err!("a recursion without its input"),
+        }
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema: SchemaRef = self.schema();
+        let seen = Arc::clone(&self.seen);
+        if self.place == Place::Whole {
+            seen.set(Some(self.empty_set(&context)?));
+            let ends = Ends(seen);
+            let rows = self.input.execute(partition, context)?.map(move |batch| {
+                // The set is there as long as the rows are read.
+                let _ = &ends;
+                batch
+            });
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
+        }
+        let rows = self.input.execute(partition, context)?.map(move |batch| {
+            let batch = batch?;
+            let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(set) = &mut *seen else {
+                return Err(internal_datafusion_err!("a half of no recursion"));
+            };
+            let is_new = set.add(batch.columns())?;
+            Ok(filter_record_batch(&batch, &is_new)?)
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}
