@@ -50,12 +50,13 @@ pub fn tolerance(limit: usize) -> usize {
 /// Whether the process has more than its limit, so that operators should not take more.
 #[inline]
 pub fn is_pressed() -> bool {
-    excess().is_some_and(|excess| excess > 0)
+    excess(LOOK_MICROS).is_some_and(|excess| excess > 0)
 }
 
-/// Whether the process comes near to the end of its tolerance: statements have to be stopped.
-pub(crate) fn is_exhausted() -> bool {
-    let Some(excess) = excess() else {
+/// Whether the process comes near to the end of its tolerance: statements have to be stopped. `now`: the last look does
+/// not serve.
+pub(crate) fn is_exhausted(now: bool) -> bool {
+    let Some(excess) = excess(if now { 0 } else { LOOK_MICROS }) else {
         return false;
     };
     // A quarter of the tolerance is for what happens until the next look.
@@ -64,9 +65,9 @@ pub(crate) fn is_exhausted() -> bool {
 
 /// By how much the process is over its limit. `None`: it has none. What the allocator keeps does not count: it is given
 /// back first.
-fn excess() -> Option<usize> {
+fn excess(micros: u64) -> Option<usize> {
     let limit = limit()?;
-    let mut resident = look(LOOK_MICROS);
+    let mut resident = look(micros);
     if resident > limit && give_back() {
         resident = look(0);
     }

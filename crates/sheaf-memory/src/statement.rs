@@ -17,6 +17,8 @@ use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
 const STEP_BYTES: i64 = 256 << 10;
+/// What a thread has taken since its last safe point may be so much that the last look at the process does not serve.
+const LARGE_STEP_BYTES: i64 = 1 << 20;
 /// A statement that holds less, or less than this part of the limit, is not stopped: it would not help.
 const MIN_STOPPED_BYTES: usize = 4 << 20;
 const MIN_STOPPED_SHARE: usize = 32;
@@ -184,7 +186,7 @@ fn enter(account: Arc<StatementMemory>) -> Restore {
 }
 
 /// Adds what the thread's count has changed by to its statement's account.
-fn settle() {
+fn settle() -> i64 {
     let now = held_by_thread();
     let change = now - COUNTED.replace(now);
     if change != 0 {
@@ -194,6 +196,7 @@ fn settle() {
             }
         });
     }
+    change
 }
 
 /// A moment at which the statement can be stopped. It costs some nanoseconds where little was allocated since the last.
@@ -204,10 +207,20 @@ pub fn safe_point() {
     }
 }
 
+/// A safe point inside of work that takes memory and may take much of it. False: the statement shall stop.
+#[inline]
+pub fn may_go_on() -> bool {
+    if (held_by_thread() - COUNTED.get()).abs() < STEP_BYTES {
+        return true;
+    }
+    settle_and_check();
+    CURRENT.with_borrow(|account| account.as_ref().is_none_or(|account| !account.shall_stop()))
+}
+
 #[cold]
 fn settle_and_check() {
-    settle();
-    if process::is_exhausted() {
+    let change = settle();
+    if process::is_exhausted(change >= LARGE_STEP_BYTES) {
         stop_the_largest();
     }
 }

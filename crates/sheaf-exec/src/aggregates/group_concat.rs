@@ -15,8 +15,15 @@ use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{Accumulator, AggregateUDFImpl, ReversedUDAF, Signature, Volatility};
 
-use super::result_field;
+use super::{result_field, safe_point};
 use crate::functions::types::{field, text_field};
+
+/// What the bytes of a group are counted as: themselves, and twice on their way out.
+const HANDED_ON: usize = 3;
+/// The heads of an entry's two blocks of memory or three, which the allocator rounds up.
+const ENTRY_BYTES: usize = 32;
+/// The lengths in the state of an entry, and whether it has a distinct key; those before the first entry are fewer.
+const COUNTS_BYTES: usize = 16;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct GroupConcat {
@@ -187,7 +194,7 @@ impl Collected {
     /// What fits into the maximum length.
     fn joined(&mut self) -> Vec<u8> {
         self.sort();
-        let mut joined = Vec::new();
+        let mut joined = Vec::with_capacity(self.joined_bytes.min(self.max_bytes));
         for (at, Entry { text, .. }) in self.texts.iter().enumerate() {
             if at > 0 {
                 joined.extend_from_slice(self.separator.as_bytes());
@@ -246,6 +253,7 @@ impl Accumulator for Collected {
                 None => texts.as_string_view().value(row).as_bytes(),
             };
             self.add(distinct_key, order_key, text);
+            safe_point()?;
         }
         Ok(())
     }
@@ -264,15 +272,22 @@ impl Accumulator for Collected {
         })
     }
 
+    /// What it holds, and what it takes to hand that on: a group that goes to a file, or to the result, is one value
+    /// first and then one of an array.
     fn size(&self) -> usize {
-        size_of_val(self) + self.bytes + self.texts.capacity() * size_of::<Entry>()
+        let texts = self.texts.capacity() * size_of::<Entry>() + self.texts.len() * ENTRY_BYTES;
+        size_of_val(self) + HANDED_ON * self.bytes + texts
     }
 
+    /// The texts leave one by one.
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut state = Vec::new();
+        let entries = self.texts.iter().map(|entry| entry.bytes() + COUNTS_BYTES);
+        let header = self.separator.len() + COUNTS_BYTES;
+        let mut state = Vec::with_capacity(header + entries.sum::<usize>());
         push_counted(&mut state, self.separator.as_bytes());
         push_counted(&mut state, &(self.max_bytes as u64).to_le_bytes());
-        for entry in &self.texts {
+        self.distinct = HashSet::new();
+        for entry in std::mem::take(&mut self.texts) {
             push_counted(&mut state, &entry.order_key);
             match &entry.distinct_key {
                 Some(key) => {
@@ -282,7 +297,9 @@ impl Accumulator for Collected {
                 None => state.push(0),
             }
             push_counted(&mut state, &entry.text);
+            safe_point()?;
         }
+        self.bytes = 0;
         Ok(vec![ScalarValue::Binary(Some(state))])
     }
 
@@ -308,6 +325,7 @@ impl Accumulator for Collected {
                 };
                 let text = take_counted(&mut rest).ok_or_else(corrupt)?;
                 self.add(distinct_key, order_key, text);
+                safe_point()?;
             }
         }
         Ok(())

@@ -19,7 +19,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{Field, FieldRef};
+use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::AggregateUDF;
+use sheaf_access::AccessError;
 
 pub use any_value::AnyValue;
 pub use extreme::Extreme;
@@ -64,6 +66,17 @@ static AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyLock::new(
         .map(|function| (function.name().to_string(), function))
         .collect()
 });
+
+/// To be called between the values of a batch by functions that keep them: a batch may be large.
+///
+/// # Errors
+/// The statement shall stop, perhaps because the process has too much memory.
+fn safe_point() -> Result<()> {
+    match sheaf_memory::may_go_on() {
+        true => Ok(()),
+        false => Err(DataFusionError::External(Box::new(AccessError::Cancelled))),
+    }
+}
 
 fn moving(stock: Arc<AggregateUDF>, statistic: Statistic) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Moving::new(stock, statistic)))
