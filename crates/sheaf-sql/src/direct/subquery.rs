@@ -46,6 +46,9 @@ use crate::session::result::{CellRow, ColumnMeta, EndOfRows, OkInfo, Origin, Res
 /// An OR of several columns has so many branches, at most.
 const MAX_BRANCHES: usize = 8;
 
+/// A query has so many subqueries, at most: each looks through the text of the statement for its headers.
+const MAX_SUBQUERIES: usize = 64;
+
 /// What the name of a subquery's column begins with; its number follows.
 pub(super) const SUBQUERY: &str = "\0s";
 
@@ -215,7 +218,11 @@ impl ExpressionVisitor for Subqueries<'_> {
         {
             return ControlFlow::Continue(());
         }
-        let Some(subquery) = self.subquery(expression) else {
+        let subquery = match self.found.len() < MAX_SUBQUERIES {
+            true => self.subquery(expression),
+            false => None,
+        };
+        let Some(subquery) = subquery else {
             self.is_refused = true;
             return ControlFlow::Break(());
         };
