@@ -8,12 +8,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, StringViewArray};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion_common::{Result, ScalarValue, exec_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
-use datafusion_expr::{Accumulator, AggregateUDFImpl, ReversedUDAF, Signature, Volatility};
+use datafusion_expr::{
+    Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
 
 use super::{result_field, safe_point};
 use crate::functions::types::{field, text_field};
@@ -80,6 +83,21 @@ impl AggregateUDFImpl for GroupConcat {
         Ok(Box::new(Collected {
             is_binary: *args.return_field.data_type() == DataType::Binary,
             ..Collected::default()
+        }))
+    }
+
+    fn groups_accumulator_supported(&self, _: AccumulatorArgs<'_>) -> bool {
+        true
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(Groups {
+            is_binary: *args.return_field.data_type() == DataType::Binary,
+            groups: Vec::new(),
+            bytes: 0,
         }))
     }
 
@@ -225,50 +243,176 @@ impl Entry {
     }
 }
 
-impl Accumulator for Collected {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+/// The arguments of a batch.
+struct Arguments<'a> {
+    texts: &'a ArrayRef,
+    /// The texts are byte strings.
+    byte_strings: Option<&'a BinaryArray>,
+    separator: &'a str,
+    max_bytes: usize,
+    distinct_keys: &'a BinaryArray,
+    order_keys: &'a BinaryArray,
+}
+
+/// A row's part of a result.
+struct Part<'a> {
+    distinct_key: Option<&'a [u8]>,
+    order_key: &'a [u8],
+    text: &'a [u8],
+}
+
+impl<'a> Arguments<'a> {
+    fn of(values: &'a [ArrayRef], is_binary: bool) -> Result<Arguments<'a>> {
         let [texts, separators, limits, distinct_keys, order_keys] = values else {
             return exec_err!("$group_concat takes five arguments");
         };
-        let separators = separators.as_string_view();
-        if !separators.is_empty() {
-            self.separator = separators.value(0).to_string();
-            self.max_bytes =
-                usize::try_from(limits.as_primitive::<Int64Type>().value(0)).unwrap_or(0);
+        // They are constants.
+        let (separators, limits) = (
+            separators.as_string_view(),
+            limits.as_primitive::<Int64Type>(),
+        );
+        let (separator, max_bytes) = match separators.is_empty() {
+            true => ("", 0),
+            false => (separators.value(0), limits.value(0)),
+        };
+        Ok(Arguments {
+            texts,
+            byte_strings: is_binary.then(|| texts.as_binary()),
+            separator,
+            max_bytes: usize::try_from(max_bytes).unwrap_or(0),
+            distinct_keys: distinct_keys.as_binary(),
+            order_keys: order_keys.as_binary(),
+        })
+    }
+
+    /// None: NULL, which adds nothing.
+    fn part(&self, row: usize) -> Option<Part<'a>> {
+        if self.texts.is_null(row) {
+            return None;
         }
-        let (distinct_keys, order_keys): (&BinaryArray, &BinaryArray) =
-            (distinct_keys.as_binary(), order_keys.as_binary());
-        let byte_strings: Option<&BinaryArray> = self.is_binary.then(|| texts.as_binary());
-        for row in (0..texts.len()).filter(|row| texts.is_valid(*row)) {
-            let distinct_key = distinct_keys
-                .is_valid(row)
-                .then(|| distinct_keys.value(row));
-            let order_key = if order_keys.is_valid(row) {
-                order_keys.value(row)
-            } else {
-                &[]
-            };
-            let text = match byte_strings {
+        let (distinct, order) = (self.distinct_keys, self.order_keys);
+        Some(Part {
+            distinct_key: distinct.is_valid(row).then(|| distinct.value(row)),
+            order_key: match order.is_valid(row) {
+                true => order.value(row),
+                false => &[],
+            },
+            text: match self.byte_strings {
                 Some(byte_strings) => byte_strings.value(row),
-                None => texts.as_string_view().value(row).as_bytes(),
-            };
-            self.add(distinct_key, order_key, text);
+                None => self.texts.as_string_view().value(row).as_bytes(),
+            },
+        })
+    }
+}
+
+/// The state of a group is what it has of its texts, behind the separator and the maximum length.
+fn push_header(state: &mut Vec<u8>, separator: &str, max_bytes: usize) {
+    push_counted(state, separator.as_bytes());
+    push_counted(state, &(max_bytes as u64).to_le_bytes());
+}
+
+fn push_part(state: &mut Vec<u8>, part: &Part<'_>) {
+    push_counted(state, part.order_key);
+    match part.distinct_key {
+        Some(key) => {
+            state.push(1);
+            push_counted(state, key);
+        }
+        None => state.push(0),
+    }
+    push_counted(state, part.text);
+}
+
+impl Collected {
+    fn add_part(&mut self, part: &Part<'_>) -> Result<()> {
+        self.add(part.distinct_key, part.order_key, part.text);
+        safe_point()
+    }
+
+    fn set_limits(&mut self, separator: &str, max_bytes: usize) {
+        if self.max_bytes != max_bytes || self.separator != separator {
+            self.separator = separator.to_string();
+            self.max_bytes = max_bytes;
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        let entries = self.texts.iter().map(|entry| entry.bytes() + COUNTS_BYTES);
+        self.separator.len() + COUNTS_BYTES + entries.sum::<usize>()
+    }
+
+    /// Writes its state. The texts leave one by one.
+    fn push_state(&mut self, state: &mut Vec<u8>) -> Result<()> {
+        push_header(state, &self.separator, self.max_bytes);
+        self.distinct = HashSet::new();
+        self.bytes = 0;
+        for entry in std::mem::take(&mut self.texts) {
+            push_part(
+                state,
+                &Part {
+                    distinct_key: entry.distinct_key.as_deref(),
+                    order_key: &entry.order_key,
+                    text: &entry.text,
+                },
+            );
             safe_point()?;
         }
         Ok(())
     }
 
+    /// Adds what another part of the group has collected.
+    fn merge(&mut self, mut state: &[u8]) -> Result<()> {
+        let rest = &mut state;
+        let corrupt =
+            || datafusion_common::exec_datafusion_err!("a state of $group_concat is cut short");
+        let separator = take_counted(rest).ok_or_else(corrupt)?;
+        let limit = take_counted(rest).ok_or_else(corrupt)?;
+        if !rest.is_empty() {
+            let max_bytes = limit.try_into().map_or(0, u64::from_le_bytes) as usize;
+            self.set_limits(&String::from_utf8_lossy(separator), max_bytes);
+        }
+        while !rest.is_empty() {
+            let order_key = take_counted(rest).ok_or_else(corrupt)?;
+            let (has_key, after) = rest.split_first().ok_or_else(corrupt)?;
+            *rest = after;
+            let distinct_key = match *has_key {
+                1 => Some(take_counted(rest).ok_or_else(corrupt)?),
+                _ => None,
+            };
+            let text = take_counted(rest).ok_or_else(corrupt)?;
+            self.add_part(&Part {
+                distinct_key,
+                order_key,
+                text,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The result; None: there was no text.
+    fn result(&mut self) -> Option<Vec<u8>> {
+        (!self.texts.is_empty()).then(|| self.joined())
+    }
+}
+
+impl Accumulator for Collected {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let arguments = Arguments::of(values, self.is_binary)?;
+        let rows = arguments.texts.len();
+        if rows > 0 {
+            self.set_limits(arguments.separator, arguments.max_bytes);
+        }
+        for part in (0..rows).filter_map(|row| arguments.part(row)) {
+            self.add_part(&part)?;
+        }
+        Ok(())
+    }
+
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let joined = (!self.texts.is_empty()).then(|| self.joined());
+        let joined = self.result();
         Ok(match self.is_binary {
             true => ScalarValue::Binary(joined),
-            false => {
-                // Whole texts between whole separators, cut between two characters.
-                ScalarValue::Utf8View(joined.map(|text| match String::from_utf8(text) {
-                    Ok(text) => text,
-                    Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-                }))
-            }
+            false => ScalarValue::Utf8View(joined.map(to_text)),
         })
     }
 
@@ -279,56 +423,174 @@ impl Accumulator for Collected {
         size_of_val(self) + HANDED_ON * self.bytes + texts
     }
 
-    /// The texts leave one by one.
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let entries = self.texts.iter().map(|entry| entry.bytes() + COUNTS_BYTES);
-        let header = self.separator.len() + COUNTS_BYTES;
-        let mut state = Vec::with_capacity(header + entries.sum::<usize>());
-        push_counted(&mut state, self.separator.as_bytes());
-        push_counted(&mut state, &(self.max_bytes as u64).to_le_bytes());
-        self.distinct = HashSet::new();
-        for entry in std::mem::take(&mut self.texts) {
-            push_counted(&mut state, &entry.order_key);
-            match &entry.distinct_key {
-                Some(key) => {
-                    state.push(1);
-                    push_counted(&mut state, key);
-                }
-                None => state.push(0),
-            }
-            push_counted(&mut state, &entry.text);
-            safe_point()?;
-        }
-        self.bytes = 0;
+        let mut state = Vec::with_capacity(self.state_bytes());
+        self.push_state(&mut state)?;
         Ok(vec![ScalarValue::Binary(Some(state))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let states: &BinaryArray = states[0].as_binary();
-        for mut rest in states.iter().flatten() {
-            let corrupt =
-                || datafusion_common::exec_datafusion_err!("a state of $group_concat is cut short");
-            let separator = take_counted(&mut rest).ok_or_else(corrupt)?;
-            let limit = take_counted(&mut rest).ok_or_else(corrupt)?;
-            if !rest.is_empty() {
-                self.separator = String::from_utf8_lossy(separator).into_owned();
-                self.max_bytes = limit.try_into().map_or(0, u64::from_le_bytes) as usize;
-            }
-            while !rest.is_empty() {
-                let order_key = take_counted(&mut rest).ok_or_else(corrupt)?;
-                let (has_key, after) = rest.split_first().ok_or_else(corrupt)?;
-                rest = after;
-                let distinct_key = if *has_key == 1 {
-                    Some(take_counted(&mut rest).ok_or_else(corrupt)?)
-                } else {
-                    None
-                };
-                let text = take_counted(&mut rest).ok_or_else(corrupt)?;
-                self.add(distinct_key, order_key, text);
-                safe_point()?;
+        let mut states = states.iter().flatten();
+        states.try_for_each(|state| self.merge(state))
+    }
+}
+
+/// Whole texts between whole separators, cut between two characters.
+fn to_text(joined: Vec<u8>) -> String {
+    match String::from_utf8(joined) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+/// All groups. DataFusion has an accumulator for each, and makes their states one by one before it puts them together.
+struct Groups {
+    is_binary: bool,
+    groups: Vec<Collected>,
+    /// What the groups say of their sizes.
+    bytes: usize,
+}
+
+impl Groups {
+    fn grow_to(&mut self, groups: usize) {
+        let known = self.groups.len();
+        self.groups.resize_with(groups.max(known), || Collected {
+            is_binary: self.is_binary,
+            ..Collected::default()
+        });
+        self.bytes += (self.groups.len() - known) * size_of::<Collected>();
+    }
+
+    /// Does something to a group.
+    fn change(
+        &mut self,
+        group: usize,
+        change: impl FnOnce(&mut Collected) -> Result<()>,
+    ) -> Result<()> {
+        let group = &mut self.groups[group];
+        let before = group.size();
+        let changed = change(group);
+        self.bytes = (self.bytes + group.size()).saturating_sub(before);
+        changed
+    }
+
+    fn take(&mut self, emitted: EmitTo) -> Vec<Collected> {
+        let taken = emitted.take_needed(&mut self.groups);
+        let bytes = taken.iter().map(Accumulator::size);
+        self.bytes = self.bytes.saturating_sub(bytes.sum());
+        taken
+    }
+}
+
+/// Byte strings that were written one behind the other, and where each of them ends.
+fn byte_strings(values: Vec<u8>, ends: impl IntoIterator<Item = usize>) -> Result<ArrayRef> {
+    let mut offsets = vec![0];
+    for end in ends {
+        match i32::try_from(end) {
+            Ok(end) => offsets.push(end),
+            Err(_) => return exec_err!("groups of more than 2 GiB"),
+        }
+    }
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(Arc::new(BinaryArray::new(
+        offsets,
+        Buffer::from_vec(values),
+        None,
+    )))
+}
+
+/// The rows that a filter leaves.
+fn is_left(filter: Option<&BooleanArray>, row: usize) -> bool {
+    filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
+}
+
+impl GroupsAccumulator for Groups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        groups: usize,
+    ) -> Result<()> {
+        self.grow_to(groups);
+        let arguments = Arguments::of(values, self.is_binary)?;
+        for (row, group) in group_indices.iter().enumerate() {
+            if is_left(filter, row)
+                && let Some(part) = arguments.part(row)
+            {
+                self.change(*group, |group| {
+                    group.set_limits(arguments.separator, arguments.max_bytes);
+                    group.add_part(&part)
+                })?;
             }
         }
         Ok(())
+    }
+
+    fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
+        let groups = self.take(emitted);
+        let results = groups.into_iter().map(|mut group| group.result());
+        Ok(match self.is_binary {
+            true => Arc::new(results.collect::<BinaryArray>()),
+            false => Arc::new(
+                results
+                    .map(|joined| joined.map(to_text))
+                    .collect::<StringViewArray>(),
+            ),
+        })
+    }
+
+    fn state(&mut self, emitted: EmitTo) -> Result<Vec<ArrayRef>> {
+        let groups = self.take(emitted);
+        let bytes = groups.iter().map(Collected::state_bytes).sum();
+        let (mut states, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
+        for mut group in groups {
+            group.push_state(&mut states)?;
+            ends.push(states.len());
+        }
+        Ok(vec![byte_strings(states, ends)?])
+    }
+
+    fn merge_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        groups: usize,
+    ) -> Result<()> {
+        self.grow_to(groups);
+        let states: &BinaryArray = values[0].as_binary();
+        for (row, group) in group_indices.iter().enumerate() {
+            if states.is_valid(row) {
+                self.change(*group, |group| group.merge(states.value(row)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
+        let arguments = Arguments::of(values, self.is_binary)?;
+        let rows = arguments.texts.len();
+        let (mut states, mut ends) = (Vec::new(), Vec::with_capacity(rows));
+        for row in 0..rows {
+            push_header(&mut states, arguments.separator, arguments.max_bytes);
+            if is_left(filter, row)
+                && let Some(part) = arguments.part(row)
+            {
+                push_part(&mut states, &part);
+                safe_point()?;
+            }
+            ends.push(states.len());
+        }
+        Ok(vec![byte_strings(states, ends)?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.bytes
     }
 }
 
@@ -399,5 +661,62 @@ mod tests {
         let mut whole = Collected::default();
         whole.merge_batch(&[states]).expect("whole states");
         assert_eq!(result(whole), "000,001,00");
+    }
+
+    /// The arguments of rows whose texts are their numbers, some of them NULL.
+    fn arguments(rows: std::ops::Range<i64>) -> Vec<ArrayRef> {
+        let length = rows.clone().count();
+        let texts = rows.map(|row| (row % 7 > 0).then(|| format!("{row:04}")));
+        let texts: Vec<Option<String>> = texts.collect();
+        let keys = texts.iter().map(|text| text.as_ref().map(String::as_bytes));
+        vec![
+            Arc::new(texts.iter().cloned().collect::<StringViewArray>()),
+            Arc::new(StringViewArray::from_iter_values(vec![";"; length])),
+            Arc::new(arrow::array::Int64Array::from(vec![100; length])),
+            Arc::new(BinaryArray::from(vec![None; length])),
+            Arc::new(keys.collect::<BinaryArray>()),
+        ]
+    }
+
+    #[test]
+    fn all_groups_together_are_what_each_is_alone() {
+        let of_groups = || Groups {
+            is_binary: false,
+            groups: Vec::new(),
+            bytes: 0,
+        };
+        const GROUPS: usize = 5;
+        let mut alone: Vec<Collected> = (0..GROUPS).map(|_| Collected::default()).collect();
+        let (mut first, mut second) = (of_groups(), of_groups());
+        for start in (0..400).step_by(100) {
+            let values = arguments(start..start + 100);
+            let indices: Vec<usize> = (0..100).map(|row| row % GROUPS).collect();
+            for (row, group) in indices.iter().enumerate() {
+                let row: Vec<ArrayRef> = values.iter().map(|array| array.slice(row, 1)).collect();
+                Accumulator::update_batch(&mut alone[*group], &row).expect("rows");
+            }
+            match start {
+                0 | 200 => first.update_batch(&values, &indices, None, GROUPS),
+                _ => {
+                    let states = second.convert_to_state(&values, None).expect("states");
+                    second.merge_batch(&states, &indices, GROUPS)
+                }
+            }
+            .expect("rows");
+        }
+        // Some leave before the others.
+        let few = first.state(EmitTo::First(2)).expect("states");
+        let rest = first.state(EmitTo::All).expect("states");
+        assert_eq!(first.bytes, 0);
+        second.merge_batch(&few, &[0, 1], GROUPS).expect("states");
+        second
+            .merge_batch(&rest, &[2, 3, 4], GROUPS)
+            .expect("states");
+        let results = second.evaluate(EmitTo::All).expect("results");
+        assert_eq!(second.bytes, 0);
+        let results = results.as_string_view();
+        for (group, alone) in alone.into_iter().enumerate() {
+            assert_eq!(results.value(group), result(alone), "group {group}");
+        }
     }
 }
