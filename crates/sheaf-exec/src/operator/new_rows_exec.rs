@@ -14,6 +14,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::array::RecordBatch;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::row::SortField;
@@ -23,8 +24,9 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
 };
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, future};
 
+use crate::operator::detached_exec::detached;
 use crate::operator::input_handed_on::input_handed_on;
 use crate::operator::row_set::RowSet;
 
@@ -148,15 +150,19 @@ impl ExecutionPlan for NewRowsExec {
             });
             return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
         }
-        let rows = self.input.execute(partition, context)?.map(move |batch| {
-            let batch = batch?;
+        let new_rows = move |batch: RecordBatch| {
             let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(set) = &mut *seen else {
                 return Err(internal_datafusion_err!("a half of no recursion"));
             };
             let is_new = set.add(batch.columns())?;
-            Ok(filter_record_batch(&batch, &is_new)?)
-        });
+            // Few rows of a batch must not keep all of its texts until the next round.
+            detached(filter_record_batch(&batch, &is_new)?)
+        };
+        let rows = self.input.execute(partition, context)?;
+        let rows = rows.map(move |batch| new_rows(batch?));
+        // Nor do batches without rows wait for it.
+        let rows = rows.try_filter(|batch| future::ready(batch.num_rows() > 0));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
