@@ -218,6 +218,40 @@ fn rows_changed_in_random_order_are_spilled_too() {
     table.check_nothing_is_kept();
 }
 
+/// What is undone of a spilled table is noted in memory, and the notes are spilled as well.
+#[test]
+fn a_rollback_keeps_to_the_budget() {
+    let table = Table::filled(&disk(4), spilling());
+    let old = table.storage.read_view().unwrap();
+    let mut transaction = table.storage.begin_transaction();
+    let mut savepoints = Vec::new();
+    for version in 1..=3 {
+        for i in 0..ROWS {
+            if i % 1000 == 0 {
+                savepoints.push(transaction.savepoint());
+            }
+            // 7919 is a prime: every row comes once.
+            let row = (u64::from(i) * 7_919 % u64::from(ROWS)) as u32;
+            table
+                .update(&mut transaction, row..row + 1, version)
+                .unwrap();
+        }
+    }
+    for savepoint in savepoints.into_iter().rev() {
+        transaction.rollback_to(savepoint).unwrap();
+        let bytes = table.storage.transaction_counters().version_bytes;
+        // A little may come between two looks.
+        assert!(
+            bytes <= VERSION_BYTES as u64 / 4 * 5,
+            "{bytes} at {savepoint}"
+        );
+    }
+    table.check(&old, |_| 0);
+    transaction.rollback().unwrap();
+    drop(old);
+    table.check_nothing_is_kept();
+}
+
 #[test]
 fn who_waits_for_a_row_whose_version_was_spilled_finds_its_writer() {
     let table = Table::filled(&disk(4), spilling());

@@ -351,6 +351,13 @@ impl Transaction {
     fn take_back_to(&mut self, savepoint: usize) -> Result<()> {
         self.check_whole()?;
         while self.undo.len() > savepoint {
+            // What was spilled stays as it is, and in memory it is noted what of it is gone. That is no change, and
+            // rolling back goes on where there is no room.
+            if self.undo.len().is_multiple_of(UNDONE_BETWEEN_LOOKS)
+                && let Err(error) = self.store.transactions.make_room()
+            {
+                tracing::debug!("a rollback has no room for versions: {error}");
+            }
             let result = self.undo.bring_back().and_then(|()| self.undo_last());
             if let Err(error) = result {
                 self.store.refuse_changes(error.clone());
@@ -915,6 +922,9 @@ pub(crate) enum Obstacle {
     /// Unknown until what was spilled of this leaf's past is read back.
     Spilled(PageId),
 }
+
+/// A rollback looks so often whether old versions have to leave memory.
+const UNDONE_BETWEEN_LOOKS: usize = 1024;
 
 /// Deletes, of rows and of entries of indexes, whose ghosts another thread may purge at the commit.
 const SHORT_COMMIT_DELETES: usize = 32;
