@@ -2,8 +2,8 @@
 //!
 //! A sort reserves twice the bytes of its rows. What it holds when it merges them are the rows and their keys, encoded
 //! for comparison. Keys that are computed may be several times as wide as the rows that they are computed from: those
-//! of texts under `utf8mb4_0900_ai_ci` have two bytes for each character, under `utf8mb4_0900_as_cs` six. A sort of
-//! such rows that takes what others take has no room left to merge them in, neither at its end nor in order to spill.
+//! of texts under `utf8mb4_0900_ai_ci` have two bytes for each character, and texts can be put together. A sort of such
+//! rows that takes what others take has no room left to merge them in, neither at its end nor in order to spill.
 //!
 //! ```text
 //!   SortExec  ck(s)            reserves 2 x rows, merges rows + keys
