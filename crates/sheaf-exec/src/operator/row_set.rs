@@ -32,6 +32,8 @@ const WRITE_BYTES: usize = 256 << 10;
 const ENTRY_BYTES: usize = 64;
 /// Memory is reserved in steps of this size.
 const RESERVE_BYTES: usize = 64 << 10;
+/// The table may have so much although there is no memory: smaller runs would be too many.
+const LEAST_BYTES: usize = 128 << 10;
 /// A filter has so many bits for each row, and each row sets two of them: one of fifty others seems to be there.
 const FILTER_BITS: usize = 12;
 
@@ -94,14 +96,14 @@ impl RowSet {
             return Ok(false);
         }
         self.table_bytes += row.len() + ENTRY_BYTES;
-        if self.table_bytes > self.for_table.size()
-            && self
-                .for_table
-                .try_grow(self.table_bytes - self.for_table.size() + RESERVE_BYTES)
-                .is_err()
-        {
-            self.spill()?;
-            self.table_bytes = row.len() + ENTRY_BYTES;
+        let missing = self.table_bytes.saturating_sub(self.for_table.size());
+        if missing > 0 && self.for_table.try_grow(missing + RESERVE_BYTES).is_err() {
+            if self.table_bytes > LEAST_BYTES {
+                self.spill()?;
+                self.table_bytes = row.len() + ENTRY_BYTES;
+            }
+            let missing = self.table_bytes.saturating_sub(self.for_table.size());
+            self.for_table.grow(missing);
         }
         self.table.insert(row.into());
         Ok(true)
