@@ -21,7 +21,7 @@ use datafusion_expr::{
 use super::{result_field, safe_point};
 use crate::functions::types::{field, text_field};
 
-/// What the bytes of a group are counted as: themselves, and twice on their way out.
+/// How many times the bytes of a group are there on their way out: texts, the array that they leave in, and a copy.
 const HANDED_ON: usize = 3;
 /// The heads of an entry's two blocks of memory or three, which the allocator rounds up.
 const ENTRY_BYTES: usize = 32;
@@ -416,11 +416,11 @@ impl Accumulator for Collected {
         })
     }
 
-    /// What it holds, and what it takes to hand that on: a group that goes to a file, or to the result, is one value
-    /// first and then one of an array.
+    /// What it holds, or what it takes to hand that on if that is more: the texts leave one by one, and what is made of
+    /// them is copied once.
     fn size(&self) -> usize {
         let texts = self.texts.capacity() * size_of::<Entry>() + self.texts.len() * ENTRY_BYTES;
-        size_of_val(self) + HANDED_ON * self.bytes + texts
+        size_of_val(self) + (self.bytes + texts).max(HANDED_ON * self.bytes)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
