@@ -28,7 +28,7 @@ pub mod process;
 mod statement;
 mod stop_flag;
 
-pub use statement::{StatementMemory, current, may_go_on, safe_point};
+pub use statement::{StatementMemory, current, may_go_on, of_this_statement, safe_point};
 pub use stop_flag::{Sleeper, StopFlag};
 
 use std::sync::OnceLock;

@@ -185,6 +185,15 @@ fn enter(account: Arc<StatementMemory>) -> Restore {
     Restore(CURRENT.replace(Some(account)))
 }
 
+/// Work for another thread, for the statement that the calling thread works for.
+pub fn of_this_statement<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let memory = current();
+    move || match memory {
+        Some(memory) => memory.during(work),
+        None => work(),
+    }
+}
+
 /// Adds what the thread's count has changed by to its statement's account.
 fn settle() -> i64 {
     let now = held_by_thread();

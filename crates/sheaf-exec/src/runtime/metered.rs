@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use datafusion_common_runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use sheaf_memory::{StatementMemory, current, safe_point};
+use sheaf_memory::{StatementMemory, current, of_this_statement, safe_point};
 
 /// A future whose allocations are those of a statement.
 pub(super) struct Metered<F> {
@@ -49,12 +49,6 @@ impl<F> Drop for Metered<F> {
         let future = self.future.take();
         during(&self.memory, || drop(future));
     }
-}
-
-/// Work for another thread, for the statement that the calling thread works for.
-pub(super) fn of_this_statement<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    let memory = current();
-    move || during(&memory, work)
 }
 
 fn during<T>(memory: &Option<Arc<StatementMemory>>, work: impl FnOnce() -> T) -> T {

@@ -8,11 +8,11 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::runtime::metered::of_this_statement;
 use bytes::Bytes;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{SpillFile, SpillWriter, TempFileFactory};
 use futures::{Stream, stream};
+use sheaf_memory::of_this_statement;
 use sheaf_storage::{TempFile, TempFileError, TempSpace};
 
 /// Bytes that are read at a time.

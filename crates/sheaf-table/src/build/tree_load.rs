@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use sheaf_memory::{of_this_statement, safe_point};
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::{
     BulkBuilder, Direction, KeyRange, LeafCursor, MAX_ENTRY_BYTES, ReadAhead, Storage,
@@ -121,12 +122,15 @@ struct Indexer {
 impl Indexer {
     fn new(table: Arc<Table>, mut sorts: IndexSorts, batch_bytes: usize) -> Indexer {
         let (sender, receiver) = sync_channel::<Batch>(BATCHES_WAITING);
-        let thread = std::thread::spawn(move || {
+        // The batches come from the statement's thread and go here.
+        let thread = std::thread::spawn(of_this_statement(move || {
             while let Ok(batch) = receiver.recv() {
                 add_batch(&table, &mut sorts, &batch)?;
+                drop(batch);
+                safe_point();
             }
             Ok(sorts)
-        });
+        }));
         Indexer {
             batch: Batch::default(),
             batch_bytes,
