@@ -89,6 +89,10 @@ pub trait SessionValues {
     fn only_full_group_by(&self) -> bool {
         true
     }
+    /// Whether texts and numbers make no zero date (`sql_mode`).
+    fn refuses_zero_dates(&self) -> bool {
+        false
+    }
     /// Whether constants of the statement come from parameters. A text that is no date is no error then.
     fn has_parameters(&self) -> bool {
         false
@@ -203,7 +207,8 @@ fn planned(query: &Query, context: &QueryContext<'_>, any_rows: AnyRows) -> Resu
     );
     let texts = texts
         .on_day(split_datetime(lower::local_now(context.session)).0)
-        .of_parameters(context.session.has_parameters());
+        .of_parameters(context.session.has_parameters())
+        .refusing_zero_dates(context.session.refuses_zero_dates());
     let planner = SqlToRel::new_with_options(&provider, parser_options());
     let plan = planner
         .sql_statement_to_plan(Statement::Query(Box::new(lowered.query)))

@@ -130,6 +130,11 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The name of the function.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// For what the kernel is going to make, and for a look at whether it shall stop.
     pub(super) fn account(&self) -> Account<'a> {
         let name = self.name.trim_start_matches('$');

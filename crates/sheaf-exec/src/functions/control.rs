@@ -97,6 +97,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$again", (1, 2), |operands| {
         Ok(operands.fields[0].as_ref().clone())
     }),
+    // A part of a row in IN and in a comparison by order: a YEAR as a number.
+    Function::marker("$in_row", (1, 1), |operands| {
+        Ok(operands.fields[0].as_ref().clone())
+    }),
     // The condition by which rows to be changed are found.
     Function::marker("$watched", (1, 1), |operands| {
         Ok(operands.fields[0].as_ref().clone())

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Date32Array, Decimal128Array, DurationMicrosecondArray, Int64Array, StringViewArray,
-    TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float64Array,
+    Int64Array, StringViewArray, TimestampMicrosecondArray,
 };
+use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
+use sheaf_types::number::text_to_double;
 use sheaf_types::temporal::{
     self, DAY, DAYS_TO_EPOCH, MAX_TIME, PartialDate, SECOND, ZERO_DATETIME, civil_from_days,
     datetime_in_range, day_of_year, days_from_civil, days_in_month, read_datetime,
@@ -240,6 +242,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new("addtime", (2, 2), addtime_type, |call| addtime(call, 1)),
     Function::new("subtime", (2, 2), addtime_type, |call| addtime(call, -1)),
+    // A text that these have made.
+    Function::new(
+        "$moment_number",
+        (1, 1),
+        |_| Ok(field::double()),
+        moment_number,
+    ),
     Function::new("period_add", (2, 2), bigint, |call| {
         let (periods, months) = (call.int(0)?, call.int(1)?);
         ints(call, |row| {
@@ -252,6 +261,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(period_months(left.get(row)?)? - period_months(right.get(row)?)?)
         })
     }),
+    // A date or a point in time: NULL instead of the zero date.
+    Function::new(
+        "$no_zero_date",
+        (1, 1),
+        |operands| Ok(operands.fields[0].as_ref().clone()),
+        no_zero_date,
+    ),
     // Name of the unit, date or time.
     Function::new("$extract", (2, 2), bigint, extract),
     // Point in time, the session's offset from UTC in seconds.
@@ -260,7 +276,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "$from_unixtime",
         (2, 2),
-        |operands| Ok(field::datetime(fraction(operands, 0))),
+        |operands| {
+            // Of a text nobody knows how many digits it has.
+            Ok(field::datetime(match operands.sql_type(0) {
+                SqlType::Text { .. } => 6,
+                _ => fraction(operands, 0),
+            }))
+        },
         from_unixtime,
     ),
     Function::new(
@@ -535,8 +557,34 @@ fn addtime_type(operands: &Operands<'_>) -> Result<Field> {
     Ok(match operands.sql_type(0) {
         SqlType::Time { .. } => field::time(fsp),
         SqlType::Date | SqlType::DateTime { .. } => field::datetime(fsp),
-        _ => field::text(),
+        _ => field::moment_text(),
     })
+}
+
+fn no_zero_date(call: &Call<'_>) -> Result<ArrayRef> {
+    let points = call.datetime(0)?;
+    let is_zero: BooleanArray = (0..call.rows())
+        .map(|row| Some(points.get(row) == Some(ZERO_DATETIME)))
+        .collect();
+    let values = call.args.args[0].to_array(call.rows())?;
+    Ok(nullif(&values, &is_zero)?)
+}
+
+/// The number that the digits of a date, a time or both are.
+fn moment_number(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let number = |row: usize| {
+        let text = values.get(row)?;
+        let digits: String = text
+            .chars()
+            .filter(|c| c.is_ascii_digit() || matches!(c, '.'))
+            .collect();
+        let size = text_to_double(&digits);
+        Some(if text.starts_with('-') { -size } else { size })
+    };
+    Ok(Arc::new(
+        (0..call.rows()).map(number).collect::<Float64Array>(),
+    ))
 }
 
 fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
@@ -600,50 +648,71 @@ fn period(months: i64) -> i64 {
     months.div_euclid(12) * 100 + months.rem_euclid(12) + 1
 }
 
+/// The day of the month and the time of day that EXTRACT finds in a text. A time alone has no day, and a date alone is
+/// midnight, of which the month and the day may be zero.
+fn day_and_clock(text: &str) -> Option<(i64, i64)> {
+    let text = text.trim_start();
+    let run = text.bytes().take_while(u8::is_ascii_digit).count();
+    let is_date = match text.as_bytes().get(run) {
+        Some(b'-' | b'/') => run > 0,
+        // More digits than a time has.
+        _ => run >= 8,
+    };
+    if !is_date {
+        return Some((0, temporal::time_of_text(text)?));
+    }
+    if let Some(partial) = read_partial_date(text) {
+        return Some((i64::from(partial.day), partial.micros_of_day));
+    }
+    let point = temporal::datetime_of_text(text)?;
+    let (days, micros) = split_datetime(point);
+    Some((i64::from(civil_from_days(days).2), micros))
+}
+
 fn extract(call: &Call<'_>) -> Result<ArrayRef> {
     let unit = call.text(0)?;
     let unit = unit.get(0).unwrap_or_default().to_ascii_lowercase();
-    let is_time = matches!(call.sql_type(1), SqlType::Time { .. });
     let points = call.datetime(1)?;
     let clocks = call.time(1)?;
+    let texts = match call.sql_type(1) {
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Time { .. } => None,
+        _ => Some(call.text(1)?),
+    };
+    let is_time = matches!(call.sql_type(1), SqlType::Time { .. });
+    // Of a TIME there is no day.
+    let at = |row: usize| match &texts {
+        Some(texts) => day_and_clock(texts.get(row)?),
+        None if is_time => Some((0, clocks.get(row)?)),
+        None => {
+            let day = civil_from_days(split_datetime(points.get(row)?).0).2;
+            Some((i64::from(day), clocks.get(row)?))
+        }
+    };
+    const WIDTHS: [i64; 4] = [100, 100, 100, 1_000_000];
+    let parts_of = |micros: i64| {
+        let (hours, minutes, seconds, fraction) = split_time(micros);
+        [hours, minutes, seconds, fraction]
+    };
+    let with_sign = |digits: i64, micros: i64| if micros < 0 { -digits } else { digits };
     // The parts of the clock as digits: hours, minutes, seconds, microseconds, from one to another.
     let clock_part = |first: usize, last: usize| {
         ints(call, |row| {
-            let micros = clocks.get(row)?;
-            let (hours, minutes, seconds, fraction) = split_time(micros);
-            let fields = [
-                (hours, 1),
-                (minutes, 100),
-                (seconds, 100),
-                (fraction, 1_000_000),
-            ];
-            let digits = fields[first..=last]
-                .iter()
-                .fold(0, |digits, (field, width)| digits * width + field);
-            Some(if micros < 0 { -digits } else { digits })
+            let (_, micros) = at(row)?;
+            let parts = parts_of(micros);
+            let digits = (first..=last).fold(0, |digits, part| {
+                let width = if part == first { 1 } else { WIDTHS[part] };
+                digits * width + parts[part]
+            });
+            Some(with_sign(digits, micros))
         })
     };
-    // The day of the month (of a TIME, nothing) before such digits.
-    let with_day = |last: usize, width: i64| {
+    // The day of the month before such digits.
+    let with_day = |last: usize| {
         ints(call, |row| {
-            let micros = clocks.get(row)?;
-            let (hours, minutes, seconds, fraction) = split_time(micros);
-            let day = if is_time {
-                0
-            } else {
-                i64::from(civil_from_days(split_datetime(points.get(row)?).0).2)
-            };
-            let fields = [
-                (hours, 100),
-                (minutes, 100),
-                (seconds, 100),
-                (fraction, 1_000_000),
-            ];
-            let digits = fields[..=last]
-                .iter()
-                .fold(0, |digits, (field, width)| digits * width + field);
-            let digits = day * width + digits;
-            Some(if micros < 0 { -digits } else { digits })
+            let (day, micros) = at(row)?;
+            let parts = parts_of(micros);
+            let digits = (0..=last).fold(day, |digits, part| digits * WIDTHS[part] + parts[part]);
+            Some(with_sign(digits, micros))
         })
     };
     match unit.as_str() {
@@ -665,10 +734,10 @@ fn extract(call: &Call<'_>) -> Result<ArrayRef> {
         "minute_second" => clock_part(1, 2),
         "minute_microsecond" => clock_part(1, 3),
         "second_microsecond" => clock_part(2, 3),
-        "day_hour" => with_day(0, 100),
-        "day_minute" => with_day(1, 10_000),
-        "day_second" => with_day(2, 1_000_000),
-        "day_microsecond" => with_day(3, 1_000_000_000_000),
+        "day_hour" => with_day(0),
+        "day_minute" => with_day(1),
+        "day_second" => with_day(2),
+        "day_microsecond" => with_day(3),
         _ => Err(EvaluationError::wrong_arguments("EXTRACT").into()),
     }
 }

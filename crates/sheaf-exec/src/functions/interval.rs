@@ -253,7 +253,7 @@ fn sum_type(operands: &Operands<'_>) -> Result<Field> {
         SqlType::DateTime { fsp: own } => field::datetime(fsp(own)),
         SqlType::Time { fsp: own } if unit.is_time() => field::time(fsp(own)),
         SqlType::Time { fsp: own } => field::datetime(fsp(own)),
-        _ => field::text(),
+        _ => field::moment_text(),
     })
 }
 

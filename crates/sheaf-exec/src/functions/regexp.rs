@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, StringViewArray};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
-use regex::{Regex, RegexBuilder};
+use regex::{Match, Regex, RegexBuilder};
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
 use super::limits::TextWriter;
-use super::string::{ints, long_texts, parts};
+use super::string::{long_texts, parts};
 use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 
@@ -29,48 +29,229 @@ fn like_first(operands: &Operands<'_>) -> Result<Field> {
 pub(super) static FUNCTIONS: &[Function] = &[
     // Text, pattern, and optionally match types ("c" case-sensitive, "i" not, "m" lines, "n" dot matches line ends).
     Function::strict("regexp_like", (2, 3), |_| Ok(field::boolean()), regexp_like),
-    Function::strict("regexp_replace", (3, 3), like_first, |call| {
-        let (values, replacements) = (call.text(0)?, call.text(2)?);
-        let mut patterns = Patterns::new(call, None)?;
-        let compiled = patterns.compile_all(call.rows())?;
-        long_texts(call, |row, out| {
-            let pattern = compiled[row].as_ref()?;
-            replace_all(pattern, values.get(row)?, replacements.get(row)?, out);
-            Some(())
-        })
-    })
-    .growing(),
-    Function::new("regexp_substr", (2, 2), like_first, |call| {
+    // Text, pattern, replacement; position, which occurrence (0: all), match types.
+    Function::strict("regexp_replace", (3, 6), like_first, regexp_replace).growing(),
+    // Text, pattern; position, which occurrence, match types.
+    Function::new("regexp_substr", (2, 5), like_first, |call| {
         let values = call.text(0)?;
-        let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
-        parts(call, |row| {
-            Some(compiled[row].as_ref()?.find(values.get(row)?)?.as_str())
-        })
+        let places = Places::new(call, 2)?;
+        let compiled = Patterns::new(call, places.modes(call, 4)?)?.compile_all(call.rows())?;
+        let found = (0..call.rows()).map(|row| {
+            let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
+                return Ok(None);
+            };
+            let Some((start, occurrence)) = places.of(row, text, OutOfBounds::Parameters)? else {
+                return Ok(None);
+            };
+            Ok(nth_match(pattern, text, start, occurrence).map(|found| found.as_str()))
+        });
+        let found = found.collect::<Result<Vec<_>>>()?;
+        parts(call, |row| found[row])
     }),
+    // Text, pattern; position, which occurrence, 1 for what follows the match, match types.
     Function::strict(
         "regexp_instr",
-        (2, 2),
+        (2, 6),
         |_| Ok(field::bigint()),
-        |call| {
-            let values = call.text(0)?;
-            let compiled = Patterns::new(call, None)?.compile_all(call.rows())?;
-            ints(call, |row| {
-                let text = values.get(row)?;
-                let found = compiled[row].as_ref()?.find(text);
-                Some(found.map_or(0, |found| text[..found.start()].chars().count() as i64 + 1))
-            })
-        },
+        regexp_instr,
     ),
 ];
 
-/// Writes a text with every match replaced. A `$1` of MySQL is the same here; a name in braces is not known to it.
-fn replace_all(pattern: &Regex, text: &str, replacement: &str, out: &mut TextWriter) {
+/// What is wrong with a position before the text. Behind the text it is error 3686.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OutOfBounds {
+    /// Error 3686. Right behind the text is wrong, too.
+    Bounds,
+    /// Error 1583.
+    Parameters,
+}
+
+/// Where a call looks for its pattern, and which match it wants.
+struct Places {
+    name: &'static str,
+    positions: Option<Argument<Int64Array>>,
+    occurrences: Option<Argument<Int64Array>>,
+}
+
+impl Places {
+    /// The position is this argument, the occurrence the next one.
+    fn new(call: &Call<'_>, position: usize) -> Result<Places> {
+        let number = |argument: usize| match argument < call.len() {
+            true => call.int(argument).map(Some),
+            false => Ok(None),
+        };
+        Ok(Places {
+            name: call.name(),
+            positions: number(position)?,
+            occurrences: number(position + 1)?,
+        })
+    }
+
+    /// The match types, if they are given.
+    fn modes(&self, call: &Call<'_>, argument: usize) -> Result<Option<Argument<StringViewArray>>> {
+        match argument < call.len() {
+            true => call.text(argument).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The first byte to look at, and which match is wanted from there on. `None` if either is NULL.
+    fn of(&self, row: usize, text: &str, bounds: OutOfBounds) -> Result<Option<(usize, i64)>> {
+        let number = |argument: &Option<Argument<Int64Array>>| match argument {
+            Some(numbers) => numbers.get(row),
+            None => Some(1),
+        };
+        let (Some(position), Some(occurrence)) =
+            (number(&self.positions), number(&self.occurrences))
+        else {
+            return Ok(None);
+        };
+        let before = match usize::try_from(position.saturating_sub(1)) {
+            Ok(before) => before,
+            Err(_) if bounds == OutOfBounds::Parameters => {
+                let message = format!(
+                    "Incorrect parameters in the call to native function '{}'",
+                    self.name
+                );
+                let code = codes::WRONG_PARAMETERS_TO_NATIVE_FCT;
+                return Err(EvaluationError::new(code, message).into());
+            }
+            Err(_) => return Err(out_of_bounds().into()),
+        };
+        if before == 0 {
+            return Ok(Some((0, occurrence)));
+        }
+        let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+        match starts.nth(before) {
+            Some(start) if start < text.len() || bounds == OutOfBounds::Parameters => {
+                Ok(Some((start, occurrence)))
+            }
+            _ => Err(out_of_bounds().into()),
+        }
+    }
+}
+
+fn out_of_bounds() -> EvaluationError {
+    EvaluationError::new(
+        codes::REGEXP_INDEX_OUTOFBOUNDS_ERROR,
+        "Index out of bounds in regular expression search.",
+    )
+}
+
+/// The match of this number, from 1 on, at or behind a byte of the text.
+fn nth_match<'t>(
+    pattern: &Regex,
+    text: &'t str,
+    start: usize,
+    occurrence: i64,
+) -> Option<Match<'t>> {
+    let mut at = start;
+    let mut left = occurrence.max(1);
+    loop {
+        let found = pattern.find_at(text, at)?;
+        left -= 1;
+        if left == 0 {
+            return Some(found);
+        }
+        at = match found.is_empty() {
+            false => found.end(),
+            true => found.end() + text[found.end()..].chars().next()?.len_utf8(),
+        };
+    }
+}
+
+fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, replacements) = (call.text(0)?, call.text(2)?);
+    let places = Places::new(call, 3)?;
+    let compiled = Patterns::new(call, places.modes(call, 5)?)?.compile_all(call.rows())?;
+    // All, unless a number is given.
+    let wants_all = |occurrence: i64| places.occurrences.is_none() || occurrence == 0;
+    let at = |row: usize| match values.get(row) {
+        Some(text) => places.of(row, text, OutOfBounds::Parameters),
+        None => Ok(None),
+    };
+    let at = (0..call.rows()).map(at).collect::<Result<Vec<_>>>()?;
+    long_texts(call, |row, out| {
+        let pattern = compiled[row].as_ref()?;
+        let (text, replacement) = (values.get(row)?, replacements.get(row)?);
+        let (start, occurrence) = at[row]?;
+        let only = match wants_all(occurrence) {
+            true => None,
+            false => Some(nth_match(pattern, text, start, occurrence).map(|found| found.start())),
+        };
+        match only {
+            Some(None) => out.push_str(text),
+            Some(Some(from)) => replace(pattern, text, (from, 1), replacement, out),
+            None => replace(pattern, text, (start, usize::MAX), replacement, out),
+        }
+        Some(())
+    })
+}
+
+fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
+    let values = call.text(0)?;
+    let places = Places::new(call, 2)?;
+    let compiled = Patterns::new(call, places.modes(call, 5)?)?.compile_all(call.rows())?;
+    let sides = match call.len() > 4 {
+        true => Some(call.int(4)?),
+        false => None,
+    };
+    let position = |row: usize| {
+        let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
+            return Ok(None);
+        };
+        let side = match &sides {
+            Some(sides) => sides.get(row),
+            None => Some(0),
+        };
+        let Some((start, occurrence)) = places.of(row, text, OutOfBounds::Bounds)? else {
+            return Ok(None);
+        };
+        let is_behind = match side {
+            None => return Ok(None),
+            Some(side @ 0..=1) => side == 1,
+            Some(_) => {
+                let what = "regexp_instr: return_option must be 1 or 0.";
+                return Err(EvaluationError::wrong_arguments(what).into());
+            }
+        };
+        // What lies before is not there for `^`.
+        let found = nth_match(pattern, &text[start..], 0, occurrence);
+        let byte = found.map(|found| {
+            start
+                + if is_behind {
+                    found.end()
+                } else {
+                    found.start()
+                }
+        });
+        Ok(Some(
+            byte.map_or(0, |byte| text[..byte].chars().count() as i64 + 1),
+        ))
+    };
+    let positions = (0..call.rows())
+        .map(position)
+        .collect::<Result<Int64Array>>()?;
+    Ok(Arc::new(positions))
+}
+
+/// Writes a text with so many matches replaced, from a byte on. A `$1` of MySQL is the same here; a name in braces is not known to it.
+fn replace(
+    pattern: &Regex,
+    text: &str,
+    (from, count): (usize, usize),
+    replacement: &str,
+    out: &mut TextWriter,
+) {
     let references = replacement.matches('$').count();
     let mut expanded = String::new();
-    let mut done = 0;
-    for found in pattern.captures_iter(text) {
+    let (mut done, mut at) = (0, from);
+    for _ in 0..count {
+        let Some(found) = pattern.captures_at(text, at) else {
+            break;
+        };
         let Some(whole) = found.get(0) else {
-            continue;
+            break;
         };
         out.push_str(&text[done..whole.start()]);
         done = whole.end();
@@ -83,6 +264,15 @@ fn replace_all(pattern: &Regex, text: &str, replacement: &str, out: &mut TextWri
         expanded.clear();
         found.expand(replacement, &mut expanded);
         out.push_str(&expanded);
+        // An empty match is not found again.
+        let next = match whole.is_empty() {
+            false => Some(done),
+            true => text[done..].chars().next().map(|c| done + c.len_utf8()),
+        };
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
     }
     out.push_str(&text[done..]);
 }
@@ -118,6 +308,8 @@ struct Patterns {
     patterns: Argument<StringViewArray>,
     modes: Option<Argument<StringViewArray>>,
     insensitive: bool,
+    /// Of the function.
+    name: &'static str,
     compiled: HashMap<(String, String), Arc<Regex>>,
 }
 
@@ -129,6 +321,7 @@ impl Patterns {
             patterns: call.text(1)?,
             modes,
             insensitive,
+            name: call.name(),
             compiled: HashMap::new(),
         })
     }
@@ -157,7 +350,7 @@ impl Patterns {
                 'm' => lines = true,
                 'n' => dot_all = true,
                 'u' => {}
-                _ => return Err(EvaluationError::wrong_arguments("regexp_like").into()),
+                _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }
         let regex = RegexBuilder::new(&with_unicode_classes(pattern))

@@ -23,7 +23,7 @@ use datafusion_expr::{
 use sheaf_types::number::{
     is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
 };
-use sheaf_types::temporal::{read_datetime, read_partial_date, read_time};
+use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_partial_date, read_time};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
@@ -76,17 +76,23 @@ impl NumberKind {
 pub enum MomentKind {
     /// A date, with or without a time.
     DateTime,
-    /// As that, also with a month or a day of zero.
+    /// As that, but not the zero date.
+    NonZeroDateTime,
+    /// A date, also with a month or a day of zero.
     PartialDateTime,
     Time,
+    /// A time, or a date with or without one.
+    TimeOrDate,
 }
 
 impl MomentKind {
     /// As MySQL calls it.
     fn name(self) -> &'static str {
         match self {
-            MomentKind::DateTime | MomentKind::PartialDateTime => "datetime",
-            MomentKind::Time => "time",
+            MomentKind::DateTime | MomentKind::NonZeroDateTime | MomentKind::PartialDateTime => {
+                "datetime"
+            }
+            MomentKind::Time | MomentKind::TimeOrDate => "time",
         }
     }
 
@@ -94,8 +100,10 @@ impl MomentKind {
     fn function_name(self) -> &'static str {
         match self {
             MomentKind::DateTime => "$datetime_text",
+            MomentKind::NonZeroDateTime => "$non_zero_datetime_text",
             MomentKind::PartialDateTime => "$partial_datetime_text",
             MomentKind::Time => "$time_text",
+            MomentKind::TimeOrDate => "$time_or_date_text",
         }
     }
 
@@ -105,10 +113,17 @@ impl MomentKind {
             MomentKind::DateTime => {
                 read_datetime(text).is_ok_and(|read| !read.trailing && read.micros(6).is_ok())
             }
+            MomentKind::NonZeroDateTime => {
+                let micros = read_datetime(text).and_then(|read| read.micros(6));
+                MomentKind::DateTime.is_one(text) && micros != Ok(ZERO_DATETIME)
+            }
             MomentKind::PartialDateTime => {
                 MomentKind::DateTime.is_one(text) || read_partial_date(text).is_some()
             }
             MomentKind::Time => read_time(text).is_ok_and(|read| !read.trailing && !read.is_cut),
+            MomentKind::TimeOrDate => {
+                MomentKind::Time.is_one(text) || MomentKind::PartialDateTime.is_one(text)
+            }
         }
     }
 }
@@ -339,8 +354,10 @@ impl TruncatedTexts {
         let of_texts = [NumberKind::Double, NumberKind::Decimal, NumberKind::Integer];
         let of_moments = [
             MomentKind::DateTime,
+            MomentKind::NonZeroDateTime,
             MomentKind::PartialDateTime,
             MomentKind::Time,
+            MomentKind::TimeOrDate,
         ];
         Self::takes_conditions(function)
             || of_texts.iter().any(|kind| kind.function_name() == function)

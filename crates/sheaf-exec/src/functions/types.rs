@@ -26,6 +26,9 @@ pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
 /// Only of literals.
 pub const HYBRID_KEY: &str = "sheaf.hybrid";
 
+/// Of a text that is the date or time that arithmetic has made of a text: a number where numbers are wanted.
+pub const MOMENT_KEY: &str = "sheaf.moment";
+
 const EXPLICIT: &str = "explicit";
 const COERCIBLE: &str = "coercible";
 
@@ -316,6 +319,12 @@ pub mod field {
     /// A string that compares by the connection's collation and yields to any column's.
     pub fn text() -> Field {
         plain(DataType::Utf8View)
+    }
+
+    /// The text of a date or time that arithmetic has made.
+    pub fn moment_text() -> Field {
+        let metadata = HashMap::from([(MOMENT_KEY.to_string(), String::new())]);
+        text().with_metadata(metadata)
     }
 
     /// A string of a known collation.

@@ -8,9 +8,12 @@ use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::Collation;
 
 use super::compare::comparison;
-use super::{Texts, cast, field_of, fold, literal, operands, type_of, typed_literal};
+use super::{
+    Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, type_of, typed_literal,
+};
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
+use crate::functions::truncated::MomentKind;
 use crate::functions::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field};
 
 /// Converts a value to the field of a choice that it is a branch of.
@@ -200,21 +203,62 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Resul
     Ok(with_metadata(Expr::Case(case), &field))
 }
 
+/// What arguments of GREATEST and LEAST are compared as. Beside a date, texts and numbers are dates, too.
+fn extreme_field(fields: &[FieldRef]) -> Result<Field> {
+    let common = common_field(fields)?;
+    let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
+    let types = fields.iter().map(|field| SqlType::of(field));
+    let mut others = types.filter(|ty| !ty.is_temporal());
+    let are_readable = others.all(|ty| match ty {
+        SqlType::Text { .. } | SqlType::Null | SqlType::Integer { .. } => true,
+        ty => matches!(ty, SqlType::Decimal { .. }) || ty.is_float(),
+    });
+    if !are_readable || SqlType::of(&common).is_temporal() {
+        return Ok(common);
+    }
+    let of_field = |field: &&FieldRef| SqlType::of(field).is_temporal();
+    let moments: Vec<FieldRef> = fields.iter().filter(of_field).cloned().collect();
+    if !moments.iter().any(|field| is_date(&SqlType::of(field))) {
+        return Ok(common);
+    }
+    common_field(&moments)
+}
+
 /// GREATEST and LEAST: arguments of one type go to the kernel.
 pub(super) fn extreme(
     name: &str,
     args: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    (texts, purpose): (&Texts, Purpose),
 ) -> Result<Expr> {
-    let to = common_field(&fields_of(args.iter(), schema)?)?;
+    let to = extreme_field(&fields_of(args.iter(), schema)?)?;
     if to.data_type() == &DataType::Null {
         return Ok(lit(ScalarValue::Null));
     }
-    let args = args
-        .into_iter()
-        .map(|arg| convert_to_field(arg, &to, schema, Some(texts)))
-        .collect::<Result<Vec<_>>>()?;
+    let is_watched = purpose == Purpose::Shown && SqlType::of(&to).is_temporal();
+    let argument = |arg: Expr| {
+        let arg = match is_watched {
+            true => moment_of(arg, MomentKind::DateTime, schema, texts)?,
+            false => arg,
+        };
+        let ty = type_of(&arg, schema)?;
+        // What is no date is less than all of them.
+        let arg = match SqlType::of(&to).is_temporal() && !ty.is_temporal() && ty != SqlType::Null {
+            true => {
+                let moment = fold(call("$moment", vec![arg]), schema);
+                match SqlType::of(&to) {
+                    SqlType::DateTime { fsp } => fold(
+                        call("$cast_datetime", vec![moment, lit(i64::from(fsp))]),
+                        schema,
+                    ),
+                    _ => moment,
+                }
+            }
+            false => arg,
+        };
+        convert_to_field(arg, &to, schema, Some(texts))
+    };
+    let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
     let kernel = if name == "greatest" {
         "$greatest"
     } else {

@@ -33,8 +33,8 @@ use sheaf_types::temporal::{self, DAY, full_year};
 
 use super::choose::as_shown;
 use super::{
-    Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, operands, type_of,
-    typed_literal,
+    Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands,
+    type_of, typed_literal,
 };
 use crate::collation::collation_key;
 use crate::functions::control::microseconds;
@@ -233,6 +233,18 @@ fn compare(
     if is_hybrid(&right.expr) && is_number(&left.ty) {
         let number = number_of_hybrid(right.expr);
         return compare(op, left.expr, number, surroundings, no_date);
+    }
+    if is_number(&right.ty) && left.ty.is_text() {
+        let number = number_of_moment(left.expr.clone(), schema)?;
+        if number != left.expr {
+            return compare(op, number, right.expr, surroundings, no_date);
+        }
+    }
+    if is_number(&left.ty) && right.ty.is_text() {
+        let number = number_of_moment(right.expr.clone(), schema)?;
+        if number != right.expr {
+            return compare(op, left.expr, number, surroundings, no_date);
+        }
     }
     if let Some(text) = text_beside(&left.ty, &right.expr, texts) {
         return compare(op, left.expr, text, surroundings, no_date);

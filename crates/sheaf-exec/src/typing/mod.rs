@@ -43,7 +43,9 @@ use crate::collation::{collation_key, key_collation};
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
-use crate::functions::types::{Coercibility, HYBRID_KEY, MAX_PRECISION, SqlType, field};
+use crate::functions::types::{
+    Coercibility, HYBRID_KEY, MAX_PRECISION, MOMENT_KEY, SqlType, field,
+};
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 use crate::operator::scan_exec::access_error;
 
@@ -99,6 +101,8 @@ pub struct Texts {
     today: i32,
     /// Some are values of parameters.
     are_parameters: bool,
+    /// What is made of texts and numbers is no zero date (`sql_mode` NO_ZERO_DATE).
+    refuses_zero_dates: bool,
 }
 
 impl Texts {
@@ -111,6 +115,15 @@ impl Texts {
             truncated,
             today: 0,
             are_parameters: false,
+            refuses_zero_dates: false,
+        }
+    }
+
+    /// The zero date is NULL where a text or a number is to be a date.
+    pub fn refusing_zero_dates(self, refuses_zero_dates: bool) -> Texts {
+        Texts {
+            refuses_zero_dates,
+            ..self
         }
     }
 
@@ -260,8 +273,15 @@ fn resolve_call(
         "$case" => choose::case(args, schema, texts),
         "coalesce" => choose::coalesce(args, schema, texts),
         "nullif" => choose::nullif(args, schema, texts),
-        "greatest" | "least" => choose::extreme(name, args, schema, texts),
+        "greatest" | "least" => choose::extreme(name, args, schema, (texts, purpose)),
         "$again" => Ok(first(args)),
+        "$in_row" => {
+            let value = first(args);
+            Ok(match type_of(&value, schema)? {
+                SqlType::Year => fold(cast(value, DataType::Int64), schema),
+                _ => value,
+            })
+        }
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
         "$like" => {
@@ -274,8 +294,12 @@ fn resolve_call(
             let takes_numbers = wanted.is_some()
                 || CASTS_TO_NUMBERS.contains(&name)
                 || mathematics::takes_numbers(name);
-            let args = match takes_numbers {
+            let args: Vec<Expr> = match takes_numbers {
                 true => args.into_iter().map(number_of_hybrid).collect(),
+                false => args,
+            };
+            let args = match takes_numbers && !CASTS_TO_INTEGERS.contains(&name) {
+                true => numbers_of_moments(args, schema)?,
                 false => args,
             };
             let args = match wanted {
@@ -286,7 +310,16 @@ fn resolve_call(
                 }
             };
             let args = times_of_today(name, args, schema, texts)?;
+            let makes_dates = matches!(name, "date" | "timestamp")
+                && refuses_zero_of(args.first(), schema, texts)?;
             let args = match purpose {
+                Purpose::Shown if makes_dates => {
+                    let mut args = args;
+                    // TIMESTAMP() adds a time to it.
+                    let date = std::mem::take(&mut args[0]);
+                    args[0] = moment_of(date, MomentKind::NonZeroDateTime, schema, texts)?;
+                    args
+                }
                 Purpose::Shown => moments_of(name, args, schema, texts)?,
                 _ => args,
             };
@@ -307,6 +340,10 @@ fn resolve_call(
                 _ => None,
             };
             let value = fold(Expr::ScalarFunction(ScalarFunction { func, args }), schema);
+            let value = match makes_dates {
+                true => fold(call("$no_zero_date", vec![value]), schema),
+                false => value,
+            };
             Ok(match watched {
                 Some((text, format)) if !is_read_whole(&text, &format) => {
                     texts.truncated.parsed_date(value, text, format)
@@ -334,6 +371,29 @@ const CASTS_TO_NUMBERS: [&str; 4] = [
     "$cast_decimal",
     "$cast_double",
 ];
+
+/// Casts that take a date's text for a text, whatever has made it.
+const CASTS_TO_INTEGERS: [&str; 2] = ["$cast_signed", "$cast_unsigned"];
+
+/// The number of its digits, where a text is the date or time that arithmetic has made; all else as it is.
+///
+/// ```text
+///   ('2024-01-02' - INTERVAL 1 DAY) + 0    20240101
+/// ```
+fn number_of_moment(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let may_be = matches!(expr, Expr::Literal(_, Some(_)) | Expr::ScalarFunction(_));
+    Ok(
+        match may_be && field_of(&expr, schema)?.metadata().contains_key(MOMENT_KEY) {
+            true => fold(call("$moment_number", vec![expr]), schema),
+            false => expr,
+        },
+    )
+}
+
+fn numbers_of_moments(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let number = |expr| number_of_moment(expr, schema);
+    exprs.into_iter().map(number).collect()
+}
 
 /// Whether this is a hexadecimal literal.
 fn is_hybrid(expr: &Expr) -> bool {
@@ -549,7 +609,7 @@ fn moments_of(
         (_, Some(dates)) if takes_a_part(function, &args) => (dates, MomentKind::PartialDateTime),
         (_, Some(dates)) => (dates, MomentKind::DateTime),
         ("$date_add" | "$date_subtract", None) => (0..1, MomentKind::DateTime),
-        ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::Time),
+        ("$extract", None) if is_unit(&args, 0, &UNITS_OF_A_TIME) => (1..2, MomentKind::TimeOrDate),
         (function, None) if OF_A_TIME.contains(&function) => (0..1, MomentKind::Time),
         _ => return Ok(args),
     };
@@ -583,6 +643,7 @@ fn times_of_today(
 ) -> Result<Vec<Expr>> {
     let dates = match (function, dates_among(function, &args)) {
         (_, Some(dates)) => dates,
+        ("$cast_year", None) => 0..1,
         ("$date_add" | "$date_subtract", None) if is_unit(&args, 2, &UNITS_OF_THE_CALENDAR) => 0..1,
         _ => return Ok(args),
     };
@@ -609,6 +670,40 @@ fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Re
     }
 }
 
+/// Whether a zero date that is made of this value is NULL. One that a column of dates holds stays what it is.
+fn refuses_zero_of(value: Option<&Expr>, schema: &DFSchema, texts: &Texts) -> Result<bool> {
+    Ok(match value {
+        Some(value) if texts.refuses_zero_dates => !type_of(value, schema)?.is_temporal(),
+        _ => false,
+    })
+}
+
+/// A value that is to be a date, watched where it is shown, and whether the zero date is NULL then.
+fn made_date(
+    value: Expr,
+    schema: &DFSchema,
+    (texts, purpose): (&Texts, Purpose),
+) -> Result<(Expr, bool)> {
+    let refuses_zero = refuses_zero_of(Some(&value), schema, texts)?;
+    let kind = match refuses_zero {
+        true => MomentKind::NonZeroDateTime,
+        false => MomentKind::DateTime,
+    };
+    let value = match purpose {
+        Purpose::Shown => moment_of(value, kind, schema, texts)?,
+        _ => value,
+    };
+    Ok((value, refuses_zero))
+}
+
+fn without_zero(date: Expr, refuses_zero: bool, schema: &DFSchema) -> Expr {
+    let date = fold(date, schema);
+    match refuses_zero {
+        true => fold(call("$no_zero_date", vec![date]), schema),
+        false => date,
+    }
+}
+
 /// CAST AS DATETIME: a time is one of today.
 fn to_datetime(
     args: Vec<Expr>,
@@ -616,15 +711,12 @@ fn to_datetime(
     (texts, purpose): (&Texts, Purpose),
 ) -> Result<Expr> {
     let [value, fsp, today] = operands(args)?;
-    let value = match purpose {
-        Purpose::Shown => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        _ => value,
-    };
+    let (value, refuses_zero) = made_date(value, schema, (texts, purpose))?;
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
         _ => call("$cast_datetime", vec![value, fsp]),
     };
-    Ok(fold(moment, schema))
+    Ok(without_zero(moment, refuses_zero, schema))
 }
 
 /// CAST AS DATE.
@@ -634,14 +726,18 @@ fn to_date(
     (texts, purpose): (&Texts, Purpose),
 ) -> Result<Expr> {
     let [value, today] = operands(args)?;
-    let value = match (type_of(&value, schema)?, purpose) {
-        (SqlType::Time { .. }, _) => {
-            to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?
-        }
-        (_, Purpose::Shown) => moment_of(value, MomentKind::DateTime, schema, texts)?,
-        _ => value,
+    let (value, refuses_zero) = match type_of(&value, schema)? {
+        SqlType::Time { .. } => (
+            to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?,
+            false,
+        ),
+        _ => made_date(value, schema, (texts, purpose))?,
     };
-    Ok(fold(call("$cast_date", vec![value]), schema))
+    Ok(without_zero(
+        call("$cast_date", vec![value]),
+        refuses_zero,
+        schema,
+    ))
 }
 
 fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
@@ -695,7 +791,7 @@ fn aggregate_arguments(
 ) -> Result<Vec<Expr>> {
     // Points in time add up as the numbers that their digits are.
     let summand = |expr: Expr| -> Result<Expr> {
-        let expr = number_of_hybrid(expr);
+        let expr = number_of_moment(number_of_hybrid(expr), schema)?;
         Ok(match type_of(&expr, schema)? {
             ty if ty.is_exact_number() || ty == SqlType::Double => expr,
             SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. } => {

@@ -123,7 +123,9 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         context.session.collation(),
         context.session.truncated_texts(),
     );
-    let texts = texts.on_day(split_datetime(lower::local_now(context.session)).0);
+    let texts = texts
+        .on_day(split_datetime(lower::local_now(context.session)).0)
+        .refusing_zero_dates(context.session.refuses_zero_dates());
     if context.session.truncated_texts().is_refused() {
         return unsupported("a query whose rows are stored in a strict mode");
     }

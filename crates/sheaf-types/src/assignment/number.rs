@@ -102,7 +102,7 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
             Some(number) => with_trailing(float(ty, number.to_f64()), number.trailing),
         },
         ColumnType::Year => match NumberText::parse(text) {
-            None => Converted::bad(Value::Year(0), incorrect("year")),
+            None => Converted::bad(Value::Year(0), incorrect("integer")),
             Some(number) => {
                 let value = number.scaled(0).map_or(i128::MAX, |(value, _)| value);
                 // As text zero is a two-digit year unless it has four characters, as a number it is year zero.
