@@ -18,6 +18,8 @@ pub mod encoding;
 pub mod error;
 pub mod last_insert_id;
 mod lower;
+
+pub use lower::column_default;
 mod multiset;
 pub mod parser;
 pub mod query;

@@ -15,6 +15,8 @@ pub trait ExpressionVisitor {
     fn leave_query(&mut self) {}
     /// A table in a FROM.
     fn enter_table(&mut self, _table: &TableFactor) {}
+    /// After what stands in it.
+    fn leave_table(&mut self, _table: &mut TableFactor) {}
     /// Before the expression's operands.
     fn enter_expression(&mut self, _expression: &Expr) {}
     /// After them. Breaking ends the walk.
@@ -55,6 +57,11 @@ impl VisitorMut for Walk<'_> {
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
         self.0.enter_table(table);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        self.0.leave_table(table);
         ControlFlow::Continue(())
     }
 

@@ -8,6 +8,7 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::{Comparison, Truth};
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
+use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, TrimWhereField,
     UnaryOperator, Value as Literal, ValueWithSpan,
@@ -20,8 +21,8 @@ use crate::error::SqlError;
 use crate::lower::build::packed_numbers;
 use crate::lower::character_set::{BINARY, introduced, known as known_character_set};
 use crate::lower::expression::{
-    check_typed_literal, into_row, number_literal, object_text, operand_columns, unit_name,
-    with_fraction_of,
+    check_non_zero_literal, check_typed_literal, into_row, number_literal, object_text,
+    operand_columns, unit_name, with_fraction_of,
 };
 use crate::lower::scope::is_same;
 use crate::lower::session::{session_function, value_literal, variable};
@@ -137,6 +138,9 @@ impl Binder<'_> {
             }
             Expr::TypedString(typed) => {
                 check_typed_literal(&typed.value, &typed.data_type)?;
+                if self.context.session.refuses_zero_dates() {
+                    check_non_zero_literal(&typed.value, &typed.data_type)?;
+                }
                 let data_type = with_fraction_of(&typed.value, typed.data_type.clone());
                 let value = self.literal(&typed.value)?;
                 self.cast(value, &data_type)
@@ -631,12 +635,15 @@ impl Binder<'_> {
             }
             // a < c, or a = c and b < d: the last position decides about equality.
             _ => {
+                let pairs = pairs
+                    .map(|(left, right)| Ok((self.in_row(left)?, self.in_row(right)?)))
+                    .collect::<Bound<Vec<_>>>()?;
                 let strict = match operator {
                     Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
                     _ => Comparison::Greater,
                 };
                 let mut result: Option<Scalar> = None;
-                for (left, right) in pairs.rev() {
+                for (left, right) in pairs.into_iter().rev() {
                     result = Some(match result {
                         None => compare(operator, (left, right))?,
                         Some(rest) => {
@@ -649,6 +656,14 @@ impl Binder<'_> {
                 }
                 result.ok_or_else(|| operand_columns(1).into())
             }
+        }
+    }
+
+    /// A part of a row in IN, and in a comparison by order. A YEAR is the number that it is there: 24 is not 2024.
+    fn in_row(&self, value: Scalar) -> Bound<Scalar> {
+        match SqlType::of(value.field()) {
+            SqlType::Year => self.call("$in_row", vec![value]),
+            _ => Ok(value),
         }
     }
 
@@ -667,7 +682,13 @@ impl Binder<'_> {
                 let Expr::Tuple(row) = with_row(row) else {
                     return Err(operand_columns(items.len()).into());
                 };
-                equal.push(self.row_comparison(items, Comparison::Equal, &row)?);
+                if items.len() != row.len() || items.is_empty() {
+                    return Err(operand_columns(items.len()).into());
+                }
+                let left = self.values(items)?.into_iter();
+                let left = left.map(|value| self.in_row(value)).collect::<Bound<_>>()?;
+                let right = self.values(&row)?;
+                equal.push(self.compare_rows(left, Comparison::Equal, right)?);
             }
             return Ok(Scalar::or(equal));
         }

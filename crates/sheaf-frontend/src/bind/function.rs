@@ -23,11 +23,13 @@ use super::block::Clause;
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::context::window_function;
 use crate::error::SqlError;
+use crate::lower::column_default::column_of_default;
 use crate::lower::expression::object_text;
 use crate::lower::function::{
     Arguments, aggregate_name, frame, invalid_group_function, take_arguments, unit_argument,
     wrong_argument_count,
 };
+use crate::lower::grouped::check_window_arguments;
 use crate::lower::scope::{derived_window, is_same, no_such_window};
 use crate::lower::select::{is_position, number_digits};
 use crate::lower::session::{group_concat_limit, session_function};
@@ -51,6 +53,9 @@ impl Binder<'_> {
         if matches!(call.args, FunctionArguments::Subquery(_)) {
             return unsupported("a subquery as an argument list");
         }
+        if column_of_default(call)?.is_some() {
+            return unsupported("DEFAULT()");
+        }
         let arguments = take_arguments(call.args.clone())?;
         if let Some(aggregate) = aggregate_name(&name) {
             return match &call.over {
@@ -58,9 +63,15 @@ impl Binder<'_> {
                 None => self.aggregate(aggregate, &arguments),
             };
         }
+        if window_function(&name).is_some() {
+            check_window_arguments(&name, &arguments.values)?;
+            if call.over.is_none() {
+                return Err(SqlError::parse_error(&format!("{written}()"), 1).into());
+            }
+        }
         if let Some(over) = &call.over {
             let Some(function) = window_function(&name) else {
-                return Err(self.no_such_function(&written).into());
+                return Err(SqlError::parse_error("OVER", 1).into());
             };
             let function = WindowFunctionDefinition::WindowUDF(function);
             return self.window_call(function, &arguments.values, None, over, call.null_treatment);
@@ -179,6 +190,9 @@ impl Binder<'_> {
         let is_alone = self.blocks.len() == 1;
         let block = self.block()?;
         let has_aggregates = block.clause.has_aggregates();
+        if name == "any_value" && (block.in_aggregate || !has_aggregates) {
+            return unsupported("ANY_VALUE of a row");
+        }
         if block.in_aggregate || is_alone && !has_aggregates {
             return Err(invalid_group_function().into());
         }

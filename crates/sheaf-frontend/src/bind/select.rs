@@ -22,7 +22,7 @@ use sheaf_algebra::{ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem,
+    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Select, SelectItem,
     SelectItemQualifiedWildcardKind,
 };
 
@@ -30,10 +30,11 @@ use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
 use super::from::plain_name;
 use super::group::{Keys, named_items};
-use super::scope::ScopeColumn;
+use super::scope::{Found, ScopeColumn};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::lower::expression::object_text;
+use crate::lower::grouped::{any_values_of_rows, check_groups, check_having, has_any_value};
 use crate::lower::scope::{is_same, resolved_window};
 use crate::lower::select::{header_of, is_plain_column, number_digits};
 use crate::query::Header;
@@ -70,7 +71,21 @@ impl Binder<'_> {
         }
         let enclosing = self.hints.open(select, self.context.sql);
         let blocks = self.blocks.len();
-        let bound = self.select_inner(select, order_by);
+        let bound = match has_any_value(self.context.sql) {
+            false => self.select_inner(select, order_by),
+            true => {
+                let mut select = select.clone();
+                let mut ordered = OrderBy {
+                    kind: OrderByKind::Expressions(order_by.to_vec()),
+                    interpolate: None,
+                };
+                any_values_of_rows(&mut select, Some(&mut ordered));
+                match &ordered.kind {
+                    OrderByKind::Expressions(order_by) => self.select_inner(&select, order_by),
+                    OrderByKind::All(_) => self.select_inner(&select, order_by),
+                }
+            }
+        };
         self.blocks.truncate(blocks);
         self.hints.close(enclosing);
         bound
@@ -95,6 +110,17 @@ impl Binder<'_> {
                 let spec = resolved_window(name, &windows, 0)?;
                 block.windows.push((name.clone(), spec));
             }
+        }
+        let has_column = |table: Option<&str>, name: &str| {
+            let found = match table {
+                Some(table) => block.scope.column_of(None, table, name),
+                None => block.scope.column(name),
+            };
+            !matches!(found, Found::Nothing)
+        };
+        check_having(select, &has_column)?;
+        if let GroupByExpr::Expressions(groups, _) = &select.group_by {
+            check_groups(groups, &select.projection, |name| has_column(None, name))?;
         }
         self.blocks.push(block);
         if let Some(condition) = &select.selection {

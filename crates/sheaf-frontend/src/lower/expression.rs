@@ -17,7 +17,7 @@
 use sheaf_access::cancel;
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_types::error::codes;
-use sheaf_types::temporal::{read_datetime, read_time};
+use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time};
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, DateTimeField, ExactNumberInfo, Expr, FunctionArg,
     FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
@@ -183,8 +183,12 @@ impl Lowering<'_> {
                 if let Some(variable) = self.variable(&names)? {
                     return Ok(Value(variable));
                 }
-                // A database before the table says nothing that the table's alias does not.
-                if parts.len() == 3 {
+                // A database before the table says no more than the table's alias, if it is that of the table.
+                if let [database, table, _] = names.as_slice() {
+                    let mut scopes = self.scopes.iter().rev();
+                    if !scopes.any(|scope| scope.has_table(database, table)) {
+                        return Err(SqlError::bad_field(&names.join("."), self.clause));
+                    }
                     parts.remove(0);
                 }
                 if let Some(column) = parts.pop() {
@@ -212,6 +216,9 @@ impl Lowering<'_> {
             }
             Expr::TypedString(typed) => {
                 check_typed_literal(&typed.value, &typed.data_type)?;
+                if self.context.session.refuses_zero_dates() {
+                    check_non_zero_literal(&typed.value, &typed.data_type)?;
+                }
                 let data_type = with_fraction_of(&typed.value, typed.data_type);
                 let value = self.literal(typed.value)?.into_value();
                 Value(self.cast(value, &data_type)?)
@@ -634,7 +641,12 @@ impl Lowering<'_> {
                 let Expr::Tuple(row) = row else {
                     return Err(operand_columns(items.len()));
                 };
-                let row = self.row_comparison(items.clone(), BinaryOperator::Eq, row)?;
+                if items.len() != row.len() {
+                    return Err(operand_columns(items.len()));
+                }
+                let left = self.values(items.clone())?;
+                let left = left.into_iter().map(in_row).collect();
+                let row = compare_rows(left, BinaryOperator::Eq, self.values(row)?)?;
                 equal.push(row.into_condition());
             }
             let any = chain(equal, &BinaryOperator::Or, binary);
@@ -718,6 +730,27 @@ impl Lowering<'_> {
     }
 }
 
+/// Error 1525 for a DATE or TIMESTAMP of zero (`sql_mode` NO_ZERO_DATE).
+pub fn check_non_zero_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return Ok(());
+    };
+    let name = match data_type {
+        DataType::Date => "DATE",
+        DataType::Datetime(_) | DataType::Timestamp(..) => "DATETIME",
+        _ => return Ok(()),
+    };
+    let micros = read_datetime(text).and_then(|read| read.micros(6));
+    match micros == Ok(ZERO_DATETIME) {
+        true => Err(SqlError::new(
+            codes::WRONG_VALUE,
+            format!("Incorrect {name} value: '{text}'"),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Error 1525 for a DATE, TIME or TIMESTAMP whose text is no such value: all of it, and no less.
 pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
     let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
@@ -748,6 +781,11 @@ pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Res
     }
 }
 
+/// A part of a row in IN, and in a comparison by order. A YEAR is the number that it is there: 24 is not 2024.
+fn in_row(value: Expr) -> Expr {
+    call("$in_row", vec![value])
+}
+
 /// `(a, b) = (c, d)` and its relatives, of lowered values.
 fn compare_rows(left: Vec<Expr>, op: BinaryOperator, right: Vec<Expr>) -> Result<Lowered> {
     let all = |name: &str, joined: BinaryOperator| {
@@ -774,7 +812,8 @@ fn compare_rows(left: Vec<Expr>, op: BinaryOperator, right: Vec<Expr>) -> Result
                 BinaryOperator::Gt => "$gt",
                 _ => "$ge",
             };
-            let mut pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+            let left = left.into_iter().map(in_row);
+            let mut pairs: Vec<(Expr, Expr)> = left.zip(right.into_iter().map(in_row)).collect();
             let Some((a, b)) = pairs.pop() else {
                 return Err(operand_columns(1));
             };

@@ -23,7 +23,11 @@ use sheaf_types::error::codes;
 
 use super::Lowering;
 use super::build::{argument, call, function, null, number, text};
+use super::column_default::column_of_default;
 use super::expression::{Lowered, object_text};
+use super::grouped::{
+    check_window_arguments, has_window_function, misplaced_window_function, nested_window_function,
+};
 use super::scope::{derived_window, no_such_window};
 use crate::context::window_function;
 use crate::error::{Result, SqlError};
@@ -128,7 +132,11 @@ pub fn unit_argument(expr: &Expr) -> Option<String> {
 }
 
 /// A frame whose intervals SqlToRel can read: `INTERVAL 1 QUARTER` becomes `INTERVAL '3' MONTH`.
+///
+/// # Errors
+/// 3584, 3585 and 3586 for bounds that make no frame, 1064 for offsets that MySQL's grammar does not have, 3596.
 pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
+    check_bounds(&frame)?;
     let bounds = std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound);
     for bound in bounds {
         if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) =
@@ -146,6 +154,54 @@ pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
     Ok(frame)
 }
 
+const FRAME_ILLEGAL: &str =
+    "Window '<unnamed window>': frame start or end is negative, NULL or of non-integral type";
+
+fn check_bounds(frame: &WindowFrame) -> Result<()> {
+    let illegal = || Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, FRAME_ILLEGAL));
+    let end = frame.end_bound.as_ref();
+    if matches!(frame.start_bound, WindowFrameBound::Following(None)) {
+        let text = "Window '<unnamed window>': frame start cannot be UNBOUNDED FOLLOWING.";
+        return Err(SqlError::new(codes::WINDOW_FRAME_START_ILLEGAL, text));
+    }
+    if matches!(end, Some(WindowFrameBound::Preceding(None))) {
+        let text = "Window '<unnamed window>': frame end cannot be UNBOUNDED PRECEDING.";
+        return Err(SqlError::new(codes::WINDOW_FRAME_END_ILLEGAL, text));
+    }
+    for bound in std::iter::once(&frame.start_bound).chain(end) {
+        let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) =
+            bound
+        else {
+            continue;
+        };
+        match offset.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Literal::Number(digits, _) => {
+                    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+                    if frame.units != WindowFrameUnits::Range && !is_whole {
+                        return illegal();
+                    }
+                }
+                Literal::Placeholder(_) => {}
+                other => return Err(SqlError::parse_error(&other.to_string(), 1)),
+            },
+            Expr::UnaryOp { .. } => return Err(SqlError::parse_error(&offset.to_string(), 1)),
+            _ => {}
+        }
+    }
+    // How far a bound lies behind the first row.
+    let place = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(_) => 0,
+        WindowFrameBound::CurrentRow => 1,
+        WindowFrameBound::Following(_) => 2,
+    };
+    let end = end.map_or(1, place);
+    match place(&frame.start_bound) > end {
+        true => illegal(),
+        false => Ok(()),
+    }
+}
+
 fn frame_interval(interval: &Interval) -> Result<Interval> {
     let unsupported = || SqlError::not_supported_yet(format!("a frame of RANGE {interval}"));
     let Expr::Value(value) = interval.value.as_ref() else {
@@ -159,8 +215,7 @@ fn frame_interval(interval: &Interval) -> Result<Interval> {
     };
     let amount = amount.trim().parse::<i64>().map_err(|_| unsupported())?;
     if amount < 0 {
-        let text = "Window '<unnamed window>': frame start or end is negative, NULL or not of integral type";
-        return Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, text));
+        return Err(SqlError::new(codes::WINDOW_FRAME_ILLEGAL, FRAME_ILLEGAL));
     }
     let (amount, unit) = match &interval.leading_field {
         Some(DateTimeField::Quarter) => (amount.saturating_mul(3), DateTimeField::Month),
@@ -196,21 +251,55 @@ impl Lowering<'_> {
         )
     }
 
+    /// Error 3593 for a window function where there is none.
+    fn check_window_function(&self, name: &str) -> Result<()> {
+        match self.windows_allowed {
+            true => Ok(()),
+            false => Err(misplaced_window_function(name)),
+        }
+    }
+
+    /// Operands of aggregates and window functions have no window functions.
+    fn without_windows<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let allowed = std::mem::replace(&mut self.windows_allowed, false);
+        let result = inner(self);
+        self.windows_allowed = allowed;
+        result
+    }
+
     pub fn function(&mut self, call: Function) -> Result<Lowered> {
+        if let Some((table, name)) = column_of_default(&call)? {
+            let table = table.map(|table| table.value.as_str());
+            let default = self.default_of(table, &name.value)?;
+            // In ORDER BY a number alone would be a position.
+            let default = super::build::call("$again", vec![self.value(default)?]);
+            return Ok(Lowered::Value(default));
+        }
         let written = object_text(&call.name);
         let name = written.to_ascii_lowercase();
         let over = call.over;
         let mut arguments = take_arguments(call.args)?;
         if let Some(aggregate) = aggregate_name(&name) {
+            if over.is_some() {
+                self.check_window_function(&name)?;
+            }
             let over = over.map(|over| self.window(over)).transpose()?;
-            return Ok(Lowered::Value(self.aggregate(aggregate, arguments, over)?));
+            let lowered = self.without_windows(|this| this.aggregate(aggregate, arguments, over));
+            return Ok(Lowered::Value(lowered?));
+        }
+        if window_function(&name).is_some() {
+            check_window_arguments(&name, &arguments.values)?;
+            if over.is_none() {
+                return Err(SqlError::parse_error(&format!("{written}()"), 1));
+            }
         }
         if let Some(over) = over {
             if window_function(&name).is_none() {
-                return Err(self.no_such_function(&written));
+                return Err(SqlError::parse_error("OVER", 1));
             }
+            self.check_window_function(&name)?;
             let over = self.window(over)?;
-            let args = self.values(arguments.values)?;
+            let args = self.without_windows(|this| this.values(arguments.values))?;
             let mut windowed = function(&name, args.into_iter().map(argument).collect());
             windowed.over = Some(over);
             windowed.null_treatment = call.null_treatment;
@@ -391,11 +480,15 @@ impl Lowering<'_> {
     fn aggregate(
         &mut self,
         name: &str,
-        arguments: Arguments,
+        mut arguments: Arguments,
         over: Option<WindowType>,
     ) -> Result<Expr> {
         if !self.aggregates_allowed && over.is_none() {
-            return Err(invalid_group_function());
+            // It is no aggregate, so it may stand where these may not.
+            return match (name, arguments.values.pop()) {
+                ("any_value", Some(value)) if arguments.values.is_empty() => self.value(value),
+                _ => Err(invalid_group_function()),
+            };
         }
         // An aggregate of an aggregate is wrong, unless the outer one is a window function.
         let allowed = std::mem::replace(&mut self.aggregates_allowed, over.is_some());
@@ -575,9 +668,17 @@ impl Lowering<'_> {
     }
 
     pub fn window_spec(&mut self, spec: WindowSpec) -> Result<WindowSpec> {
+        let mut operands = spec
+            .partition_by
+            .iter()
+            .chain(spec.order_by.iter().map(|item| &item.expr));
+        if operands.any(has_window_function) {
+            return Err(nested_window_function());
+        }
+        let partition_by = self.without_windows(|this| this.values(spec.partition_by))?;
         Ok(WindowSpec {
-            partition_by: self.values(spec.partition_by)?,
-            order_by: self.order_by_items(spec.order_by, false)?,
+            partition_by,
+            order_by: self.without_windows(|this| this.order_by_items(spec.order_by, false))?,
             window_frame: spec.window_frame.map(frame).transpose()?,
             ..spec
         })

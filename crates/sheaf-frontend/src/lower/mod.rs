@@ -17,8 +17,10 @@
 
 pub(crate) mod build;
 pub(crate) mod character_set;
+pub mod column_default;
 pub(crate) mod expression;
 pub(crate) mod function;
+pub(crate) mod grouped;
 pub(crate) mod header;
 pub(crate) mod hints;
 mod row_subquery;
@@ -116,6 +118,8 @@ pub fn lower(query: &Query, context: &QueryContext<'_>, any_rows: bool) -> Resul
         locking: false,
         depth: 0,
         work: Work::default(),
+        clause: "field list",
+        windows_allowed: false,
         repeated: 0,
         aggregates_allowed: true,
         aggregates_seen: 0,
@@ -166,6 +170,10 @@ struct Lowering<'a> {
     depth: usize,
     /// What has been lowered so far.
     work: Work,
+    /// The clause that is lowered, as messages call it.
+    clause: &'static str,
+    /// Inside of a select list or ORDER BY, and outside of aggregates.
+    windows_allowed: bool,
     /// The part of its expressions that common table expressions repeat.
     repeated: u64,
     /// False inside of WHERE and ON.

@@ -46,6 +46,8 @@ impl ColumnNames {
 
 struct ScopeTable {
     alias: String,
+    /// `None`: a query, which is in none.
+    database: Option<String>,
     columns: ColumnNames,
 }
 
@@ -124,10 +126,41 @@ impl Scope {
         Scope {
             tables: vec![ScopeTable {
                 alias: alias.to_string(),
+                database: None,
                 columns,
             }],
             ..Scope::default()
         }
+    }
+
+    /// Its tables are in this database.
+    pub fn in_database(mut self, database: &str) -> Scope {
+        for table in &mut self.tables {
+            table.database = Some(database.to_string());
+        }
+        self
+    }
+
+    /// Whether a table of this name is in this database.
+    pub fn has_table(&self, database: &str, alias: &str) -> bool {
+        let of_database = |known: &Option<String>| known.as_deref() == Some(database);
+        let mut tables = self.tables.iter();
+        tables.any(|table| table.alias == alias && of_database(&table.database))
+    }
+
+    /// The table that has a column of this name.
+    pub fn table_of(&self, table: Option<&str>, name: &str) -> Option<&str> {
+        let tables = self.tables.iter();
+        let mut tables = tables.filter(|known| table.is_none_or(|table| known.alias == table));
+        let found = tables.find(|table| table.columns.iter().any(|known| is_same(known, name)));
+        found.map(|table| table.alias.as_str())
+    }
+
+    /// Whether a table, or the one of this name, has a column of this name.
+    pub fn has_column(&self, table: Option<&str>, name: &str) -> bool {
+        let tables = self.tables.iter();
+        let mut tables = tables.filter(|known| table.is_none_or(|table| known.alias == table));
+        tables.any(|table| table.columns.iter().any(|known| is_same(known, name)))
     }
 
     /// The tables of both, one behind the other.

@@ -36,6 +36,7 @@ use sqlparser::ast::{
 
 use super::build::{any_row, binary, call, literal, null, number};
 use super::expression::object_text;
+use super::grouped::{any_values_of_rows, check_groups, check_having};
 use super::scope::{ColumnNames, JoinedBy, Scope, ScopeItem};
 use super::{CommonTable, Lowering, TableReference, Work};
 use crate::dialect::SheafDialect;
@@ -221,6 +222,16 @@ fn order_by_shown_items(select: &Select, order_by: &mut OrderBy) {
     }
 }
 
+/// Error 1064 for a LIMIT or OFFSET that is computed.
+pub fn check_row_count(expr: &Expr) -> Result<()> {
+    match expr {
+        Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::Function(_) => {
+            Err(SqlError::parse_error(&expr.to_string(), 1))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub fn is_beyond_all_rows(expr: &Expr) -> bool {
     let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
     rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
@@ -310,7 +321,9 @@ impl Lowering<'_> {
     pub fn query(&mut self, query: Query, purpose: Use) -> Result<(Query, Headers)> {
         self.nested(|this| {
             let (ctes, scopes) = (this.ctes.len(), this.scopes.len());
+            let clause = (this.clause, this.windows_allowed);
             let lowered = this.query_inner(query, purpose);
+            (this.clause, this.windows_allowed) = clause;
             this.ctes.truncate(ctes);
             this.scopes.truncate(scopes);
             lowered
@@ -328,6 +341,9 @@ impl Lowering<'_> {
                 let lowered = self.common_table(cte, with.recursive)?;
                 with.cte_tables.push(lowered);
             }
+        }
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            any_values_of_rows(select, query.order_by.as_mut());
         }
         if let SetExpr::Select(select) = query.body.as_mut()
             && let Some(order_by) = &mut query.order_by
@@ -347,6 +363,7 @@ impl Lowering<'_> {
         query.body = Box::new(body);
         if let Some(order_by) = query.order_by {
             let aggregates_before = self.aggregates_seen;
+            self.enter_clause("order clause", true);
             query.order_by = Some(self.order_by(order_by, scopes)?);
             if self.aggregates_seen > aggregates_before
                 && let SetExpr::Select(select) = query.body.as_mut()
@@ -466,8 +483,9 @@ impl Lowering<'_> {
 
     fn set_expression(&mut self, body: SetExpr, purpose: Use) -> Result<(SetExpr, Headers)> {
         Ok(match body {
-            SetExpr::Select(select) => {
+            SetExpr::Select(mut select) => {
                 let scopes = self.scopes.len();
+                any_values_of_rows(&mut select, None);
                 let (select, headers) = self.select(*select, purpose, &OrderedNames::default())?;
                 self.scopes.truncate(scopes);
                 (SetExpr::Select(Box::new(select)), headers)
@@ -560,8 +578,15 @@ impl Lowering<'_> {
             let named = windows.into_iter().map(|window| (window.0.value, window.1));
             scope.define_windows(named.collect())?;
         }
+        check_having(&select, &|table, name| scope.has_column(table, name))?;
+        if let GroupByExpr::Expressions(groups, _) = &select.group_by {
+            check_groups(groups, &select.projection, |name| {
+                scope.has_column(None, name)
+            })?;
+        }
         let own = self.scopes.len();
         self.scopes.push(scope);
+        self.enter_clause("where clause", false);
         select.selection = select
             .selection
             .map(|condition| self.filter(condition, false))
@@ -571,14 +596,17 @@ impl Lowering<'_> {
             true => self.text.select_items(select.select_token.0.span.start),
             false => Vec::new(),
         };
+        self.enter_clause("field list", true);
         let (projection, headers) = self.projection(
             std::mem::take(&mut select.projection),
             (&written, ordered_by),
             purpose,
         )?;
         select.projection = projection;
+        self.enter_clause("group statement", false);
         select.group_by = self.group_by(select.group_by, &select.projection)?;
         self.scopes[own].names_items = true;
+        self.enter_clause("having clause", false);
         select.having = select
             .having
             .map(|condition| self.filter(condition, true))
@@ -601,6 +629,13 @@ impl Lowering<'_> {
             self.show_any_row(&mut select.group_by);
         }
         Ok((select, headers))
+    }
+
+    /// What is lowered next, and whether window functions may stand there. A statement that changes rows has them in
+    /// its subqueries only.
+    fn enter_clause(&mut self, clause: &'static str, windows_allowed: bool) {
+        let changes_rows = self.context.clustered_keys && self.depth == 1;
+        (self.clause, self.windows_allowed) = (clause, windows_allowed && !changes_rows);
     }
 
     /// `written`: the texts of the items; `ordered_by`: what ORDER BY names.
@@ -746,7 +781,13 @@ impl Lowering<'_> {
                 SelectItemQualifiedWildcardKind::ObjectName(name),
                 options,
             ) => {
-                // A database before the table says nothing that the table's alias does not.
+                // A database before the table says no more than the table's alias, if it is that of the table.
+                if let [database, table] = name.0.as_slice()
+                    && let (Some(database), Some(table)) = (database.as_ident(), table.as_ident())
+                    && !scope.is_some_and(|scope| scope.has_table(&database.value, &table.value))
+                {
+                    return Err(SqlError::bad_table(&object_text(&name)));
+                }
                 let table = ObjectName(name.0.last().cloned().into_iter().collect());
                 let alias = object_text(&table);
                 let kind = SelectItemQualifiedWildcardKind::ObjectName(table);
@@ -936,6 +977,7 @@ impl Lowering<'_> {
 
     /// `None`: more rows than there are. `LIMIT 5, 18446744073709551615` is MySQL's way to say all but the first five.
     fn limit_rows(&mut self, limit: Expr) -> Result<Option<Expr>> {
+        check_row_count(&limit)?;
         match is_beyond_all_rows(&limit) {
             true => Ok(None),
             false => self.value(limit).map(Some),
@@ -943,6 +985,7 @@ impl Lowering<'_> {
     }
 
     fn offset_rows(&mut self, offset: Expr) -> Result<Expr> {
+        check_row_count(&offset)?;
         match is_beyond_all_rows(&offset) {
             true => Ok(number(MAX_ROW_COUNT)),
             false => self.value(offset),
@@ -1024,6 +1067,7 @@ impl Lowering<'_> {
             JoinConstraint::On(condition) => {
                 names.append(right);
                 self.scopes.push(std::mem::take(names));
+                self.enter_clause("on clause", false);
                 let condition = self.filter(condition, false);
                 *names = self.scopes.pop().unwrap_or_default();
                 return Ok(JoinConstraint::On(condition?));
@@ -1165,7 +1209,8 @@ impl Lowering<'_> {
             self.many_spellings |= self.column_name(field.name()) != *field.name();
         }
         self.blocks.add_table(&known_as);
-        let names = Scope::of_table(&known_as, ColumnNames::Schema(source.schema()));
+        let names =
+            Scope::of_table(&known_as, ColumnNames::Schema(source.schema())).in_database(&database);
         self.tables.push(TableReference {
             source,
             alias: known_as.clone(),

@@ -13,10 +13,12 @@ mod alter_table;
 mod bit_literals;
 pub mod change;
 pub mod check_text;
+mod common_tables;
 mod create_table;
 mod definition;
 mod explain;
 pub mod hint;
+mod into_variables;
 mod load;
 mod parameters;
 mod parsed;
@@ -77,6 +79,8 @@ pub fn parse_with_parameters(
         return Err(error_at(text, place));
     }
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
+    let into_variables::WithoutInto { tokens, targets } = into_variables::take_out(tokens)?;
+    let targets = variables_of(targets, dialect)?;
     let tokens = table_list::rewritten(tokens)?;
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)
@@ -87,9 +91,27 @@ pub fn parse_with_parameters(
     // What has gone wrong then is that.
     cancel::check_statement()?;
     match parsed {
+        Ok(Statement::Query(query)) if !targets.is_empty() => {
+            Ok((Statement::SelectInto { query, targets }, count))
+        }
         Ok(statement) => Ok((statement, count)),
         Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
         Err(Failure::Statement(error)) => Err(error),
+    }
+}
+
+/// The names of the variables behind INTO.
+fn variables_of(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Vec<String>> {
+    if tokens.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut parser = StatementParser {
+        tokens: Parser::new(dialect).with_tokens_with_locations(tokens),
+    };
+    match parser.list(StatementParser::user_variable) {
+        Ok(names) if parser.at_end() => Ok(names),
+        Err(Failure::Statement(error)) => Err(error),
+        _ => Err(SqlError::parse_error("INTO", 1)),
     }
 }
 
@@ -384,8 +406,8 @@ impl StatementParser<'_> {
             _ => return self.unexpected("a statement"),
         };
         match first.as_str() {
-            "SELECT" | "(" | "VALUES" | "TABLE" => self.query(),
-            "WITH" => self.query_or_unsupported(),
+            "WITH" if self.is_with_change() => self.with_change(),
+            "SELECT" | "(" | "VALUES" | "TABLE" | "WITH" => self.query(),
             "INSERT" | "REPLACE" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
@@ -502,16 +524,6 @@ impl StatementParser<'_> {
             return Err(SqlError::not_supported_yet("SELECT ... INTO").into());
         }
         Ok(query)
-    }
-
-    /// WITH … SELECT; WITH may also begin UPDATE and DELETE.
-    fn query_or_unsupported(&mut self) -> ParseResult<Statement> {
-        let query = self.query_expression()?;
-        match query.body.as_ref() {
-            ast::SetExpr::Update(_) => Ok(Statement::Unsupported("UPDATE".into())),
-            ast::SetExpr::Delete(_) => Ok(Statement::Unsupported("DELETE".into())),
-            _ => Ok(Statement::Query(query)),
-        }
     }
 
     fn insert(&mut self) -> ParseResult<Statement> {

@@ -43,23 +43,27 @@ pub fn substitute(
     }
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut count = 0;
-    for token in tokens {
+    let in_frames: Vec<usize> = (0..tokens.len())
+        .filter(|at| is_parameter(&tokens[*at]) && is_frame_bound(&tokens[at + 1..]))
+        .collect();
+    for (at, token) in tokens.into_iter().enumerate() {
         if !is_parameter(&token) {
             substituted.push(token);
             continue;
         }
+        let wants_number = || in_frames.contains(&at) || follows_limit(&substituted);
         let literal = match parameters {
             Parameters::Values(values) => {
                 let value = values
                     .get(count)
                     .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
-                match row_count(value).filter(|_| follows_limit(&substituted)) {
+                match row_count(value).filter(|_| wants_number()) {
                     Some(number) => vec![number],
                     None => literal(value),
                 }
             }
             Parameters::Numbered => vec![Token::Placeholder(format!("?{count}"))],
-            _ if follows_limit(&substituted) => vec![Token::Number("1".into(), false)],
+            _ if wants_number() => vec![Token::Number("1".into(), false)],
             _ => vec![null()],
         };
         count += 1;
@@ -83,7 +87,14 @@ pub fn parameter_number(placeholder: &str) -> Option<usize> {
     placeholder.strip_prefix('?')?.parse().ok()
 }
 
-/// True behind LIMIT, OFFSET, and the comma of `LIMIT n, n`.
+/// True in front of PRECEDING and FOLLOWING.
+fn is_frame_bound(behind: &[TokenWithSpan]) -> bool {
+    let mut words = behind.iter().map(|token| &token.token);
+    let next = words.find(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(next, Some(Token::Word(word)) if matches!(word.keyword, Keyword::PRECEDING | Keyword::FOLLOWING))
+}
+
+/// True behind LIMIT, OFFSET, and the comma of `LIMIT n, n`, and behind `NTILE(`.
 fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
     let mut words = tokens
         .iter()
@@ -94,6 +105,9 @@ fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
     match words.next() {
         Some(Token::Comma) => {
             matches!(words.next(), Some(Token::Number(..))) && is_limit(words.next())
+        }
+        Some(Token::LParen) => {
+            matches!(words.next(), Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("ntile"))
         }
         last => is_limit(last),
     }

@@ -46,6 +46,11 @@ pub struct DatabaseOptions {
 #[derive(Clone, Debug)]
 pub enum Statement {
     Query(Box<ast::Query>),
+    /// A query whose only row user variables take, by their names in lower case.
+    SelectInto {
+        query: Box<ast::Query>,
+        targets: Vec<String>,
+    },
     Insert(Box<ast::Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),

@@ -2,7 +2,7 @@
 //!
 //! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
 //! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
-//! the server cannot stop the client from sending the rest: problems are warnings.
+//! the server cannot stop the client from sending the rest: problems are warnings, and duplicates are skipped.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,6 +15,8 @@ use sheaf_types::{ColumnType, Value, assignment::Mode};
 use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
 use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
+use crate::change::update::is_default;
+use crate::change::values_before::name_values_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
@@ -55,20 +57,24 @@ impl Session {
                 "LOAD DATA ... LINES TERMINATED BY ''",
             ));
         }
+        let on_duplicate = match load.on_duplicate {
+            OnDuplicate::Error if load.local => OnDuplicate::Ignore,
+            written => written,
+        };
         let lenient = load.local
-            || load.on_duplicate == OnDuplicate::Ignore
+            || on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
         let options = WriteOptions {
             mode: Mode {
                 strict: !lenient,
                 ..self.insert_mode(false)
             },
-            on_duplicate: match load.on_duplicate {
+            on_duplicate: match on_duplicate {
                 OnDuplicate::Error => table_writer::OnDuplicate::Fail,
                 OnDuplicate::Ignore => table_writer::OnDuplicate::Skip,
                 OnDuplicate::Replace => table_writer::OnDuplicate::Replace,
             },
-            ignore: load.on_duplicate == OnDuplicate::Ignore,
+            ignore: on_duplicate == OnDuplicate::Ignore,
             bulk: true,
             keeps_zero: self.keeps_zero(),
         };
@@ -259,7 +265,13 @@ impl Session {
                 }
             }
             for ((_, expression), position) in load.set.iter().zip(&set_positions) {
-                let value = self.evaluate(Parsed::new(expression, text))?;
+                if is_default(expression) {
+                    shape.put_default(&mut row, *position, now, &mut self.warnings)?;
+                    continue;
+                }
+                let mut expression = expression.clone();
+                name_values_of(writer.table(), &row, &mut expression)?;
+                let value = self.evaluate(Parsed::new(&expression, text))?;
                 shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
             }
             writer.write(&row, &mut self.warnings)?;

@@ -28,6 +28,7 @@ use sheaf_types::{
 use sqlparser::ast;
 
 use crate::change::update::{assign, is_default};
+use crate::change::values_before::write_defaults;
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -184,6 +185,7 @@ impl Session {
             }
             let number = hybrid_number(&assignment.value, &definition.columns[column].ty);
             let mut value = number.unwrap_or_else(|| assignment.value.clone());
+            write_defaults(table, &mut value)?;
             walk_expression(&mut value, &mut naming);
             planned.push((column, Assigned::Computed(items.len())));
             items.push(ast::SelectItem::ExprWithAlias {

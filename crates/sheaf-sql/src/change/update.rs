@@ -29,6 +29,7 @@ use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::table_writer::issue;
+use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
@@ -433,7 +434,11 @@ fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<V
                 value: match is_default(value) {
                     true => NewValue::Default,
                     false => {
-                        NewValue::Expression(Box::new(number.unwrap_or_else(|| value.clone())))
+                        let mut value = number.unwrap_or_else(|| value.clone());
+                        if let ([_], Some(table)) = (references.0.as_slice(), table) {
+                            write_defaults(table, &mut value)?;
+                        }
+                        NewValue::Expression(Box::new(value))
                     }
                 },
             })

@@ -9,10 +9,11 @@
 
 use std::ops::ControlFlow;
 
+use sheaf_frontend::column_default::DefaultsOf;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_of;
 use sheaf_table::{Column, Table};
-use sheaf_types::{Value, assignment::zero_value, column_text};
+use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 use sqlparser::ast;
 
 use crate::change::update::{as_stored, is_default};
@@ -40,6 +41,7 @@ pub(crate) fn name_values_before(
         let Some(value) = rest.first_mut() else {
             break;
         };
+        write_defaults(table, value)?;
         let mut naming = ValuesBefore {
             table,
             targets,
@@ -56,6 +58,19 @@ pub(crate) fn name_values_before(
         count = naming.count;
     }
     Ok(())
+}
+
+/// Puts the defaults of the table's columns in the places of DEFAULT().
+///
+/// # Errors
+/// 1364 for a column without one, 1054 for one that there is not.
+pub(crate) fn write_defaults(table: &Table, value: &mut ast::Expr) -> Result<()> {
+    let mut defaults = DefaultsOf {
+        columns: &table.definition.columns,
+        failure: None,
+    };
+    walk_expression(value, &mut defaults);
+    defaults.failure.map_or(Ok(()), Err)
 }
 
 /// Whether an expression names no column for sure.
@@ -116,7 +131,12 @@ fn default_value(column: &Column, now_micros: i64) -> ast::Expr {
         Some(Value::Null) | None if !column.nullable => zero_value(&column.ty),
         default => default.unwrap_or_default(),
     };
-    let text = column_text(&column.ty, &value);
+    literal_of(&column.ty, &value)
+}
+
+/// A value of a column as a literal.
+fn literal_of(ty: &ColumnType, value: &Value) -> ast::Expr {
+    let text = column_text(ty, value);
     ast::Expr::value(match value {
         Value::Null => ast::Value::Null,
         Value::Int(_)
@@ -127,6 +147,66 @@ fn default_value(column: &Column, now_micros: i64) -> ast::Expr {
         | Value::Year(_) => ast::Value::Number(text, false),
         _ => ast::Value::SingleQuotedString(text),
     })
+}
+
+/// Puts the values of a row in the places of its columns: for LOAD DATA ... SET, which computes with what was read.
+///
+/// # Errors
+/// As [`write_defaults`].
+pub(crate) fn name_values_of(table: &Table, row: &[Value], value: &mut ast::Expr) -> Result<()> {
+    write_defaults(table, value)?;
+    let mut naming = ValuesOfRow {
+        table,
+        row,
+        queries: 0,
+        failure: None,
+    };
+    walk_expression(value, &mut naming);
+    naming.failure.map_or(Ok(()), Err)
+}
+
+struct ValuesOfRow<'a> {
+    table: &'a Table,
+    row: &'a [Value],
+    queries: usize,
+    failure: Option<SqlError>,
+}
+
+impl ExpressionVisitor for ValuesOfRow<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let definition = &self.table.definition;
+        let name = match expression {
+            _ if self.queries > 0 => return ControlFlow::Continue(()),
+            ast::Expr::Identifier(name) if !name.value.starts_with('@') => name,
+            ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, name] if table.value == definition.name => name,
+                _ => return ControlFlow::Continue(()),
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some(position) = definition.column_position(&name.value) else {
+            return ControlFlow::Continue(());
+        };
+        let ty = &definition.columns[position].ty;
+        match as_stored(&literal_of(ty, &self.row[position]), ty) {
+            Ok(value) => {
+                *expression = value;
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
 }
 
 impl ExpressionVisitor for ValuesBefore<'_> {

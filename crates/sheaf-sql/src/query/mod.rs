@@ -22,6 +22,7 @@ pub(crate) mod record_spool;
 pub(crate) mod row_evaluator;
 pub(crate) mod rows;
 pub(crate) mod run;
+mod select_into;
 pub(crate) mod sort_memory;
 pub(crate) mod value_extent;
 pub(crate) mod values;

@@ -70,6 +70,9 @@ impl Session {
         let _timer = self.limit_time(properties.is_query);
         match statement {
             Statement::Query(query) => self.query(Parsed::new(query.as_ref(), text), sink),
+            Statement::SelectInto { query, targets } => {
+                self.select_into(Parsed::new(query.as_ref(), text), &targets, sink)
+            }
             Statement::Insert(insert) => self.insert(Parsed::new(*insert, text), sink),
             Statement::Update(update) => self.update(Parsed::new(*update, text), sink),
             Statement::Delete(delete) => self.delete(Parsed::new(*delete, text), sink),

@@ -240,6 +240,20 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 ..Properties::of_rows(Command::Select, read, locks, Changes::Nothing)
             }
         }
+        Statement::SelectInto { query, .. } => Properties {
+            is_query: true,
+            is_traced: true,
+            hints: Hints {
+                comments: comments_of_query(query),
+                may_limit_time: true,
+            },
+            ..Properties::of_rows(
+                Command::Select,
+                Requirement::WhenLookedUp,
+                UnderLockTables::Query(query),
+                Changes::Nothing,
+            )
+        },
         Statement::Insert(insert) => Properties::of_rows(
             command_of_insert(insert),
             Requirement::Insert(insert),

@@ -1,0 +1,150 @@
+//! `DEFAULT(column)`: the constant that the column's definition has.
+//!
+//! It is no expression over rows, so it is written out before operators are lowered. In VALUES, where no table is in
+//! scope, the same is done with the table that the rows go to.
+
+use std::ops::ControlFlow;
+
+use sheaf_exec::SheafTableSource;
+use sheaf_table::{Column, DefaultValue};
+use sheaf_types::{ColumnType, Value, column_text};
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, TimezoneInfo,
+    TypedString, Value as Literal, ValueWithSpan,
+};
+use sqlparser::tokenizer::Span;
+
+use super::Lowering;
+use super::build::{call, literal, null, number, text};
+use super::expression::object_text;
+use super::scope::Scope;
+use crate::error::{Result, SqlError};
+use crate::walk::ExpressionVisitor;
+
+/// The default of a column as it would be written.
+///
+/// # Errors
+/// 1364 for a column without one.
+pub fn default_expression(column: &Column) -> Result<Expr> {
+    let value = match &column.default {
+        Some(DefaultValue::Value(value)) => value,
+        Some(DefaultValue::CurrentTimestamp) => {
+            let digits = match column.ty {
+                ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => fsp,
+                _ => 0,
+            };
+            return Ok(call("current_timestamp", vec![number(digits)]));
+        }
+        None if column.auto_increment => return Ok(number(0)),
+        None if column.nullable => return Ok(null()),
+        None => return Err(SqlError::no_default_for_field(&column.name)),
+    };
+    let shown = column_text(&column.ty, value);
+    Ok(match value {
+        Value::Null => null(),
+        Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } | Value::Year(_) => number(shown),
+        Value::Float(_) | Value::Double(_) => match shown.contains('e') {
+            true => number(shown),
+            false => number(format!("{shown}e0")),
+        },
+        Value::Date(_) => typed(shown, DataType::Date),
+        Value::Time(_) => typed(shown, DataType::Time(None, TimezoneInfo::None)),
+        Value::DateTime(_) | Value::Timestamp(_) => {
+            typed(shown, DataType::Timestamp(None, TimezoneInfo::None))
+        }
+        Value::Bytes(bytes) => {
+            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            literal(Literal::HexStringLiteral(digits))
+        }
+        _ => text(shown),
+    })
+}
+
+fn typed(shown: String, data_type: DataType) -> Expr {
+    Expr::TypedString(TypedString {
+        data_type,
+        value: ValueWithSpan {
+            value: Literal::SingleQuotedString(shown),
+            span: Span::empty(),
+        },
+        uses_odbc_syntax: false,
+    })
+}
+
+/// The column that DEFAULT() names: its table, if that is written, and its name. `None` for any other call.
+///
+/// # Errors
+/// 1064 for other arguments than the name of a column.
+pub fn column_of_default(function: &Function) -> Result<Option<(Option<&Ident>, &Ident)>> {
+    if function.over.is_some() || !object_text(&function.name).eq_ignore_ascii_case("default") {
+        return Ok(None);
+    }
+    let wrong = || SqlError::parse_error(&function.args.to_string(), 1);
+    let FunctionArguments::List(list) = &function.args else {
+        return Err(wrong());
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))] => {
+            Ok(Some((None, name)))
+        }
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(parts)))] => {
+            match parts.as_slice() {
+                [.., table, name] => Ok(Some((Some(table), name))),
+                _ => Err(wrong()),
+            }
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Puts the defaults of a table's columns in the places of DEFAULT().
+pub struct DefaultsOf<'a> {
+    pub columns: &'a [Column],
+    pub failure: Option<SqlError>,
+}
+
+impl ExpressionVisitor for DefaultsOf<'_> {
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Function(function) = expression else {
+            return ControlFlow::Continue(());
+        };
+        let default = column_of_default(function).and_then(|named| {
+            let Some((_, name)) = named else {
+                return Ok(None);
+            };
+            let mut columns = self.columns.iter();
+            let column = columns.find(|column| column.name.eq_ignore_ascii_case(&name.value));
+            let unknown = || SqlError::bad_field(&name.value, "field list");
+            default_expression(column.ok_or_else(unknown)?).map(Some)
+        });
+        match default {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some(default)) => {
+                *expression = default;
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The default of a column of the innermost block that has it. Error 1054 for a column that there is not, or that
+    /// is computed.
+    pub(super) fn default_of(&self, table: Option<&str>, name: &str) -> Result<Expr> {
+        let unknown = || SqlError::bad_field(name, self.clause);
+        let mut scopes = self.scopes.iter().rev();
+        let alias = scopes.find_map(|scope: &Scope| scope.table_of(table, name));
+        let alias = alias.ok_or_else(unknown)?;
+        let mut tables = self.tables.iter().rev();
+        let reference = tables.find(|table| table.alias == alias);
+        let source = &reference.ok_or_else(unknown)?.source;
+        let source = source.downcast_ref::<SheafTableSource>();
+        let definition = &source.ok_or_else(unknown)?.table.definition;
+        let position = definition.column_position(name).ok_or_else(unknown)?;
+        default_expression(&definition.columns[position])
+    }
+}

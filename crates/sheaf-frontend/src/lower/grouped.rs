@@ -1,0 +1,359 @@
+//! What a query block with groups may name, and what stands in its GROUP BY.
+//!
+//! Names are looked at before anything is lowered:
+//!
+//! ```text
+//!   SELECT a FROM t HAVING b > 1            error 1054: HAVING names what is shown or grouped by
+//!   SELECT a, COUNT(*) FROM t GROUP BY 2    error 1056: an aggregate makes no groups
+//!   SELECT ANY_VALUE(a) FROM t              SELECT a FROM t: it is no aggregate, so it makes no group either
+//! ```
+
+use std::ops::ControlFlow;
+
+use sheaf_types::error::codes;
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy, OrderByKind,
+    Query, Select, SelectItem, Value as Literal,
+};
+
+use super::expression::object_text;
+use super::function::{aggregate_name, invalid_group_function};
+use super::scope::is_same;
+use super::select::{is_plain_column, is_position, number_digits};
+use crate::context::window_function;
+use crate::error::{Result, SqlError};
+use crate::walk::{ExpressionVisitor, walk_expression};
+
+/// ANY_VALUE is a value of a group where there are groups, and of a row otherwise.
+const ANY_VALUE: &str = "any_value";
+
+fn called(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Function(call) if call.over.is_none() => {
+            Some(object_text(&call.name).to_ascii_lowercase())
+        }
+        _ => None,
+    }
+}
+
+/// Whether this is an aggregate, which makes a group of all rows if nothing else does.
+fn is_grouping(expression: &Expr) -> bool {
+    called(expression).is_some_and(|name| name != ANY_VALUE && aggregate_name(&name).is_some())
+}
+
+/// Aggregates in an expression, outside of its subqueries.
+#[derive(Default)]
+struct Found {
+    /// Open subqueries.
+    inside: usize,
+    has_aggregate: bool,
+    has_any_value: bool,
+    has_window_function: bool,
+}
+
+impl ExpressionVisitor for Found {
+    fn enter_query(&mut self, _query: &Query) {
+        self.inside += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.inside -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.inside == 0 {
+            self.has_aggregate |= is_grouping(expression);
+            self.has_window_function |=
+                matches!(expression, Expr::Function(call) if call.over.is_some());
+            self.has_any_value |= called(expression).is_some_and(|name| name == ANY_VALUE);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an expression has an aggregate of its own.
+fn has_aggregate(expression: &Expr) -> bool {
+    let mut found = Found::default();
+    walk_expression(&mut expression.clone(), &mut found);
+    found.has_aggregate
+}
+
+/// Puts the values of rows in the place of ANY_VALUE.
+struct OfRows {
+    inside: usize,
+}
+
+impl ExpressionVisitor for OfRows {
+    fn enter_query(&mut self, _query: &Query) {
+        self.inside += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.inside -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.inside == 0
+            && called(expression).is_some_and(|name| name == ANY_VALUE)
+            && let Expr::Function(call) = expression
+            && let FunctionArguments::List(list) = &call.args
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_slice()
+        {
+            *expression = Expr::Nested(Box::new(value.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn of_block<'s>(
+    select: &'s mut Select,
+    order_by: Option<&'s mut OrderBy>,
+) -> impl Iterator<Item = &'s mut Expr> {
+    let items = select.projection.iter_mut().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let orders = match order_by.map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(orders)) => orders.as_mut_slice(),
+        _ => &mut [],
+    };
+    items
+        .chain(&mut select.having)
+        .chain(orders.iter_mut().map(|order| &mut order.expr))
+}
+
+/// Whether ANY_VALUE may be a value of a row in a statement of this text: it is there.
+pub fn has_any_value(text: &str) -> bool {
+    let mut windows = text.as_bytes().windows(ANY_VALUE.len());
+    windows.any(|window| window.eq_ignore_ascii_case(ANY_VALUE.as_bytes()))
+}
+
+/// Makes values of rows of ANY_VALUE in a block without groups.
+pub fn any_values_of_rows(select: &mut Select, mut order_by: Option<&mut OrderBy>) {
+    if !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty()) {
+        return;
+    }
+    let mut found = Found::default();
+    for expression in of_block(select, order_by.as_deref_mut()) {
+        walk_expression(expression, &mut found);
+    }
+    if found.has_any_value && !found.has_aggregate {
+        for expression in of_block(select, order_by) {
+            walk_expression(expression, &mut OfRows { inside: 0 });
+        }
+    }
+}
+
+/// What stands in GROUP BY.
+///
+/// # Errors
+/// 1056 for an item that is an aggregate, 1111 for an aggregate.
+pub fn check_groups(
+    groups: &[Expr],
+    items: &[SelectItem],
+    is_column: impl Fn(&str) -> bool,
+) -> Result<()> {
+    let cannot_group_on = |name: &str| {
+        let message = format!("Can't group on '{name}'");
+        Err(SqlError::new(codes::WRONG_GROUP_FIELD, message))
+    };
+    let is_wildcard = |item: &SelectItem| {
+        !matches!(
+            item,
+            SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+        )
+    };
+    for group in groups {
+        let item = if is_position(group) {
+            let position = number_digits(group).and_then(|digits| digits.parse::<usize>().ok());
+            let before = position.and_then(|position| items.get(..position));
+            // A wildcard stands for any number of columns.
+            let before = before.filter(|before| !before.iter().any(is_wildcard));
+            before.and_then(<[SelectItem]>::last)
+        } else if let Expr::Identifier(name) = group {
+            let is_named = |item: &&SelectItem| matches!(item, SelectItem::ExprWithAlias { alias, .. } if is_same(&alias.value, &name.value));
+            let mut items = items.iter();
+            items.find(is_named).filter(|_| !is_column(&name.value))
+        } else if has_aggregate(group) {
+            return Err(invalid_group_function());
+        } else {
+            None
+        };
+        match item {
+            Some(SelectItem::UnnamedExpr(expr)) if has_aggregate(expr) => {
+                return cannot_group_on(&expr.to_string());
+            }
+            Some(SelectItem::ExprWithAlias { expr, alias }) if has_aggregate(expr) => {
+                return cannot_group_on(&alias.value);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Looks for a name in HAVING that is neither shown nor grouped by.
+struct Hidden<'s> {
+    select: &'s Select,
+    /// Whether a table of the block, or the one that is named, has such a column.
+    is_column: &'s dyn Fn(Option<&str>, &str) -> bool,
+    /// Open subqueries and aggregates, where other names count.
+    inside: usize,
+    found: Option<String>,
+}
+
+impl Hidden<'_> {
+    fn is_shown(&self, table: Option<&str>, name: &str) -> bool {
+        let is_column =
+            |expr: &Expr| is_plain_column(expr).is_some_and(|column| is_same(&column.value, name));
+        let items = self.select.projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(expr) => is_column(expr),
+            SelectItem::ExprWithAlias { expr, alias } => {
+                is_column(expr) || (table.is_none() && is_same(&alias.value, name))
+            }
+            _ => true,
+        });
+        let groups = match &self.select.group_by {
+            GroupByExpr::Expressions(groups, _) => groups.as_slice(),
+            GroupByExpr::All(_) => &[],
+        };
+        items || groups.iter().any(is_column)
+    }
+}
+
+impl ExpressionVisitor for Hidden<'_> {
+    fn enter_query(&mut self, _query: &Query) {
+        self.inside += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.inside -= 1;
+    }
+
+    fn enter_expression(&mut self, expression: &Expr) {
+        self.inside += usize::from(is_aggregate(expression));
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        self.inside -= usize::from(is_aggregate(expression));
+        if self.inside > 0 {
+            return ControlFlow::Continue(());
+        }
+        let (table, name) = match expression {
+            Expr::Identifier(name) => (None, &*name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, name] => (Some(table.value.as_str()), name),
+                _ => return ControlFlow::Continue(()),
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        let name = name.value.as_str();
+        if name.starts_with('@') || !(self.is_column)(table, name) || self.is_shown(table, name) {
+            return ControlFlow::Continue(());
+        }
+        self.found = Some(match table {
+            Some(table) => format!("{table}.{name}"),
+            None => name.to_string(),
+        });
+        ControlFlow::Break(())
+    }
+}
+
+fn is_aggregate(expression: &Expr) -> bool {
+    called(expression).is_some_and(|name| aggregate_name(&name).is_some())
+}
+
+/// Names in HAVING outside of aggregates.
+///
+/// # Errors
+/// 1054 for a column that is neither shown nor grouped by.
+pub fn check_having(select: &Select, is_column: &dyn Fn(Option<&str>, &str) -> bool) -> Result<()> {
+    let Some(having) = &select.having else {
+        return Ok(());
+    };
+    let mut hidden = Hidden {
+        select,
+        is_column,
+        inside: 0,
+        found: None,
+    };
+    walk_expression(&mut having.clone(), &mut hidden);
+    match hidden.found {
+        Some(name) => Err(SqlError::bad_field(&name, "having clause")),
+        None => Ok(()),
+    }
+}
+
+/// 3593: a window function outside of a select list and ORDER BY.
+pub fn misplaced_window_function(name: &str) -> SqlError {
+    SqlError::new(
+        codes::WINDOW_INVALID_WINDOW_FUNC_USE,
+        format!("You cannot use the window function '{name}' in this context."),
+    )
+}
+
+/// Whether an expression has a window function of its own.
+pub fn has_window_function(expression: &Expr) -> bool {
+    let mut found = Found::default();
+    walk_expression(&mut expression.clone(), &mut found);
+    found.has_window_function
+}
+
+/// 3595: a window function in what a window is made of.
+pub fn nested_window_function() -> SqlError {
+    SqlError::new(
+        codes::WINDOW_NESTED_WINDOW_FUNC_USE_IN_WINDOW_SPEC,
+        "You cannot nest a window function in the specification of window '<unnamed window>'.",
+    )
+}
+
+/// The arguments of a function that needs a window. Of constants, MySQL's grammar takes whole numbers without a sign.
+///
+/// # Errors
+/// 1064 for a wrong number of arguments and what is no such number, 1210 for zero where there has to be one.
+pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
+    if window_function(name).is_none() {
+        return Ok(());
+    }
+    let counts = match name {
+        "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" => 0..=0,
+        "ntile" | "first_value" | "last_value" => 1..=1,
+        "nth_value" => 2..=2,
+        "lag" | "lead" => 1..=3,
+        _ => return Ok(()),
+    };
+    let syntax = |at: String| Err(SqlError::parse_error(&at, 1));
+    if !counts.contains(&arguments.len()) {
+        return syntax(arguments.last().map_or(")".to_string(), Expr::to_string));
+    }
+    let wrong = || {
+        let message = format!("Incorrect arguments to {name}");
+        Err(SqlError::new(codes::WRONG_ARGUMENTS, message))
+    };
+    let amount = match name {
+        "ntile" => arguments.first(),
+        "nth_value" | "lag" | "lead" => arguments.get(1),
+        _ => None,
+    };
+    let digits = |amount: &Expr| number_digits(amount).map(str::to_string);
+    match amount {
+        None => Ok(()),
+        Some(amount) if is_position(amount) => {
+            let is_zero = digits(amount).is_some_and(|digits| digits.bytes().all(|b| b == b'0'));
+            match is_zero && matches!(name, "ntile" | "nth_value") {
+                true => wrong(),
+                false => Ok(()),
+            }
+        }
+        // NULL stands in the place of a parameter before its value is known.
+        Some(Expr::Value(value))
+            if matches!(value.value, Literal::Placeholder(_))
+                || (value.value == Literal::Null && name != "ntile") =>
+        {
+            Ok(())
+        }
+        Some(Expr::Identifier(variable)) if variable.value.starts_with('@') => Ok(()),
+        Some(_) if name == "nth_value" => wrong(),
+        Some(amount) => syntax(amount.to_string()),
+    }
+}

@@ -1,0 +1,127 @@
+//! `SELECT ... INTO @a, @b`: the user variables that take the row of a query.
+//!
+//! INTO stands behind the select list, or at the end of the statement, in front of FOR UPDATE or behind it. sqlparser
+//! reads none of these, so INTO is taken out of the tokens before the query is read.
+
+use sheaf_types::error::codes;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{Result, SqlError};
+
+/// The tokens of a statement.
+pub struct WithoutInto {
+    pub tokens: Vec<TokenWithSpan>,
+    /// What stood behind INTO; empty if there was none.
+    pub targets: Vec<TokenWithSpan>,
+}
+
+/// Takes INTO and its variables out of a query.
+///
+/// # Errors
+/// 3954 for an INTO inside of a subquery, or before a part of a union.
+pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
+    let Some((at, depth)) = place_of_into(&tokens) else {
+        return Ok(WithoutInto {
+            tokens,
+            targets: Vec::new(),
+        });
+    };
+    let end = end_of_targets(&tokens, at + 1);
+    let is_set_operation = |token: &TokenWithSpan| {
+        matches!(
+            keyword(&token.token),
+            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
+        )
+    };
+    if depth > 0 || tokens[end..].iter().any(is_set_operation) {
+        return Err(SqlError::new(
+            codes::MISPLACED_INTO,
+            "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.",
+        ));
+    }
+    let mut tokens = tokens;
+    let mut targets: Vec<TokenWithSpan> = tokens.drain(at..end).collect();
+    // INTO itself.
+    targets.remove(0);
+    Ok(WithoutInto { tokens, targets })
+}
+
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+/// The first token at or behind a place that is no space.
+fn next(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
+    (from..tokens.len()).find(|at| !is_space(&tokens[*at]))
+}
+
+/// Where INTO stands in front of a user variable, and in how many parentheses; `None` if the statement is no query, or
+/// has none.
+fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
+    let first = &tokens[next(tokens, 0)?].token;
+    let is_query = *first == Token::LParen
+        || matches!(
+            keyword(first),
+            Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE
+        );
+    if !is_query {
+        return None;
+    }
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            token if keyword(token) == Keyword::INTO => {
+                let behind = next(tokens, at + 1);
+                if behind.is_some_and(|at| is_variable(&tokens[at].token)) {
+                    return Some((at, depth));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `@name`, or the sign in front of a name in quotes.
+fn is_variable(token: &Token) -> bool {
+    match token {
+        Token::AtSign => true,
+        Token::Word(word) => word.quote_style.is_none() && word.value.starts_with('@'),
+        _ => false,
+    }
+}
+
+/// The end of a list of variables.
+fn end_of_targets(tokens: &[TokenWithSpan], from: usize) -> usize {
+    let mut end = from;
+    while let Some(at) = next(tokens, end).filter(|at| is_variable(&tokens[*at].token)) {
+        end = at + 1;
+        // `@'a b'`, `@a.b`
+        let is_bare = match &tokens[at].token {
+            Token::Word(word) => word.value == "@",
+            _ => true,
+        };
+        end += usize::from(is_bare && end < tokens.len());
+        while tokens
+            .get(end)
+            .is_some_and(|token| token.token == Token::Period)
+        {
+            end = (end + 2).min(tokens.len());
+        }
+        match next(tokens, end).filter(|at| tokens[*at].token == Token::Comma) {
+            Some(comma) => end = comma + 1,
+            None => break,
+        }
+    }
+    end
+}

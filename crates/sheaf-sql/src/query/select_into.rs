@@ -1,0 +1,110 @@
+//! SELECT ... INTO @a, @b: the values of a query's only row go to user variables.
+//!
+//! The query runs as one for a client, with its locks. In the place of the client stands [`OnlyRow`], which ends it at
+//! the second row.
+
+use std::io::Read;
+
+use arrow::array::RecordBatch;
+use sheaf_types::column_type::MAX_VARCHAR_LENGTH;
+use sheaf_types::error::codes;
+use sheaf_types::{Collation, ColumnType, Value};
+
+use super::rows::value_at;
+use super::values::shown_in;
+use crate::error::{Result, SqlError};
+use crate::parser::ParsedQuery;
+use crate::session::Session;
+use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
+
+/// Takes the row of a query.
+struct OnlyRow {
+    /// How many variables there are.
+    columns: usize,
+    origins: Vec<Origin>,
+    row: Option<Vec<Value>>,
+}
+
+impl ResultSink for OnlyRow {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> Result<()> {
+        self.origins = columns.iter().map(Origin::from).collect();
+        match columns.len() == self.columns {
+            true => Ok(()),
+            false => Err(SqlError::new(
+                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                "The used SELECT statements have a different number of columns",
+            )),
+        }
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        for position in 0..batch.num_rows() {
+            if self.row.is_some() {
+                return Err(SqlError::new(
+                    codes::TOO_MANY_ROWS,
+                    "Result consisted of more than one row",
+                ));
+            }
+            // Variables have texts for dates and times, with the digits that these show.
+            let text = ColumnType::VarChar {
+                length: MAX_VARCHAR_LENGTH,
+                collation: Collation::default(),
+            };
+            let columns = batch.columns().iter().zip(&self.origins);
+            let values = columns.map(|(column, origin)| {
+                let value = value_at(column.as_ref(), position)?;
+                Ok(shown_in(&value, origin, &text).into_owned())
+            });
+            self.row = Some(values.collect::<Result<_>>()?);
+        }
+        Ok(())
+    }
+
+    fn end_of_rows(&mut self, _end: EndOfRows) -> Result<()> {
+        Ok(())
+    }
+
+    fn ok(&mut self, _ok: OkInfo) -> Result<()> {
+        Ok(())
+    }
+
+    fn local_infile(&mut self, _name: &str) -> Result<Box<dyn Read + '_>> {
+        Err(SqlError::unknown("a query reads no file of the client"))
+    }
+}
+
+impl Session {
+    /// Without a row the variables stay what they are, and there is a warning (1329).
+    ///
+    /// # Errors
+    /// 1222 for another number of columns than of variables, 1172 for a second row.
+    pub(crate) fn select_into(
+        &mut self,
+        query: ParsedQuery<'_>,
+        targets: &[String],
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let mut only_row = OnlyRow {
+            columns: targets.len(),
+            origins: Vec::new(),
+            row: None,
+        };
+        let selected = self.query(query, &mut only_row);
+        let found = only_row.row.is_some();
+        let has_several = |error: &SqlError| error.is(codes::TOO_MANY_ROWS);
+        // The first of several rows is assigned before the second is met.
+        if selected.is_ok() || selected.as_ref().is_err_and(has_several) {
+            for (name, value) in targets.iter().zip(only_row.row.into_iter().flatten()) {
+                self.user_variables.set(name, value)?;
+            }
+        }
+        selected?;
+        if !found {
+            self.warnings.warn(
+                codes::SP_FETCH_NO_DATA,
+                "No data - zero rows fetched, selected, or processed",
+            );
+        }
+        self.ok(sink, u64::from(found), String::new())
+    }
+}
