@@ -695,6 +695,11 @@ impl Variables {
         self.values.settings.auto_increment_series
     }
 
+    /// The most rows that a query may be expected to examine.
+    pub(crate) fn max_join_size(&self) -> u64 {
+        self.values.settings.max_join_size
+    }
+
     /// The isolation level of the session's transactions.
     pub(crate) fn transaction_isolation(&self) -> Isolation {
         self.values.settings.isolation

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
+use sheaf_storage::sync::atomic::Ordering;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError};
 use sheaf_types::Value;
 use sqlparser::ast;
@@ -328,6 +329,9 @@ impl Session {
         if guards.iter().zip(tables.iter()).all(current) && is_complete {
             let mut tables = ChangeSet::new(guards, check);
             tables.give_out(self.variables.auto_increment_series());
+            if self.outcome.chosen_insert_id.load(Ordering::Relaxed) > 0 {
+                tables.choose(Arc::clone(&self.outcome.chosen_insert_id));
+            }
             return Ok(Some(tables));
         }
         self.transactions.return_tables(guards);

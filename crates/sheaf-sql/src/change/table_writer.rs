@@ -409,6 +409,9 @@ impl TableWriter {
                             if self.update(row, warnings)? {
                                 return Ok(());
                             }
+                            if let Target::Rows { tables, .. } = &self.target {
+                                tables.insert_same_row_next();
+                            }
                         }
                     },
                     Err(error) if self.options.ignore && is_ignorable(&error) => {
@@ -474,6 +477,7 @@ impl TableWriter {
                     self.written.deleted += 1;
                 }
             }
+            tables.insert_same_row_next();
             match tables.insert(transaction.changes(), *table, row) {
                 Err(TableError::DuplicateKey { .. }) => {}
                 outcome => return Ok(outcome?),

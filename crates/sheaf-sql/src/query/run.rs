@@ -10,6 +10,7 @@
 //! their definition, and if one changed in between, the statement is planned again.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,11 +24,12 @@ use sheaf_exec::memory_pool::Admission;
 use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_exec::{MemoryTableSource, SheafTableSource};
 use sheaf_optimizer::{
-    Expectation, PhysicalQuery, PlannerContext, PlannerSettings, Trace, optimize_logical,
-    plan_physical,
+    Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
+    optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
 use sheaf_table::{ReadGuard, Table};
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
@@ -215,6 +217,25 @@ impl<'s> Runner<'s> {
     }
 }
 
+/// Error 1104 for a query whose tables are expected to have more combinations of rows than `most`.
+fn check_examined_rows(tables: &[ExplainRow], most: u64) -> Result<()> {
+    if most == u64::MAX {
+        return Ok(());
+    }
+    let mut examined: BTreeMap<Option<u64>, f64> = BTreeMap::new();
+    for table in tables {
+        let rows = table.rows.unwrap_or(1).max(1) as f64;
+        *examined.entry(table.id).or_insert(1.0) *= rows;
+    }
+    match examined.values().sum::<f64>() > most as f64 {
+        true => Err(SqlError::new(
+            codes::TOO_BIG_SELECT,
+            "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay",
+        )),
+        false => Ok(()),
+    }
+}
+
 impl Session {
     /// SELECT for the client.
     pub(crate) fn query(
@@ -246,6 +267,7 @@ impl Session {
                 KeptRead::Planned(planned) => planned,
             },
         };
+        check_examined_rows(&planned.physical.explain, self.variables.max_join_size())?;
         self.outcome.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();
         let mut announced = false;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
@@ -68,6 +69,10 @@ impl SessionValues for Session {
         self.variables.sql_mode().contains("ONLY_FULL_GROUP_BY")
     }
 
+    fn refuses_zero_dates(&self) -> bool {
+        self.variables.sql_mode().contains("NO_ZERO_DATE")
+    }
+
     fn connection_id(&self) -> u64 {
         self.id()
     }
@@ -120,6 +125,7 @@ impl SessionValues for Session {
         Some(match name.as_str() {
             "timestamp" => Value::Double(self.now_utc_micros() as f64 / 1e6),
             "last_insert_id" | "identity" => Value::UInt(self.outcome.last_insert_id),
+            "insert_id" => Value::UInt(self.outcome.chosen_insert_id.load(Ordering::Relaxed)),
             "warning_count" => Value::UInt(self.warnings.previous_count()),
             "error_count" => Value::UInt(self.warnings.previous_errors()),
             // Values that only the engine has are read from the engine.

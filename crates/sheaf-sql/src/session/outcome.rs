@@ -1,5 +1,9 @@
 //! What a statement leaves to those after it: ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID() and `Last_query_cost`.
 
+use std::sync::Arc;
+
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+
 use crate::last_insert_id::InsertIdCell;
 
 /// See the module's comment.
@@ -13,6 +17,8 @@ pub(crate) struct Outcome {
     pub(crate) last_insert_id: u64,
     /// What the running statement makes of it by LAST_INSERT_ID(value).
     pub(crate) insert_id_cell: InsertIdCell,
+    /// `insert_id`: what AUTO_INCREMENT gives to the next row, once; 0: what it gives as always.
+    pub(crate) chosen_insert_id: Arc<AtomicU64>,
     pub(crate) last_query_cost: f64,
 }
 
@@ -20,6 +26,7 @@ impl Outcome {
     /// The session starts over. What its last query cost is still told.
     pub(crate) fn forget(&mut self) {
         (self.last_insert_id, self.row_count, self.found_rows) = (0, 0, 0);
+        self.chosen_insert_id.store(0, Ordering::Relaxed);
     }
 
     /// The statement is over, and LAST_INSERT_ID(value) takes effect.

@@ -1,5 +1,6 @@
 //! SET.
 
+use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::number::decimal_to_double;
@@ -200,12 +201,27 @@ impl Session {
             self.outcome.last_insert_id = u64::try_from(number).unwrap_or(0);
             return Ok(());
         }
+        if name == "insert_id" && scope != Scope::Global {
+            let NewValue::Integer(number) = new else {
+                return Err(SqlError::wrong_type_for_variable(name));
+            };
+            let chosen = u64::try_from(number).unwrap_or(0);
+            self.outcome
+                .chosen_insert_id
+                .store(chosen, Ordering::Relaxed);
+            return Ok(());
+        }
         let (session, draft) = (&mut self.variables, &mut globals.draft);
         let truncated = variables::assign(session, draft, scope, name, &new)?;
         let target = match scope {
             Scope::Global => draft,
             _ => session,
         };
+        // A limit that is set is meant.
+        if name == "max_join_size" && scope != Scope::Global {
+            let is_default = matches!(new, NewValue::Default);
+            target.set_internally("sql_big_selects", VariableValue::Bool(is_default));
+        }
         let without_effect = variables::without_effect(target, name);
         if scope == Scope::Global {
             globals.assigned.push((name.to_string(), new));

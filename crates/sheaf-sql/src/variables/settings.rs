@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
     pub(super) auto_increment_series: AutoIncrementSeries,
+    /// The most rows that a query may be expected to examine.
+    pub(super) max_join_size: u64,
     pub(super) sql_safe_updates: bool,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
@@ -68,6 +70,11 @@ impl Settings {
         let switch = optimizer_switch(text("optimizer_switch"));
         let traces_optimizer = flags::is_on(text("optimizer_trace"), "enabled");
         let sql_safe_updates = boolean("sql_safe_updates");
+        let max_join_size = match boolean("sql_big_selects") {
+            true => u64::MAX,
+            false => integer("max_join_size"),
+        };
+        let is_any_size = max_join_size == u64::MAX;
         let sql_mode = SqlMode::parse(text("sql_mode")).unwrap_or_default();
         Settings {
             autocommit: boolean("autocommit"),
@@ -79,8 +86,9 @@ impl Settings {
                 today: None,
             },
             // What is to be traced has to be planned, and a plan says whether it uses a key.
-            direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates,
+            direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates && is_any_size,
             sql_safe_updates,
+            max_join_size,
             merges_derived_tables: switch.derived_merge,
             binding: match (switch.bind, switch.bind_only) {
                 (_, true) => Binding::Only,

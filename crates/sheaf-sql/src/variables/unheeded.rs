@@ -24,8 +24,6 @@ pub(super) const WARNED_OF: &[&str] = &[
     "general_log",
     "log_queries_not_using_indexes",
     "log_slow_admin_statements",
-    // `mysql --safe-updates` sets it with sql_safe_updates.
-    "max_join_size",
     "slow_query_log",
     "sql_auto_is_null",
 ];

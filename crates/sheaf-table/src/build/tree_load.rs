@@ -38,7 +38,7 @@ use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, ValueRef};
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
-use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::auto_increment::{AutoIncrementSeries, Reserved};
 use crate::table::{InsertOutcome, Table};
 
 /// Batches that are full and not yet taken by the second thread.
@@ -256,7 +256,7 @@ impl TreeLoad {
         progress: &dyn Progress,
     ) -> Result<InsertOutcome> {
         let table = Arc::clone(&self.table);
-        let generated = table.take_auto_increment(row, self.series)?;
+        let generated = table.take_auto_increment(row, self.series, &mut Reserved::default())?;
         let row_id = table.take_row_id()?;
         let values = |column: usize| generated.value(row, column);
         self.key.clear();

@@ -35,6 +35,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sheaf_storage::sync::Mutex;
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{LockMode, ReadView, Transaction};
 use sheaf_types::{Value, assignment::Mode, error::ColumnIssue};
 
@@ -46,7 +48,7 @@ use crate::definition::foreign_key::{
 };
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::SessionLockMode;
-use crate::table::auto_increment::AutoIncrementSeries;
+use crate::table::auto_increment::{AutoIncrementSeries, Reserved};
 use crate::table::reference_lookup::{Children, Lookup};
 use crate::table::{InsertOutcome, Table};
 
@@ -107,6 +109,10 @@ pub struct ChangeSet {
     links: Vec<Link>,
     /// What AUTO_INCREMENT gives out.
     series: AutoIncrementSeries,
+    /// The table that rows are inserted into, and the values that are left of those that it has given out for them.
+    reserved: Mutex<(usize, Reserved)>,
+    /// The value of the next row that is given one, 0: none was chosen. It is taken once.
+    chosen: Option<Arc<AtomicU64>>,
 }
 
 impl Catalog {
@@ -186,12 +192,24 @@ impl ChangeSet {
             tables,
             links,
             series: AutoIncrementSeries::default(),
+            reserved: Mutex::default(),
+            chosen: None,
         }
     }
 
     /// Chooses what AUTO_INCREMENT gives out; otherwise all values.
     pub fn give_out(&mut self, series: AutoIncrementSeries) {
         self.series = series;
+    }
+
+    /// The value that AUTO_INCREMENT gives to the next row (`insert_id`); 0 if it is as always. It becomes 0.
+    pub fn choose(&mut self, value: Arc<AtomicU64>) {
+        self.chosen = Some(value);
+    }
+
+    /// The next row is the one that was a duplicate. It gets the value that was given to it.
+    pub fn insert_same_row_next(&self) {
+        self.reserved.lock().1.is_same_row = true;
     }
 
     /// Position of a table in the set.
@@ -226,13 +244,13 @@ impl ChangeSet {
     ) -> Result<InsertOutcome> {
         let needed = self.needed_parents(table, None, row);
         if needed.is_empty() {
-            return self.tables[table].insert_of_series(transaction, row, self.series);
+            return self.insert_of_series(transaction, table, row);
         }
         let savepoint = transaction.savepoint();
         self.or_undo(transaction, savepoint, |transaction| {
             let locked = lock_references(transaction, lookups_of(&needed), LockMode::Shared)?;
-            let outcome = self.tables[table]
-                .insert_of_series(transaction, row, self.series)
+            let outcome = self
+                .insert_of_series(transaction, table, row)
                 .and_then(|outcome| {
                     self.check_parents(transaction, table, &needed)?;
                     Ok(outcome)
@@ -240,6 +258,30 @@ impl ChangeSet {
             unlock_references(transaction, locked);
             outcome
         })
+    }
+
+    fn insert_of_series(
+        &self,
+        transaction: &mut Transaction,
+        table: usize,
+        row: &[Value],
+    ) -> Result<InsertOutcome> {
+        let target = &self.tables[table];
+        let Some(column) = target.definition.auto_increment_column() else {
+            let nothing = &mut Reserved::default();
+            return target.insert_of_series(transaction, row, self.series, nothing);
+        };
+        let mut reserved = self.reserved.lock();
+        if reserved.0 != table {
+            *reserved = (table, Reserved::default());
+        }
+        if let Some(chosen) = &self.chosen
+            && row[column].is_null()
+        {
+            let chosen = chosen.swap(0, Ordering::Relaxed);
+            reserved.1.chosen = Some(chosen).filter(|chosen| *chosen > 0);
+        }
+        target.insert_of_series(transaction, row, self.series, &mut reserved.1)
     }
 
     /// [`Table::replace`], with what it means for parents and children.

@@ -1,23 +1,21 @@
 //! What AUTO_INCREMENT gives out: the counter of a table, and the series that a session takes values of.
 //!
 //! A table has two numbers, and the greater one is next: the one behind what was given out, and the one behind the
-//! largest value that a row brought with it. Values that rows bring never lead back. If a row does not go in, its value
-//! is given back. If another row has brought the same value meanwhile, it is not given out again:
+//! largest value that a row brought with it. Neither ever leads back. So the value of a row that does not go in is a
+//! gap, as in MySQL, where a statement reserves a value for each of its rows. Within the statement the next row gets
+//! the value that a duplicate has left ([`Reserved`]):
 //!
 //! ```text
-//!   A   is given 5 (given out: 6)        fails, gives 5 back (given out: 5)
-//!   B                             brings 5 (brought: 6)                      inserts 5
-//!   C                                                                                 is given 6
+//!   INSERT IGNORE of three rows       the first is given 5, the second 6 and is a duplicate, the third gets 6
+//!   the next statement                is given 8
 //! ```
-//!
-//! With one number, B would find 6 there and say nothing, and A could not see B's row, which is not in the table yet.
-//! The number of what was given out may be the same before and after all of that. So the code that takes a value looks
-//! at both numbers, takes it, and looks again at what was brought.
 //!
 //! **After a crash** no value is given out again, as in MySQL, although its row was deleted. The catalog has a *mark*
 //! some values ahead ([`MARK_AHEAD`]). A row whose value is not below the mark goes in when a further mark is in the
 //! log. That is not waited for: the row's commit comes behind it in the log. A clean shutdown makes the mark what is
 //! next, so values are left out after a crash only.
+
+use std::collections::VecDeque;
 
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::sync::{Mutex, MutexGuard};
@@ -86,12 +84,37 @@ impl AutoIncrementSeries {
     }
 }
 
-/// A value that was given out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) value: u64,
-    /// What the table was to give out next.
-    next: u64,
+/// What a statement has been given for its rows and has not used. It is left out when the statement ends.
+#[derive(Debug, Default)]
+pub(crate) struct Reserved {
+    values: VecDeque<u64>,
+    /// What the next row gets, whatever is next (`insert_id`).
+    pub(crate) chosen: Option<u64>,
+    /// The next row is the one that did not go in.
+    pub(crate) is_same_row: bool,
+}
+
+impl Reserved {
+    /// The value of the next row, for which `take` reserves another one, unless it is the same row again.
+    pub(crate) fn next(&mut self, take: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        let first = self.values.pop_front();
+        if std::mem::take(&mut self.is_same_row) && first.is_some() {
+            return first;
+        }
+        let another = take()?;
+        Some(match first {
+            None => another,
+            Some(first) => {
+                self.values.push_back(another);
+                first
+            }
+        })
+    }
+
+    /// The row of this value, the last one that was given, did not go in.
+    pub(crate) fn leave(&mut self, value: u64) {
+        self.values.push_front(value);
+    }
 }
 
 /// The counter of a table: see the module's comment. All numbers are the next ones.
@@ -182,7 +205,7 @@ impl AutoIncrement {
     }
 
     /// Gives out a value that is not above `greatest`. `None`: there is none. [`Self::next`] is known.
-    pub(crate) fn take(&self, series: AutoIncrementSeries, greatest: u64) -> Option<Taken> {
+    pub(crate) fn take(&self, series: AutoIncrementSeries, greatest: u64) -> Option<u64> {
         loop {
             let given_out = self.given_out.load(Ordering::Acquire);
             let brought = self.brought.load(Ordering::Relaxed);
@@ -191,27 +214,15 @@ impl AutoIncrement {
             if value > greatest || value == u64::MAX {
                 return None;
             }
-            let taken = Taken {
-                value,
-                next: series.after(value),
-            };
             let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
             let counter = &self.given_out;
-            let is_taken = counter.compare_exchange(given_out, taken.next, acquire, relaxed);
-            // Meanwhile this value may have been given out, brought by another row, and given back.
+            let is_taken =
+                counter.compare_exchange(given_out, series.after(value), acquire, relaxed);
+            // Meanwhile another row may have brought this value.
             if is_taken.is_ok() && value >= self.brought.load(Ordering::Relaxed) {
-                return Some(taken);
+                return Some(value);
             }
         }
-    }
-
-    /// A value whose row did not go in is given out again, unless another has followed it.
-    pub(crate) fn give_back(&self, taken: Taken) {
-        let Taken { value, next } = taken;
-        // Another value may have been given out since; then this one is a gap.
-        let _ = self
-            .given_out
-            .compare_exchange(next, value, Ordering::Release, Ordering::Relaxed);
     }
 
     /// A row is about to bring this value, or has it now: it is not given out any more.
@@ -239,7 +250,7 @@ mod tests {
         counter
     }
 
-    fn take(counter: &AutoIncrement) -> Taken {
+    fn take(counter: &AutoIncrement) -> u64 {
         counter.take(AutoIncrementSeries::default(), ALL).unwrap()
     }
 
@@ -273,60 +284,39 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_is_given_back_and_one_before_it_is_a_gap() {
-        let counter = counter();
-        let (first, second) = (take(&counter), take(&counter));
-        counter.give_back(first);
-        assert_eq!(counter.next(), Some(3));
-        counter.give_back(second);
-        assert_eq!(take(&counter), second);
+    fn a_duplicate_leaves_its_value_to_the_next_row() {
+        let (counter, mut reserved) = (counter(), Reserved::default());
+        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        assert_eq!([next(), next()], [1, 2]);
+        reserved.leave(2);
+        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        assert_eq!([next(), next()], [2, 3]);
+        assert_eq!(counter.next(), Some(5));
+        reserved.leave(3);
+        reserved.is_same_row = true;
+        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        assert_eq!([next(), next()], [3, 4]);
+        assert_eq!(counter.next(), Some(6));
     }
 
-    /// In whatever order: the row that brings the value is on its way, and not visible yet.
+    /// One thread takes values and brings the ones behind them; none of these is given to the other thread.
     #[test]
-    fn a_value_that_somebody_brings_is_given_back_and_not_given_out() {
-        let series = AutoIncrementSeries::default();
-        for brings_first in [true, false] {
-            let counter = counter();
-            let failed = take(&counter);
-            if brings_first {
-                counter.bring(series, failed.value);
-            }
-            counter.give_back(failed);
-            if !brings_first {
-                counter.bring(series, failed.value);
-            }
-            assert_eq!(take(&counter).value, failed.value + 1);
-        }
-        // Also if it lay below others that were given back after it was brought.
-        let counter = counter();
-        let (first, second) = (take(&counter), take(&counter));
-        counter.bring(series, first.value);
-        counter.give_back(second);
-        counter.give_back(first);
-        assert_eq!(take(&counter), second);
-    }
-
-    /// One thread is given values, which rows bring before it gives them back; none of them is given to the other
-    /// thread.
-    #[test]
-    fn a_value_that_was_brought_and_given_back_meanwhile_is_not_given_out() {
+    fn a_value_that_was_brought_is_not_given_out_later() {
         let (counter, done) = (counter(), AtomicBool::new(false));
         let (series, mut kept) = (AutoIncrementSeries::default(), Vec::new());
         let brought = std::thread::scope(|scope| {
             let bringing = scope.spawn(|| {
                 let mut brought = HashSet::new();
                 for _ in 0..150_000 {
-                    let failed = take(&counter);
-                    counter.bring(series, failed.value);
-                    counter.give_back(failed);
-                    brought.insert(failed.value);
+                    let value = take(&counter);
+                    counter.bring(series, value);
+                    brought.insert(value);
                 }
                 done.store(true, Ordering::SeqCst);
                 brought
             });
             while !done.load(Ordering::SeqCst) {
-                kept.push(take(&counter).value);
+                kept.push(take(&counter));
             }
             bringing.join().expect("it ends")
         });

@@ -35,7 +35,7 @@ use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
-use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Taken, mark_key};
+use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Reserved, mark_key};
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -303,18 +303,20 @@ impl Table {
     /// # Errors
     /// `DuplicateKey`, and whatever the storage reports.
     pub fn insert(&self, transaction: &mut Transaction, row: &[Value]) -> Result<InsertOutcome> {
-        self.insert_of_series(transaction, row, AutoIncrementSeries::default())
+        let series = AutoIncrementSeries::default();
+        self.insert_of_series(transaction, row, series, &mut Reserved::default())
     }
 
-    /// As [`insert`](Self::insert), with the next value of this series.
+    /// As [`insert`](Self::insert), with the next value of this series, or one that the statement has reserved.
     pub(crate) fn insert_of_series(
         &self,
         transaction: &mut Transaction,
         row: &[Value],
         series: AutoIncrementSeries,
+        reserved: &mut Reserved,
     ) -> Result<InsertOutcome> {
         let savepoint = transaction.savepoint();
-        let generated = match self.take_auto_increment(row, series) {
+        let generated = match self.take_auto_increment(row, series, reserved) {
             Err(TableError::AutoIncrementExhausted) => self.last_auto_increment(series)?,
             generated => generated?,
         };
@@ -325,7 +327,7 @@ impl Table {
             Err(error) => {
                 transaction.rollback_to(savepoint)?;
                 if let (TableError::DuplicateKey { .. }, Some(taken)) = (error, generated.taken) {
-                    self.state.auto_increment.give_back(taken);
+                    reserved.leave(taken);
                 }
             }
         }
@@ -1025,6 +1027,7 @@ impl Table {
         &self,
         row: &[Value],
         series: AutoIncrementSeries,
+        reserved: &mut Reserved,
     ) -> Result<Generated> {
         let Some(column) = self.definition.auto_increment_column() else {
             return Ok(Generated::default());
@@ -1038,12 +1041,21 @@ impl Table {
         let greatest = u64::try_from(greatest).unwrap_or(u64::MAX);
         // Finds it from the rows, the first time.
         self.next_auto_increment()?;
-        let taken = self.state.auto_increment.take(series, greatest);
+        if let Some(chosen) = reserved.chosen.take().filter(|chosen| *chosen <= greatest) {
+            self.state.auto_increment.bring(series, chosen);
+            return Ok(Generated {
+                column,
+                value: generated_value(ty, chosen),
+                number: Some(chosen),
+                taken: None,
+            });
+        }
+        let taken = reserved.next(|| self.state.auto_increment.take(series, greatest));
         let taken = taken.ok_or(TableError::AutoIncrementExhausted)?;
         Ok(Generated {
             column,
-            value: generated_value(ty, taken.value),
-            number: Some(taken.value),
+            value: generated_value(ty, taken),
+            number: Some(taken),
             taken: Some(taken),
         })
     }
@@ -1183,7 +1195,7 @@ pub(crate) struct Generated {
     value: Value,
     number: Option<u64>,
     /// What may be given back.
-    taken: Option<Taken>,
+    taken: Option<u64>,
 }
 
 impl Generated {
