@@ -216,6 +216,18 @@ impl SqlError {
     // Columns and keys.
 
     /// 1054: `clause` as MySQL names it, such as `field list` or `where clause`.
+    /// 1055.
+    pub fn not_in_group_by(column: &str) -> Self {
+        Self::new(
+            codes::WRONG_FIELD_WITH_GROUP,
+            format!(
+                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and contains nonaggregated column \
+                 '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with \
+                 sql_mode=only_full_group_by"
+            ),
+        )
+    }
+
     pub fn bad_field(column: &str, clause: &str) -> Self {
         Self::new(
             codes::BAD_FIELD_ERROR,

@@ -410,28 +410,28 @@ fn plan_error(text: &str) -> SqlError {
     if text.contains("must be in GROUP BY or an aggregate function")
         || text.contains("must appear in the GROUP BY clause")
     {
-        return SqlError::new(
-            codes::WRONG_FIELD_WITH_GROUP,
-            format!(
-                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
-                 it; this is incompatible with sql_mode=only_full_group_by ({text})"
-            ),
-        );
+        // `column "t.k" must appear in ...`, or `t.k must be in ...`.
+        let quoted = text
+            .split_once("column \"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        let column = match quoted.or_else(|| text.split_once(" must be in GROUP BY")) {
+            Some((column, _)) => column,
+            None => "?",
+        };
+        return SqlError::not_in_group_by(column);
     }
     let argument = text.strip_prefix("Argument ").and_then(|rest| {
         let (argument, _) = rest.split_once(" to grouping function is not in grouping columns")?;
         Some(argument)
     });
-    if let Some(argument) = argument {
-        let message = format!("Argument {argument} of GROUPING function is not in GROUP BY");
+    if argument.is_some() {
+        let message = "Argument #0 of GROUPING function is not in GROUP BY";
         return SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, message);
     }
     if text.starts_with("For SELECT DISTINCT, ORDER BY expressions ") {
         return SqlError::new(
             codes::FIELD_IN_ORDER_NOT_SELECT,
-            format!(
-                "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT ({text})"
-            ),
+            "Expression of ORDER BY clause is not in SELECT list; this is incompatible with DISTINCT",
         );
     }
     for (told, clause) in [
@@ -464,6 +464,18 @@ fn plan_error(text: &str) -> SqlError {
         return SqlError::new(
             codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
             "The used SELECT statements have a different number of columns",
+        );
+    }
+    if text.contains("* with no tables specified") {
+        return SqlError::new(codes::NO_TABLES_USED, "No tables used");
+    }
+    if let Some(table) = text.strip_prefix("Invalid qualifier ") {
+        return SqlError::bad_table(table);
+    }
+    if text.starts_with("RANGE requires exactly one ORDER BY column") {
+        return SqlError::new(
+            codes::WINDOW_RANGE_FRAME_ORDER_TYPE,
+            "Window '<unnamed window>' with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
         );
     }
     SqlError::unknown(text)

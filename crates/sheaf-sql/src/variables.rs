@@ -695,6 +695,11 @@ impl Variables {
         self.values.settings.auto_increment_series
     }
 
+    /// Whether notes are among the warnings of a statement.
+    pub(crate) fn takes_notes(&self) -> bool {
+        self.values.settings.takes_notes
+    }
+
     /// The most rows that a query may be expected to examine.
     pub(crate) fn max_join_size(&self) -> u64 {
         self.values.settings.max_join_size

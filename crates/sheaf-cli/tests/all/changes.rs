@@ -42,7 +42,7 @@ fn ok_packets_count_as_mysql_counts() {
         ),
         (
             "insert into t (k) values (1), (20) on duplicate key update n = 100",
-            text(3, 12, 0, "Records: 2  Duplicates: 1  Warnings: 0"),
+            text(3, 13, 0, "Records: 2  Duplicates: 1  Warnings: 0"),
         ),
         (
             "insert into t (k) values (10) on duplicate key update n = 101",

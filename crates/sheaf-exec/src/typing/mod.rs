@@ -40,6 +40,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 
 use crate::collation::{collation_key, key_collation};
+use crate::functions::control::common_field;
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
@@ -803,6 +804,17 @@ fn aggregate_arguments(
     match name {
         "count" if distinct => keys_of(args, schema),
         "$sum" => args.into_iter().map(summand).collect(),
+        // The value of another row, or the default: of the type that both are.
+        "lag" | "lead" if args.len() == 3 => {
+            let mut args = args;
+            let fields = [field_of(&args[0], schema)?, field_of(&args[2], schema)?];
+            let to = common_field(&fields)?;
+            for at in [0, 2] {
+                let value = std::mem::take(&mut args[at]);
+                args[at] = choose::convert_to_field(value, &to, schema, None)?;
+            }
+            Ok(args)
+        }
         // Byte strings stay what they are.
         "$group_concat" => {
             let mut args = args;

@@ -284,14 +284,7 @@ impl Binder<'_> {
             Some(known) => format!("{}.{}", known.table.alias, known.name),
             None => name.clone(),
         };
-        Refusal::Error(SqlError::new(
-            codes::WRONG_FIELD_WITH_GROUP,
-            format!(
-                "Expression of SELECT list, HAVING or ORDER BY is not in GROUP BY clause and not functionally dependent on \
-                 it; this is incompatible with sql_mode=only_full_group_by ({name} must be in GROUP BY or an aggregate \
-                 function)"
-            ),
-        ))
+        Refusal::Error(SqlError::not_in_group_by(&name))
     }
 }
 

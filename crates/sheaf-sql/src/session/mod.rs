@@ -178,7 +178,9 @@ impl Session {
         rolled_back?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
-        self.warnings.clear(self.variables.max_error_count());
+        let takes_notes = self.variables.takes_notes();
+        let limit = self.variables.max_error_count();
+        self.warnings.clear(limit, takes_notes);
         self.close_all_prepared();
         self.statement_cache = StatementCache::default();
         self.expressions = ExpressionCache::default();
@@ -471,7 +473,9 @@ impl Session {
     }
 
     pub(crate) fn clear_warnings(&mut self) {
-        self.warnings.clear(self.variables.max_error_count());
+        let takes_notes = self.variables.takes_notes();
+        let limit = self.variables.max_error_count();
+        self.warnings.clear(limit, takes_notes);
         self.findings.begin();
         if let Some(note) = &self.statement.rewrite_note {
             self.warnings.note(codes::UNKNOWN_ERROR, note.clone());

@@ -33,6 +33,8 @@ pub struct Warnings {
     count: u64,
     errors: u64,
     limit: usize,
+    /// Notes are neither kept nor counted (`sql_notes`).
+    leaves_notes_out: bool,
     /// Counts of the statement before, which `SELECT @@warning_count` asks for.
     previous: (u64, u64),
 }
@@ -47,15 +49,19 @@ pub struct WarningsMark {
 
 impl Warnings {
     /// Starts a statement's list.
-    pub fn clear(&mut self, limit: usize) {
+    pub fn clear(&mut self, limit: usize, takes_notes: bool) {
         *self = Warnings {
             limit,
+            leaves_notes_out: !takes_notes,
             previous: (self.count, self.errors),
             ..Warnings::default()
         };
     }
 
     pub fn add(&mut self, level: Level, code: u16, message: impl Into<String>) {
+        if level == Level::Note && self.leaves_notes_out {
+            return;
+        }
         self.count += 1;
         self.errors += u64::from(level == Level::Error);
         if self.kept.len() < self.limit {
@@ -133,12 +139,12 @@ mod tests {
     #[test]
     fn all_are_counted_and_some_kept() {
         let mut warnings = Warnings::default();
-        warnings.clear(2);
+        warnings.clear(2, true);
         for row in 1..=5 {
             warnings.warn(1261_u16, format!("row {row}"));
         }
         assert_eq!((warnings.count(), warnings.kept().len()), (5, 2));
-        warnings.clear(2);
+        warnings.clear(2, true);
         assert_eq!(warnings.count(), 0);
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
     pub(super) auto_increment_series: AutoIncrementSeries,
+    /// Whether notes are among the warnings of a statement.
+    pub(super) takes_notes: bool,
     /// The most rows that a query may be expected to examine.
     pub(super) max_join_size: u64,
     pub(super) sql_safe_updates: bool,
@@ -89,6 +91,7 @@ impl Settings {
             direct_plans: switch.direct && !traces_optimizer && !sql_safe_updates && is_any_size,
             sql_safe_updates,
             max_join_size,
+            takes_notes: boolean("sql_notes"),
             merges_derived_tables: switch.derived_merge,
             binding: match (switch.bind, switch.bind_only) {
                 (_, true) => Binding::Only,

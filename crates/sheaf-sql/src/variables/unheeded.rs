@@ -10,12 +10,17 @@ use crate::error::{Result, SqlError};
 /// Values other than the default are error 1235.
 pub(super) const REFUSED: &[&str] = &[
     "completion_type",
+    "default_collation_for_utf8mb4",
     "default_week_format",
     "div_precision_increment",
     "explicit_defaults_for_timestamp",
     "init_connect",
     "lc_time_names",
     "offline_mode",
+    "rand_seed1",
+    "rand_seed2",
+    "resultset_metadata",
+    "sql_quote_show_create",
 ];
 
 /// Values other than the default are warning 1235.
