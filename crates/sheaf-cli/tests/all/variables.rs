@@ -99,6 +99,10 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET default_week_format = 1",
         "SET div_precision_increment = 6",
         "SET lc_time_names = 'de_DE'",
+        "SET rand_seed1 = 1",
+        "SET resultset_metadata = 'NONE'",
+        "SET sql_quote_show_create = 0",
+        "SET default_collation_for_utf8mb4 = utf8mb4_general_ci",
         "SET sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'",
         "SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
     ] {
@@ -108,7 +112,6 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET GLOBAL slow_query_log = ON",
         "SET GLOBAL general_log = ON",
         "SET sql_auto_is_null = 1",
-        "SET max_join_size = 1000000",
     ] {
         assert_eq!(warnings(&mut connection, kept), ["Warning 1235"], "{kept}");
     }
@@ -119,13 +122,19 @@ fn what_is_not_obeyed_is_refused_or_warned_of() {
         "SET sql_auto_is_null = 0",
         "SET lc_time_names = 'en_GB'",
         "SET SQL_AUTO_IS_NULL = DEFAULT",
+        "SET max_join_size = 1000000",
         "SET max_join_size = DEFAULT",
+        "SET sql_quote_show_create = 1",
         "SET net_write_timeout = 600",
         "SET unique_checks = 0, foreign_key_checks = 0",
         "SET sql_safe_updates = 1, sql_select_limit = 1000",
     ] {
         assert_eq!(warnings(&mut connection, usual), [""; 0], "{usual}");
     }
+    let absent = "DROP TABLE IF EXISTS test.absent";
+    assert_eq!(warnings(&mut connection, absent), ["Note 1051"]);
+    run(&mut connection, &["SET sql_notes = 0"]);
+    assert_eq!(warnings(&mut connection, absent), [""; 0]);
     let hinted = "SELECT /*+ SET_VAR(auto_increment_increment = 7) */ @@auto_increment_increment";
     assert_eq!(query_text(&mut connection, hinted), ["7"]);
     assert_eq!(

@@ -22,7 +22,6 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::{Item, SortKey};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
-use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use super::block::{Clause, NamedItem, with_subqueries};

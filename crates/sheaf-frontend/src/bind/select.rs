@@ -146,6 +146,10 @@ impl Binder<'_> {
             self.with_purpose(Purpose::Order, |this| this.order_keys(order_by, &items))?;
         let of_order = self.take_pending()?;
         let is_grouped = keys.is_some() || !self.block()?.aggregates.is_empty();
+        // A single row has its order, whatever the columns are that it is said by.
+        if keys.is_none() && is_grouped && of_order.is_empty() {
+            order.clear();
+        }
         let mut having = having;
         let mut pending: Vec<Pending> = of_items.into_iter().chain(of_order).collect();
         let mut of_having = of_having;
@@ -329,12 +333,14 @@ impl Binder<'_> {
                     _,
                 ) => {
                     let parts: Vec<_> = name.0.iter().filter_map(|part| part.as_ident()).collect();
-                    let Some(table) = parts.last() else {
-                        return unsupported("a wildcard without a table");
+                    let (database, table) = match parts.as_slice() {
+                        [table] => (None, table),
+                        [database, table] => (Some(database.value.as_str()), table),
+                        _ => return unsupported("a wildcard without a table"),
                     };
                     let scope = &self.block()?.scope;
                     let columns: Vec<_> = scope
-                        .tables_named(None, &table.value)
+                        .tables_named(database, &table.value)
                         .flat_map(|table| &table.columns)
                         .cloned()
                         .collect();

@@ -112,6 +112,8 @@ pub struct Scope {
     pub items: Vec<ScopeItem>,
     /// What items mean to subqueries, if these may name them.
     pub items_outside: Vec<(String, Expr)>,
+    /// The block has aggregates and no GROUP BY.
+    pub is_one_row: bool,
     /// ORDER BY or HAVING is lowered, outside of aggregates.
     pub names_items: bool,
     windows: Vec<(String, WindowSpec)>,

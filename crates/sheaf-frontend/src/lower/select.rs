@@ -232,6 +232,22 @@ pub fn check_row_count(expr: &Expr) -> Result<()> {
     }
 }
 
+/// Whether an order is by columns of a block's tables alone.
+fn is_by_columns(order_by: Option<&OrderBy>, block: &Scope) -> bool {
+    let is_column = |item: &OrderByExpr| match &item.expr {
+        Expr::Identifier(name) => block.has_column(None, &name.value),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [table, name] => block.has_column(Some(&table.value), &name.value),
+            _ => false,
+        },
+        _ => false,
+    };
+    match order_by.map(|order_by| &order_by.kind) {
+        Some(OrderByKind::Expressions(items)) => items.iter().all(is_column),
+        _ => false,
+    }
+}
+
 pub fn is_beyond_all_rows(expr: &Expr) -> bool {
     let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
     rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
@@ -361,10 +377,14 @@ impl Lowering<'_> {
             body => self.set_expression(body, purpose)?,
         };
         query.body = Box::new(body);
+        // A single row has its order, whatever the columns are that it is said by.
+        let block = self.scopes.get(scopes).filter(|block| block.is_one_row);
+        let is_one_row = block.is_some_and(|block| is_by_columns(query.order_by.as_ref(), block));
         if let Some(order_by) = query.order_by {
             let aggregates_before = self.aggregates_seen;
             self.enter_clause("order clause", true);
-            query.order_by = Some(self.order_by(order_by, scopes)?);
+            let order_by = self.order_by(order_by, scopes)?;
+            query.order_by = (!is_one_row).then_some(order_by);
             if self.aggregates_seen > aggregates_before
                 && let SetExpr::Select(select) = query.body.as_mut()
             {
@@ -614,6 +634,8 @@ impl Lowering<'_> {
         self.scopes[own].names_items = false;
         let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty())
             || self.aggregates_seen > aggregates_before;
+        self.scopes[own].is_one_row = is_grouped
+            && matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
         if let Some(having) = select.having.take() {
             let condition = without_aliases(having, &select, is_grouped);
             if is_grouped {
