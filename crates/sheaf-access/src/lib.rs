@@ -25,6 +25,7 @@ mod counters;
 mod error;
 mod keys;
 mod method;
+pub mod sort_rule;
 mod spec;
 mod tally;
 

@@ -89,6 +89,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "counters",
             "error",
             "cancel",
+            "sort_rule",
             "keys",
             "condition",
             "spec",

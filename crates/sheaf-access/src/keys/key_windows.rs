@@ -18,9 +18,7 @@ use crate::counters::ScanMetrics;
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::key_buffer::KeyBuffer;
-
-/// Keys whose leaves are looked up in the page table to learn whether a buffer's pages are resident.
-const RESIDENCY_SAMPLE: usize = 128;
+use crate::sort_rule::RESIDENCY_SAMPLE;
 
 /// Leaves that one window should span: 1 MiB on its way while another is read. The device is busy from depth 8 on;
 /// more lets the pool merge neighbours.

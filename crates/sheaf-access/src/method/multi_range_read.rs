@@ -7,7 +7,7 @@
 //! It wins when the rows are not in memory. When they are, prefetching gains nothing. So with [`SortKeys::Auto`] a
 //! sample of the keys decides each time the buffer is full. If all their leaves are resident, no page is requested. The
 //! keys are sorted then only if they are so many that neighbours often share a leaf (which is then in the processor's
-//! cache), and if the tree is larger than these caches. (Rows of 800 MiB came 1.1 to 1.2 times as fast with sorted
+//! cache), and if the tree is larger than these caches. ([`sort_rule`]; rows of 800 MiB came 1.1 to 1.2 times as fast with sorted
 //! keys, rows of 200 MiB as fast, rows of 55 MiB 0.85 times.) Otherwise rows are looked up in the order of collection,
 //! as without multi-range read.
 //!
@@ -26,14 +26,8 @@ use crate::error::Result;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::key_windows::{KeyWindows, sample_is_resident};
 use crate::keys::seen_table::SeenTable;
+use crate::sort_rule;
 use crate::spec::SortKeys;
-
-/// Leaves of the tree per key of the buffer up to which sorting pays for keys whose rows are in memory.
-const DENSE_LEAVES_PER_KEY: u64 = 4;
-
-/// Leaves of trees that the processor's caches hold well enough for lookups in no order, which ask for memory ahead:
-/// 150 MiB.
-const CACHED_LEAVES: u64 = 9_600;
 
 /// Collects primary keys and reads their rows.
 ///
@@ -81,7 +75,7 @@ impl MultiRangeRead {
     /// Decides whether to sort, and requests the first pages.
     pub(crate) fn start(&mut self, metrics: &mut ScanMetrics) -> Result<()> {
         let resident = sample_is_resident(&self.tree, &self.buffer)?;
-        if !resident || self.sort == SortKeys::Always || self.is_dense() {
+        if !resident || self.sort == SortKeys::Always || self.sorting_pays_in_memory() {
             self.buffer.sort();
             metrics.mrr_sorted_buffers += 1;
         }
@@ -90,10 +84,9 @@ impl MultiRangeRead {
             .start(&self.tree, &self.buffer, !resident, metrics)
     }
 
-    /// Whether many of the buffer's keys have neighbours on their leaf, or on the leaf beside it, and it matters.
-    fn is_dense(&self) -> bool {
+    fn sorting_pays_in_memory(&self) -> bool {
         let leaves = self.tree.statistics().leaf_pages;
-        leaves > CACHED_LEAVES && self.buffer.len() as u64 * DENSE_LEAVES_PER_KEY >= leaves
+        sort_rule::pays_in_memory(self.buffer.len() as f64, leaves as f64)
     }
 
     /// Appends rows to `block` until it holds `wanted` or is full. False once the buffer is worked off; it is empty

@@ -65,7 +65,7 @@ use crate::operator::shared_exec::is_repeatable;
 pub const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
 
 /// Outer rows of the first round of a join that starts small, and of the largest one.
-const FIRST_SMALL_ROUND_ROWS: usize = 32;
+pub const FIRST_SMALL_ROUND_ROWS: usize = 32;
 pub const MAX_SMALL_ROUND_ROWS: usize = 1024;
 
 /// What a keyed join delivers for an outer row.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use datafusion_common::{Column, DFSchema, Result, internal_datafusion_err};
 use datafusion_expr::{Expr, SortExpr};
+use sheaf_access::sort_rule::MISSING_SHARE;
 use sheaf_access::{
     ColumnsCondition, Condition, EncodedCondition, Fetch, FirstOf, IndexRef, ScanSpec, SortKeys,
     clustered_key_position, split_ranges,
@@ -31,7 +32,6 @@ use crate::access::jumps::IndexJumps;
 use crate::access::ranges::IndexRanges;
 use crate::access::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
 use crate::access::wanted::Wanted;
-use crate::cost::multi_range_read::SORT_FROM_MISSING;
 use crate::estimate::risk::Risk;
 use crate::estimate::statistics::layout;
 use crate::explain::table_detail::TableDetail;
@@ -552,7 +552,7 @@ impl TableReference<'_> {
         }
         let least = match path.fetch {
             Fetch::MultiRange { buffer_bytes, .. }
-                if 1.0 - self.resident(IndexRef::Clustered)? > SORT_FROM_MISSING =>
+                if 1.0 - self.resident(IndexRef::Clustered)? > MISSING_SHARE =>
             {
                 self.keys_per_turn(buffer_bytes)
             }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use datafusion_common::{Result, internal_err};
 use datafusion_physical_expr::expressions::Column;
-use sheaf_exec::keyed_join::exec::KeyColumn;
+use sheaf_exec::keyed_join::exec::{FIRST_SMALL_ROUND_ROWS, KeyColumn};
 use sheaf_exec::keyed_join::lookup_switch::LookupSwitch;
 
 use crate::access::keyed_access::{KeySource, LookupPath, OuterRows};
@@ -43,7 +43,7 @@ const SLACK: f64 = 1.5;
 const ROUNDS: f64 = 4.0;
 
 /// Outer rows of a round, at least and at most.
-const LEAST_ROUND_ROWS: f64 = 32.0;
+const LEAST_ROUND_ROWS: f64 = FIRST_SMALL_ROUND_ROWS as f64;
 const MOST_ROUND_ROWS: f64 = 1e6;
 
 /// Steps towards the number of lookups that cost as much as the limit.

@@ -1,19 +1,12 @@
 //! Fetching rows from the clustered tree a buffer-full at a time, in the order of the primary key.
 
+use sheaf_access::sort_rule;
+
 use super::CostConstants;
 use super::lookup::{Lookups, lookup_us, sorted_descents_us};
-use super::pages::{
-    CACHED_PAGES, gapped_reads_us, pages_in_turns, visits_in_turns, with_correlation,
-};
+use super::pages::{gapped_reads_us, pages_in_turns, visits_in_turns, with_correlation};
 use super::sort::key_sort_us;
 use super::work::Work;
-
-/// Share of the leaves that must be missing for the operator to sort the keys whatever the buffer holds.
-pub(crate) const SORT_FROM_MISSING: f64 = 0.02;
-
-/// Leaves for each key in the buffer up to which the operator sorts the keys of a tree that is larger than the
-/// processor's caches, although it is in memory.
-const SORT_LEAVES_PER_KEY: f64 = 4.0;
 
 /// What collecting a key in the buffer costs, as a share of reading its entry.
 const COLLECT_SHARE: f64 = 0.2;
@@ -62,8 +55,8 @@ impl MultiRangeRead {
         } = self.lookups;
         let in_a_turn = self.keys_in_a_turn();
         let sorts = self.always_sorts
-            || 1.0 - resident > SORT_FROM_MISSING
-            || (leaves > CACHED_PAGES && in_a_turn * SORT_LEAVES_PER_KEY >= leaves);
+            || 1.0 - resident > sort_rule::MISSING_SHARE
+            || sort_rule::pays_in_memory(in_a_turn, leaves);
         let descents_us = match sorts {
             true => {
                 let scattered = visits_in_turns(lookups, leaves, in_a_turn);

@@ -13,6 +13,8 @@
 //! Pages read from the device are one thing, and how often the processor visits a page that is in memory is another:
 //! [`visits_in_turns`]. Whether it still has it in its cache depends on the size of the tree: [`uncached`].
 
+use sheaf_access::sort_rule::CACHED_LEAVES;
+
 use super::CostConstants;
 
 /// Distinct pages of a tree of `pages` leaves that `lookups` random keys touch (Cardenas).
@@ -84,15 +86,11 @@ pub(crate) fn visits_in_turns(lookups: f64, leaves: f64, keys_per_turn: f64) -> 
     pages_in_turns(lookups, leaves, keys_per_turn, 0.0)
 }
 
-/// Pages of a tree that the caches of processors hold between two visits in no order: 150 MiB. They share the largest
-/// one with everything else.
-pub(crate) const CACHED_PAGES: f64 = 9_600.0;
-
 /// Share of the visits to a tree of `leaves` pages, in no order, whose page is in no cache of the processor:
 /// 1 - exp(-leaves / cached). Measured, a lookup in no order took 0.30 us in a tree of 1.6 MiB, 0.6 in 27, 1.5 in 180
 /// and 2.7 in 805.
 pub(crate) fn uncached(leaves: f64) -> f64 {
-    1.0 - (-leaves / CACHED_PAGES).exp()
+    1.0 - (-leaves / CACHED_LEAVES).exp()
 }
 
 /// Pages read by lookups at `places` anywhere in a tree of `leaves` pages and `rows` rows, `lookups` in all, those of a
