@@ -25,7 +25,6 @@ use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -38,6 +37,7 @@ use sheaf_types::error::codes;
 
 use crate::functions::EvaluationError;
 use crate::memory_pool::without_waiting;
+use crate::operator::plan_members::row_for_row;
 use crate::operator::scan_exec::access_error;
 
 /// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
@@ -111,24 +111,10 @@ impl ExecutionPlan for ApplyExec {
         "ApplyExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    row_for_row!();
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
     }
 
     fn supports_limit_pushdown(&self) -> bool {

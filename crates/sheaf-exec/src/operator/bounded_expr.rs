@@ -11,12 +11,9 @@
 //! What comes out is put together again, so this helps where the long texts are something in between. Where they are
 //! the result, [`crate::operator::bounded_projection`] hands them on in smaller batches.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::compute::concat;
-use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DataFusionError, Result, internal_err};
@@ -26,6 +23,7 @@ use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::functions::limits::ResultLimits;
 use crate::functions::{EvaluationError, as_function};
+use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// The results of an expression may take this many times what one function may make of them at a time.
 const PARTS: usize = 4;
@@ -95,38 +93,10 @@ struct BoundedExpr {
     most_bytes: usize,
 }
 
-impl PartialEq for BoundedExpr {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner.eq(&other.inner)
-    }
-}
-
-impl Eq for BoundedExpr {}
-
-impl Hash for BoundedExpr {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
-impl fmt::Display for BoundedExpr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
+same_as_inner!(BoundedExpr);
 
 impl PhysicalExpr for BoundedExpr {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.inner.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.inner.return_field(schema)
-    }
+    as_inner!();
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let rows = batch.num_rows();
@@ -149,10 +119,6 @@ impl PhysicalExpr for BoundedExpr {
         Ok(ColumnarValue::Array(concat(&halves)?))
     }
 
-    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        vec![&self.inner]
-    }
-
     fn with_new_children(
         self: Arc<Self>,
         mut children: Vec<Arc<dyn PhysicalExpr>>,
@@ -164,9 +130,5 @@ impl PhysicalExpr for BoundedExpr {
             inner,
             most_bytes: self.most_bytes,
         }))
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }

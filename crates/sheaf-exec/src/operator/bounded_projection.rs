@@ -29,7 +29,7 @@ use futures::{Stream, StreamExt};
 use crate::functions::EvaluationError;
 use crate::functions::limits::ResultLimits;
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 
 /// A single row may take this many times what a batch is to take.
 const PARTS_OF_ROW: usize = 4;

@@ -29,7 +29,7 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 use crate::operator::scan_exec::ScanExec;
 
 /// How many times the bytes that a batch uses it may hold on to.

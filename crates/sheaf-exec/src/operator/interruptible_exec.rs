@@ -23,7 +23,7 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::CancelFlag;
 
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 use crate::operator::scan_exec::access_error;
 
 /// Puts an [`InterruptibleExec`] above each operator that combines inputs.

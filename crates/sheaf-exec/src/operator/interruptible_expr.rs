@@ -4,11 +4,8 @@
 //! meanwhile. 300,000 by 300,000 rows are 90 billion tests. So the condition itself looks, once for each batch of
 //! pairs.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion_common::{Result, internal_err};
 use datafusion_expr::ColumnarValue;
@@ -16,6 +13,7 @@ use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::CancelFlag;
 
 use crate::operator::scan_exec::access_error;
+use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// Evaluates an expression until the flag is raised.
 #[derive(Debug)]
@@ -30,46 +28,14 @@ impl InterruptibleExpr {
     }
 }
 
-impl PartialEq for InterruptibleExpr {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner.eq(&other.inner)
-    }
-}
-
-impl Eq for InterruptibleExpr {}
-
-impl Hash for InterruptibleExpr {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
-impl fmt::Display for InterruptibleExpr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
+same_as_inner!(InterruptibleExpr);
 
 impl PhysicalExpr for InterruptibleExpr {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.inner.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
-    }
-
-    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
-        self.inner.return_field(schema)
-    }
+    as_inner!();
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         self.cancel.check().map_err(access_error)?;
         self.inner.evaluate(batch)
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        vec![&self.inner]
     }
 
     fn with_new_children(
@@ -80,9 +46,5 @@ impl PhysicalExpr for InterruptibleExpr {
             Some(inner) => Ok(Arc::new(InterruptibleExpr::new(inner, self.cancel.clone()))),
             None => internal_err!("an interruptible expression without its expression"),
         }
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }

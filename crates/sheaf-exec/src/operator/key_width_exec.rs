@@ -30,7 +30,7 @@ use datafusion_physical_plan::{
 use futures::StreamExt;
 
 use crate::memory_pool::StatementPool;
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 
 /// So many rows of a batch are looked at.
 const SAMPLED_ROWS: usize = 32;

@@ -16,11 +16,9 @@ use std::task::{Context, Poll, ready};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{Field, SchemaRef};
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, internal_datafusion_err, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
-use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_expr::EquivalenceProperties;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     SendableRecordBatchStream,
@@ -28,6 +26,7 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::{CancelFlag, LateColumns, ScanSpec, field_at};
 
+use crate::operator::plan_members::{no_expressions, row_for_row};
 use crate::operator::scan_exec::access_error;
 
 /// See the module's comment.
@@ -118,31 +117,11 @@ impl ExecutionPlan for LateColumnsExec {
         "LateColumnsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    row_for_row!();
+    no_expressions!();
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(

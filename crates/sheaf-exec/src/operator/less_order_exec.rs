@@ -19,16 +19,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{JoinType, Result, internal_err};
 use datafusion_execution::TaskContext;
-use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion_physical_plan::execution_plan::CardinalityEffect;
+use datafusion_physical_expr::EquivalenceProperties;
 use datafusion_physical_plan::joins::SortMergeJoinExec;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     SendableRecordBatchStream,
 };
+
+use crate::operator::plan_members::{no_expressions, row_for_row};
 
 /// The rows of `plan`, of whose order nothing is said.
 pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -132,32 +132,12 @@ impl ExecutionPlan for LessOrderExec {
         "LessOrderExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
+    row_for_row!();
+    no_expressions!();
 
     /// It keeps it, but the input of a join or of groups says too much of it.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![self.said == Said::NoConstants]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn cardinality_effect(&self) -> CardinalityEffect {
-        CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(

@@ -21,7 +21,7 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 
 /// What was measured of one operator, over all its runs and workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -9,9 +9,8 @@
 //! | [`window`] | window functions, one partition at a time |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
-//! | [`in_turn_exec`] | the parts of a union, one after another where memory is short |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
-//! | [`ordered_gather_exec`] | gathers the parts of a union one behind the other |
+//! | [`gather_in_order_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`new_rows_exec`] | the rows of a recursion that were not there before |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
@@ -25,7 +24,7 @@
 //! | [`interruptible_expr`] | where a join can be stopped between two batches |
 //! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
 //! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
-//! | [`input_handed_on`] | what operators say that hand on the batches of their input |
+//! | [`plan_members`], [`wrapped_expr`] | what many operators, or expressions around others, say of themselves |
 //! | [`row_file`] | rows in a temporary file |
 //! | [`row_set`] | a set of rows, in memory and in a temporary file |
 //! | [`batch_condition`] | a condition over a batch, for the access methods |
@@ -36,9 +35,8 @@ pub mod bounded_expr;
 pub mod bounded_projection;
 pub mod checked_rows;
 pub mod detached_exec;
+pub mod gather_in_order_exec;
 pub mod grace_join;
-pub mod in_turn_exec;
-pub(crate) mod input_handed_on;
 pub mod interruptible_exec;
 pub mod interruptible_expr;
 pub mod kept_rows;
@@ -47,7 +45,7 @@ pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod new_rows_exec;
-pub mod ordered_gather_exec;
+pub(crate) mod plan_members;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
@@ -57,3 +55,4 @@ pub mod scan_exec;
 pub mod shared_exec;
 pub mod values_exec;
 pub mod window;
+pub(crate) mod wrapped_expr;

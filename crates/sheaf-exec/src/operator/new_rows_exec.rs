@@ -27,7 +27,7 @@ use datafusion_physical_plan::{
 use futures::{StreamExt, TryStreamExt, future};
 
 use crate::operator::detached_exec::detached;
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 use crate::operator::row_set::RowSet;
 
 /// How the set's memory is called in errors, see `memory_consumers.rs`.

@@ -21,7 +21,7 @@ use datafusion_physical_plan::{
 };
 
 use crate::functions::EvaluationError;
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
 
 /// Which half of a recursive query it is above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

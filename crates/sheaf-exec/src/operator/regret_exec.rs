@@ -27,13 +27,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::memory_pool::without_waiting;
+use crate::operator::plan_members::no_expressions;
 use arrow::array::RecordBatch;
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_physical_expr::{
-    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr,
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements,
 };
 use datafusion_physical_plan::execution_plan::{Boundedness, CardinalityEffect, EmissionType};
 use datafusion_physical_plan::metrics::{
@@ -136,6 +136,8 @@ impl ExecutionPlan for RegretExec {
         "RegretExec"
     }
 
+    no_expressions!();
+
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
@@ -165,13 +167,6 @@ impl ExecutionPlan for RegretExec {
 
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(

@@ -18,7 +18,6 @@ use std::task::{Context, Poll};
 use arrow::array::RecordBatch;
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::{
@@ -40,6 +39,8 @@ use sheaf_access::{
     SessionCounters,
 };
 use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
+
+use crate::operator::plan_members::leaf;
 
 /// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
 /// access floor itself got from an expression is unpacked.
@@ -258,27 +259,7 @@ impl ExecutionPlan for ScanExec {
         "ScanExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf!();
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         // No share at all: the conditions contradict each other.

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DataFusionError, Result, internal_datafusion_err, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -40,6 +40,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use tokio::task::JoinSet;
 
+use crate::operator::plan_members::no_expressions;
 use crate::operator::scan_exec::with_schema;
 
 /// Bytes of rows that are kept, at most.
@@ -226,6 +227,8 @@ impl ExecutionPlan for SharedExec {
         "SharedExec"
     }
 
+    no_expressions!();
+
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
@@ -244,13 +247,6 @@ impl ExecutionPlan for SharedExec {
 
     fn cardinality_effect(&self) -> CardinalityEffect {
         CardinalityEffect::Equal
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
     }
 
     fn with_new_children(

@@ -15,7 +15,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
-use sheaf_exec::operator::in_turn_exec::InTurnExec;
+use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
 
@@ -212,7 +212,9 @@ fn below_projections(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     while (operator.is::<ProjectionExec>()
         || operator.is::<LessOrderExec>()
         || operator.is::<RestartableExec>()
-        || operator.is::<InTurnExec>())
+        || operator
+            .downcast_ref::<GatherInOrderExec>()
+            .is_some_and(GatherInOrderExec::runs_one))
         && let [input] = operator.children().as_slice()
     {
         operator = input;

@@ -40,15 +40,14 @@ use sheaf_exec::keyed_join::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::detached_exec::DetachedExec;
+use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
-use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
 use sheaf_exec::operator::key_width_exec::KeyWidthExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::measuring_exec::{Measured, MeasuringExec};
 use sheaf_exec::operator::new_rows_exec::NewRowsExec;
-use sheaf_exec::operator::ordered_gather_exec::OrderedGatherExec;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
@@ -417,7 +416,9 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<KeyWidthExec>()
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()
-        || plan.is::<InTurnExec>()
+        || plan
+            .downcast_ref::<GatherInOrderExec>()
+            .is_some_and(GatherInOrderExec::runs_one)
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()
@@ -681,7 +682,7 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         [child] => child.output_partitioning().partition_count(),
         _ => 1,
     };
-    if plan.is::<CoalescePartitionsExec>() || plan.is::<OrderedGatherExec>() {
+    if plan.is::<CoalescePartitionsExec>() || plan.is::<GatherInOrderExec>() {
         format!("Gather from {} workers", partitions())
     } else if plan.is::<SortPreservingMergeExec>() {
         format!("Merge sorted rows of {} workers", partitions())

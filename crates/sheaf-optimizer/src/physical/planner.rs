@@ -50,13 +50,14 @@ use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_expr::bounded;
 use sheaf_exec::operator::bounded_projection::bound_projections;
 use sheaf_exec::operator::detached_exec::detach_below_sorts;
+use sheaf_exec::operator::gather_in_order_exec::{
+    GatherInOrderExec, Running, gather_unions_in_order,
+};
 use sheaf_exec::operator::grace_join::spill_hash_joins;
-use sheaf_exec::operator::in_turn_exec::InTurnExec;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::new_rows_exec::NewRows;
-use sheaf_exec::operator::ordered_gather_exec::gather_unions_in_order;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -713,9 +714,8 @@ impl Planner<'_> {
             plan: match self.context.settings.is_thrifty() {
                 true => {
                     let plans = plans.into_iter().map(one_stream).collect();
-                    Arc::new(InTurnExec::new(without_constants(UnionExec::try_new(
-                        plans,
-                    )?)?))
+                    let union = without_constants(UnionExec::try_new(plans)?)?;
+                    Arc::new(GatherInOrderExec::new(union, Running::One))
                 }
                 false => without_constants(UnionExec::try_new(plans)?)?,
             },

@@ -17,7 +17,8 @@ use futures::{StreamExt, stream};
 
 use super::build::Grant;
 use super::lock;
-use crate::operator::input_handed_on::input_handed_on;
+use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::leaf;
 
 /// Rows that can be read once.
 pub(super) struct SourceExec {
@@ -65,29 +66,7 @@ impl ExecutionPlan for SourceExec {
         "SourceExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(
-            &Arc<dyn datafusion_physical_expr::PhysicalExpr>,
-        ) -> Result<datafusion_common::tree_node::TreeNodeRecursion>,
-    ) -> Result<datafusion_common::tree_node::TreeNodeRecursion> {
-        Ok(datafusion_common::tree_node::TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf!();
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = lock(&self.rows).take();

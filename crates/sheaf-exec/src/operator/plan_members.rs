@@ -1,0 +1,101 @@
+//! What many operators say of themselves in the same words: members of an
+//! [`ExecutionPlan`](datafusion_physical_plan::ExecutionPlan).
+//!
+//! | macro | for operators |
+//! |---|---|
+//! | [`no_expressions`] | that have no expressions |
+//! | [`leaf`] | that read nothing of other operators, with the field `properties` |
+//! | [`row_for_row`] | that make one row of each row of their `input`, with `properties` of their own |
+//! | [`input_handed_on`] | that hand on the batches of their `input`, as they are and in their order |
+//!
+//! Each operator of the last kind is there for something that happens on the way: it can be stopped, measured, counted.
+//! To the planner they are all the same.
+
+macro_rules! no_expressions {
+    () => {
+        fn apply_expressions(
+            &self,
+            _: &mut dyn FnMut(
+                &::std::sync::Arc<dyn ::datafusion_physical_expr::PhysicalExpr>,
+            ) -> ::datafusion_common::Result<
+                ::datafusion_common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> ::datafusion_common::Result<::datafusion_common::tree_node::TreeNodeRecursion> {
+            Ok(::datafusion_common::tree_node::TreeNodeRecursion::Continue)
+        }
+    };
+}
+
+macro_rules! leaf {
+    () => {
+        fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
+            &self.properties
+        }
+
+        fn children(
+            &self,
+        ) -> Vec<&::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>> {
+            Vec::new()
+        }
+
+        fn with_new_children(
+            self: ::std::sync::Arc<Self>,
+            _: Vec<::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>>,
+        ) -> ::datafusion_common::Result<
+            ::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>,
+        > {
+            Ok(self)
+        }
+
+        $crate::operator::plan_members::no_expressions!();
+    };
+}
+
+macro_rules! one_input {
+    () => {
+        fn children(
+            &self,
+        ) -> Vec<&::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>> {
+            vec![&self.input]
+        }
+
+        fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+            vec![false]
+        }
+
+        fn cardinality_effect(
+            &self,
+        ) -> ::datafusion_physical_plan::execution_plan::CardinalityEffect {
+            ::datafusion_physical_plan::execution_plan::CardinalityEffect::Equal
+        }
+    };
+}
+
+macro_rules! row_for_row {
+    () => {
+        fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
+            &self.properties
+        }
+
+        $crate::operator::plan_members::one_input!();
+    };
+}
+
+macro_rules! input_handed_on {
+    () => {
+        /// Those of the input itself, not equal ones, so that the operators above keep theirs when they get this one
+        /// for an input.
+        fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
+            self.input.properties()
+        }
+
+        fn maintains_input_order(&self) -> Vec<bool> {
+            vec![true]
+        }
+
+        $crate::operator::plan_members::one_input!();
+        $crate::operator::plan_members::no_expressions!();
+    };
+}
+
+pub(crate) use {input_handed_on, leaf, no_expressions, one_input, row_for_row};
