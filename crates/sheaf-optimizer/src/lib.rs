@@ -42,13 +42,13 @@ use sheaf_storage::ReadView;
 
 use explain::outline::PlanOutline;
 use explain::tree::Shown;
-use json::Json;
 
 pub use access::ranges::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
-pub use explain::ExplainRow;
-pub use explain::tree::PlanNode;
+pub use explain::explanation::Explanation;
+pub use explain::tree::{PlanNode, access_words};
+pub use explain::{ExplainRow, ExtraNote};
 pub use logical::{optimize_logical, with_coerced_types};
 pub use physical::planner::plan_physical;
 pub use settings::{OptimizerSwitch, PlannerSettings};
@@ -93,14 +93,10 @@ impl PhysicalQuery {
         self.plan.schema()
     }
 
-    /// EXPLAIN FORMAT=JSON of rows of EXPLAIN's table.
-    pub fn rows_json(rows: &[ExplainRow], cost_us: f64) -> Json {
-        explain::nested_json::explain_json(rows, cost_us)
-    }
-
-    /// EXPLAIN FORMAT=TREE.
-    pub fn explain_tree(&self) -> PlanNode {
-        self.tree(Shown::Plan)
+    /// What EXPLAIN shows of it.
+    pub fn explanation(&self) -> Explanation {
+        let tree = self.tree(Shown::Plan);
+        Explanation::new(tree, self.explain.clone(), Some(self.cost_us))
     }
 
     /// Has each operator measured when the plan runs.

@@ -376,7 +376,6 @@ fn explain_says_direct() {
         "select c from t order by id limit 1001",
         "select distinct c from t limit 1",
         "select c from t order by id limit 1 for update",
-        "select c from t where id = 1 or k = 5",
         "select c from t where id = 1 or upper(c) = 'X'",
         "select rand(1) from t where id = 1",
         "select c from t where id < '1.5'",
@@ -388,6 +387,65 @@ fn explain_says_direct() {
         "select a.c from t a left join t b on b.id = a.k and a.c = 'x' where a.id = 1",
     ] {
         assert!(!extra(sql).contains("Direct"), "{sql}: {}", extra(sql));
+    }
+}
+
+/// Also of queries in a FROM, of subqueries and of the parts of a UNION, EXPLAIN says whether they run directly.
+#[test]
+fn explain_says_which_queries_run_directly() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("explained_queries");
+    for sql in [
+        "create table t (id int primary key, k int, c varchar(20), key (k))",
+        "create table u (id int primary key, t int not null, n varchar(20), key by_t (t, n))",
+        "insert into t values (1, 5, 'a'), (2, 5, 'b'), (3, 7, 'c'), (4, 1, 'd')",
+        "insert into u values (1, 1, 'a'), (2, 1, 'b'), (3, 7, 'c')",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let direct = [
+        "select * from (select k, c from t where id in (1, 2)) d where d.k = 5",
+        "select t.c, d.n from (select t, n from u where t = 1) d join t on t.id = d.t",
+        "select id from t where id = 1 union select id from u where id = 3 order by id desc limit 3",
+        "select c from t where id = (select max(id) from u where t = 1)",
+        "select c from t where id in (select t from u where id in (1, 2))",
+        "select c from t where id = 1 or k = 5",
+        "select id, (select count(*) from u where u.t = t.id) from t where k = 5 order by c desc",
+        "select t.id, d.n from t left join (select t, count(*) n from u group by t) d on d.t = t.id where t.k = 5",
+        "with w as (select id from t where k = 5 order by id limit 1) select w.id, u.n from w join u on u.t = w.id",
+        "insert into u select id + 10, k, c from t where id in (1, 2)",
+    ];
+    let operators = [
+        "select count(*) from (select c from t order by c) d",
+        "select c from t where c = (select n from u where id = 1)",
+        "select id from t where id = 1 union select id from t where c = 'a'",
+        "select t.c from t where id in (select t from u where n = 'a')",
+    ];
+    let statements = direct.iter().map(|sql| (sql, true));
+    let statements = statements.chain(operators.iter().map(|sql| (sql, false)));
+    for (sql, is_direct) in statements {
+        let rows = query_text(&mut connection, &format!("explain {sql}"));
+        let says = |row: &String| row.ends_with("Direct");
+        assert!(
+            rows.iter().all(|row| says(row) == is_direct),
+            "{sql}: {rows:?}"
+        );
+        let tree = query_text(&mut connection, &format!("explain format=tree {sql}"));
+        let is_so = tree[0].starts_with("-> Direct (without operators)");
+        assert_eq!(is_so, is_direct, "{sql}: {tree:?}");
+        let json = query_text(&mut connection, &format!("explain format=json {sql}"));
+        assert_eq!(
+            json[0].contains("\"direct\": true"),
+            is_direct,
+            "{sql}: {json:?}"
+        );
+        connection.query_drop("flush status").expect("a reset");
+        connection.query_drop(sql).expect(sql);
+        let count = query_text(
+            &mut connection,
+            "show session status like 'Statements_direct'",
+        );
+        assert_eq!(count[0].ends_with('1'), is_direct, "{sql}: {count:?}");
     }
 }
 

@@ -16,12 +16,14 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | [`explanation`] | what all formats print |
 //! | [`nested_json`] | FORMAT=JSON: the rows of the table as MySQL 8 nests them |
 //! | [`tree`] | FORMAT=TREE: the operators of a plan, one a line |
 //! | [`outline`] | what the planner knew and estimated of each operator |
 //! | [`sql_text`] | expressions of a typed plan as SQL |
 //! | [`table_detail`] | what trees say of a table beyond its row of the table |
 
+pub(crate) mod explanation;
 pub(crate) mod nested_json;
 pub(crate) mod outline;
 pub(crate) mod sql_text;
@@ -77,7 +79,7 @@ pub(crate) const MAY_SWITCH: &str = "May switch to";
 
 /// What Extra can say, in the order in which it is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ExtraNote {
+pub enum ExtraNote {
     NoTablesUsed,
     ImpossibleWhere,
     UsingIndexCondition,
@@ -102,6 +104,8 @@ pub(crate) enum ExtraNote {
     UsingTemporary,
     UsingFilesort,
     MaySwitch,
+    /// The statement runs without operators.
+    Direct,
 }
 
 /// Notes that FORMAT=JSON has members for, and FORMAT=TREE lines or words.
@@ -120,6 +124,7 @@ const TOLD: &[ExtraNote] = &[
     ExtraNote::FirstMatch,
     ExtraNote::UsingTemporary,
     ExtraNote::UsingFilesort,
+    ExtraNote::Direct,
 ];
 
 impl ExtraNote {
@@ -149,13 +154,14 @@ impl ExtraNote {
             ExtraNote::UsingTemporary => "Using temporary",
             ExtraNote::UsingFilesort => "Using filesort",
             ExtraNote::MaySwitch => MAY_SWITCH,
+            ExtraNote::Direct => "Direct",
         }
     }
 }
 
 impl ExplainRow {
     /// The row of a query block without tables.
-    pub(crate) fn no_tables(select_type: &str) -> ExplainRow {
+    pub fn no_tables(select_type: &str) -> ExplainRow {
         let mut row = ExplainRow {
             id: Some(1),
             select_type: select_type.to_string(),
@@ -165,7 +171,7 @@ impl ExplainRow {
         row
     }
 
-    pub(crate) fn with_id(self, id: u64) -> ExplainRow {
+    pub fn with_id(self, id: u64) -> ExplainRow {
         ExplainRow {
             id: Some(id),
             ..self
@@ -173,21 +179,20 @@ impl ExplainRow {
     }
 
     /// The row of a table that an INSERT or REPLACE (`kind`) fills.
-    pub fn inserted(kind: &str, table: &str) -> ExplainRow {
-        ExplainRow {
-            id: Some(1),
-            select_type: kind.to_string(),
-            table: Some(table.to_string()),
-            type_: Some("ALL".to_string()),
-            ..ExplainRow::default()
-        }
+    pub(crate) fn inserted(kind: &str, table: &str) -> ExplainRow {
+        ExplainRow::table_of(1, kind, table, "ALL")
     }
 
     /// The row of a table in `block`.
     pub(crate) fn table(block: &Block, name: &str, type_: &str) -> ExplainRow {
+        ExplainRow::table_of(block.id, block.select_type, name, type_)
+    }
+
+    /// The row of a table in a query block by its number and its kind.
+    pub fn table_of(id: u64, select_type: &str, name: &str, type_: &str) -> ExplainRow {
         ExplainRow {
-            id: Some(block.id),
-            select_type: block.select_type.to_string(),
+            id: Some(id),
+            select_type: select_type.to_string(),
             table: Some(name.to_string()),
             type_: Some(type_.to_string()),
             ..ExplainRow::default()
@@ -195,7 +200,7 @@ impl ExplainRow {
     }
 
     /// Names a key that is used although no condition binds its first part.
-    pub(crate) fn add_possible_key(&mut self, name: &str) {
+    pub fn add_possible_key(&mut self, name: &str) {
         let keys = self.possible_keys.get_or_insert_default();
         if !keys.split(',').any(|known| known == name) {
             if !keys.is_empty() {
@@ -213,7 +218,7 @@ impl ExplainRow {
         }
     }
 
-    pub(crate) fn add(&mut self, note: ExtraNote) {
+    pub fn add(&mut self, note: ExtraNote) {
         self.notes.insert(note);
         let text = |note: &ExtraNote| match (note, &self.key) {
             (

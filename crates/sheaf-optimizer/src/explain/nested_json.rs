@@ -17,8 +17,8 @@ use crate::explain::sql_text::Names;
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::{Json, Object};
 
-/// The document of a plan whose rows are `rows` and whose cost is `cost_us`.
-pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: f64) -> Json {
+/// The document of a plan whose rows are `rows` and whose cost is `cost_us`, if that is known.
+pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: Option<f64>) -> Json {
     let mut blocks = Blocks {
         rows: BTreeMap::new(),
         done: Vec::new(),
@@ -31,7 +31,7 @@ pub(crate) fn explain_json(rows: &[ExplainRow], cost_us: f64) -> Json {
             .push(row);
     }
     let first = blocks.rows.keys().next().copied().unwrap_or(1);
-    let mut main = blocks.block(first, Some(cost_us));
+    let mut main = blocks.block(first, cost_us);
     // What no derived table has taken.
     let left: Vec<u64> = blocks.rows.keys().copied().collect();
     let mut subqueries = Vec::new();

@@ -119,6 +119,11 @@ impl PlanNode {
         }
     }
 
+    /// `Limit: 10 row(s)` above a tree.
+    pub fn limit((skip, fetch): (usize, Option<usize>), below: PlanNode) -> PlanNode {
+        PlanNode::line(limit_text(skip, fetch), Some(below))
+    }
+
     /// The tree as text, each level indented by four blanks.
     pub fn print(&self) -> String {
         let mut text = String::new();
@@ -439,11 +444,14 @@ fn limit_text(skip: usize, fetch: Option<usize>) -> String {
     }
 }
 
-fn scan_text(row: &ExplainRow) -> String {
+/// How a row of EXPLAIN's table says that its table is read: `Index lookup on t using k`.
+pub fn access_words(row: &ExplainRow) -> String {
     let table = row.table.as_deref().unwrap_or_default();
-    let mut text = match (row.type_.as_deref(), row.key.as_deref()) {
+    match (row.type_.as_deref(), row.key.as_deref()) {
         (_, None) => format!("Table scan on {table}"),
-        (Some("const"), Some(key)) => format!("Single-row index lookup on {table} using {key}"),
+        (Some("const" | "eq_ref"), Some(key)) => {
+            format!("Single-row index lookup on {table} using {key}")
+        }
         (Some("ref"), Some(key)) => format!("Index lookup on {table} using {key}"),
         // The note names the indexes and what is made of them.
         (Some("index_merge"), Some(_)) => format!("Index merge on {table}"),
@@ -451,7 +459,11 @@ fn scan_text(row: &ExplainRow) -> String {
             format!("{}ndex range scan on {table} using {key}", covering(row))
         }
         (_, Some(key)) => format!("{}ndex scan on {table} using {key}", covering(row)),
-    };
+    }
+}
+
+fn scan_text(row: &ExplainRow) -> String {
+    let mut text = access_words(row);
     let Some(detail) = &row.detail else {
         return text;
     };

@@ -159,13 +159,13 @@ fn the_trace_says_what_was_weighed() {
 fn explain_says_when_and_whether() {
     let lab = shop();
     let (mut query, context) = lab.plan(CORRELATED).unwrap();
-    let json = crate::PhysicalQuery::rows_json(&query.explain, query.cost_us);
+    let json = crate::json::Json::from(&query.explanation());
     let json = json.print(Layout {
         one_line: true,
         end_markers: false,
     });
     assert!(json.contains("\"notes\": [\"May switch to hash join\"], \"switches_after_cost\": \""));
-    let tree = query.explain_tree().print();
+    let tree = query.explanation().text();
     assert!(
         tree.contains("-> In place of lookups once they have cost as much  (cost="),
         "{tree}"

@@ -12,6 +12,8 @@
 //! index is bound by everything that binds any other. If several are, the one is best whose entries save most lookups
 //! of rows.
 
+mod description;
+
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ use super::names::{ColumnNames, Names};
 use super::operand::{Operand, Place, compare, is_comparable, place};
 use crate::error::Result;
 use crate::session::Session;
+
+pub(super) use description::{OuterColumn, ReadIn};
 
 /// Rows that a direct plan walks over, by estimate. Beyond that, workers and batches pay for themselves.
 pub(super) const MAX_ROWS: u64 = 10_000;

@@ -66,12 +66,12 @@ pub(super) struct Derived {
     pub(super) layout: RowLayout,
     columns: Vec<ColumnMeta>,
     schema: SchemaRef,
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Of the rows of a UNION.
     distinct: Option<SortKey>,
-    order: Option<SortKey>,
-    limit: Option<Operand>,
-    offset: Option<Operand>,
+    pub(super) order: Option<SortKey>,
+    pub(super) limit: Option<Operand>,
+    pub(super) offset: Option<Operand>,
     needs: Vec<TableNeed>,
     /// It is read for a list of values of one column.
     asked: Option<Asked>,
@@ -87,10 +87,10 @@ pub(super) struct Asked {
 }
 
 /// One SELECT of a UNION, or the only one.
-struct Part {
-    action: Action,
+pub(super) struct Part {
+    pub(super) action: Action,
     /// Of rows that are equal, up to here, one stays.
-    is_distinct: bool,
+    pub(super) is_distinct: bool,
 }
 
 impl std::fmt::Debug for Derived {
@@ -858,9 +858,9 @@ const MAX_ROW_BYTES: usize = (1 << 15) - 1;
 /// How a join finds rows of a query.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    derived: Arc<Derived>,
+    pub(super) derived: Arc<Derived>,
     /// Columns that are equal to operands; none: all rows are gone through.
-    equal: Vec<(usize, Operand)>,
+    pub(super) equal: Vec<(usize, Operand)>,
     key: Option<SortKey>,
 }
 

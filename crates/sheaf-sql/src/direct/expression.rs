@@ -662,6 +662,14 @@ impl Expressions {
         }
     }
 
+    /// The condition that rows have to fulfil, as the statement has it.
+    pub(super) fn condition_text(&self) -> Option<String> {
+        let inputs = self.inputs.list.iter();
+        let written: Vec<_> = inputs.map(|input| Some(input.written.clone())).collect();
+        let condition = self.condition.as_ref()?;
+        Some(format!("({})", with_input(condition, &written)))
+    }
+
     /// The columns that are read, of the only kind of rows.
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> + '_ {
         let columns = self.kinds.iter().flat_map(|kind| &kind.columns);

@@ -79,6 +79,8 @@ pub(super) struct Join {
 pub(super) struct Joined {
     /// Its place in the FROM.
     pub(super) from: usize,
+    /// What the statement calls it.
+    pub(super) alias: String,
     pub(super) source: RowSource,
     pub(super) way: JoinedWay,
     /// A row without a match here goes on without one.
@@ -494,6 +496,7 @@ impl<'a> Source<'a> {
             };
             Some(Joined {
                 from: table,
+                alias: self.names[table].alias.to_string(),
                 source,
                 way,
                 is_outer: self.conditions.outer[table],

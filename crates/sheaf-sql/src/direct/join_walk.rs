@@ -20,7 +20,7 @@ use crate::session::result::ResultSink;
 
 /// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
 /// pay for themselves.
-const MAX_JOINED_ROWS: u64 = 2_000;
+pub(super) const MAX_JOINED_ROWS: u64 = 2_000;
 
 /// How the reading went.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -104,6 +104,12 @@ pub(super) type KeyColumn = (usize, usize, bool);
 pub(super) struct JoinedKey(Vec<(usize, SortKey)>);
 
 impl JoinedKey {
+    /// The columns, with the places of their tables.
+    pub(super) fn items(&self) -> impl Iterator<Item = (usize, OrderItem)> + '_ {
+        let parts = self.0.iter();
+        parts.flat_map(|(place, key)| key.items().iter().map(|item| (*place, *item)))
+    }
+
     /// `place`: where a table of the FROM is read.
     pub(super) fn new(
         columns: &[KeyColumn],

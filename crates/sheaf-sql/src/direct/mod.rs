@@ -49,7 +49,8 @@
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
-//! | [`explain`] | the operators' plan that does the same |
+//! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
+//! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
@@ -57,6 +58,7 @@ mod aggregate;
 mod change;
 mod constants;
 mod derived;
+mod description;
 mod entry;
 mod explain;
 mod expression;
@@ -226,6 +228,15 @@ impl DirectPlan {
             _ => false,
         };
         reads_queries || !self.subqueries.is_empty() || !self.list.is_empty()
+    }
+
+    /// Whether it reads anything but tables: then no plan of operators reads the same.
+    pub(crate) fn reads_queries(&self) -> bool {
+        match &self.action {
+            Action::OverRows(query) if !query.subqueries.is_empty() => true,
+            Action::InsertSelect(_) => true,
+            _ => self.has_subqueries(),
+        }
     }
 
     fn command(&self) -> Command {
@@ -434,20 +445,16 @@ impl Session {
         Some(Action::OverRows(Box::new(query)))
     }
 
-    /// How a plan without parameters would run, for EXPLAIN; `None`: it would not. Error 1142 if the session may not
-    /// read its tables.
+    /// How a plan without parameters that [reads no queries](DirectPlan::reads_queries) would run, for EXPLAIN;
+    /// `None`: it would not. Error 1142 if the session may not read its tables.
     pub(crate) fn would_run_directly(&self, plan: &DirectPlan) -> Result<Option<Way>> {
-        for need in &plan.needs {
-            self.client
-                .require_on_table(&need.database, &need.table, need.privileges)?;
-        }
-        let Some(given) = self.given_of(plan, &[]) else {
+        self.require_needs(plan)?;
+        let Some(given) = self
+            .given_of(plan, &[])
+            .filter(|_| !self.table_locks.are_held())
+        else {
             return Ok(None);
         };
-        // What they come to decides.
-        if plan.has_subqueries() {
-            return Ok(None);
-        }
         match &plan.action {
             Action::Read(read, table) => self.would_read(read, table, &given),
             Action::Join(join) => Ok(join.would_run(self, &given)?.then_some(Way::Through)),
@@ -455,13 +462,22 @@ impl Session {
                 let would_run = query.rows.would_run(self, &given)?;
                 Ok(would_run.then_some(Way::Through))
             }
-            // There is nothing to read, or what there is has been said.
+            // There is nothing to read, or it is described by itself.
             Action::Constants(_) | Action::Union(_) => Ok(None),
             Action::Update(..)
             | Action::Delete(..)
             | Action::Insert(_)
             | Action::InsertSelect(_) => Ok(Some(Way::Through)),
         }
+    }
+
+    /// Error 1142 if the session may not read a plan's tables.
+    fn require_needs(&self, plan: &DirectPlan) -> Result<()> {
+        plan.needs.iter().try_for_each(|need| {
+            let (database, table) = (&need.database, &need.table);
+            self.client
+                .require_on_table(database, table, need.privileges)
+        })
     }
 
     /// The parameters of a run, with what the session gives besides; `None` if that is for the vectorised path to read.

@@ -68,6 +68,10 @@ impl SortKey {
         })
     }
 
+    pub(super) fn items(&self) -> &[OrderItem] {
+        &self.items
+    }
+
     pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
         self.items.iter().map(|item| item.column)
     }

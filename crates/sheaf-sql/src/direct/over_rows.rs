@@ -68,10 +68,10 @@ const ROWS: &str = "\0rows";
 pub(super) struct OverRows {
     pub(super) rows: Join,
     /// With names in the places of its inputs, without what finds the rows.
-    query: ast::Query,
+    pub(super) query: ast::Query,
     /// The same with its subqueries, in whose places columns stand there.
     described: ast::Query,
-    subqueries: Vec<Subquery>,
+    pub(super) subqueries: Vec<Subquery>,
     /// The columns that these take from a row, by their places in what is read.
     outer: Vec<usize>,
     /// The statement's own text.
@@ -79,8 +79,8 @@ pub(super) struct OverRows {
     inputs: Inputs,
     read: Vec<ReadColumn>,
     headers: Headers,
-    limit: Option<Operand>,
-    offset: Option<Operand>,
+    pub(super) limit: Option<Operand>,
+    pub(super) offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
     /// As that of a join.
@@ -108,6 +108,26 @@ pub(super) struct QueryInstance {
 }
 
 impl OverRows {
+    /// What the operators do with the rows, in their order.
+    pub(super) fn steps(&self) -> Vec<&'static str> {
+        let ast::SetExpr::Select(select) = self.query.body.as_ref() else {
+            return Vec::new();
+        };
+        let has_keys = match &select.group_by {
+            ast::GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+            ast::GroupByExpr::All(_) => true,
+        };
+        let steps = [
+            (select.selection.is_some(), "filter"),
+            (has_keys || has_many_row_function(select), "aggregate"),
+            (select.having.is_some(), "filter groups"),
+            (select.distinct.is_some(), "remove duplicates"),
+            (self.query.order_by.is_some(), "sort"),
+        ];
+        let done = steps.into_iter().filter(|(is_done, _)| *is_done);
+        done.map(|(_, step)| step).collect()
+    }
+
     /// The plan of a query; `None` if its rows are not found by keys. `text` is what was parsed.
     /// `parameters`: how many the statement has, with what its session gives besides.
     pub(super) fn compile(

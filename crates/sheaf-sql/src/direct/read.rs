@@ -38,10 +38,12 @@ pub(super) const MAX_WALKED_ROWS: u64 = 1_000;
 /// See the module's comment.
 #[derive(Debug)]
 pub(super) struct Read {
-    columns: Vec<ColumnMeta>,
+    /// What the statement calls the table.
+    pub(super) alias: String,
+    pub(super) columns: Vec<ColumnMeta>,
     /// The result's columns as Arrow has them.
     schema: SchemaRef,
-    shown: Shown,
+    pub(super) shown: Shown,
     /// Of the columns that are shown.
     computed: Option<Computed>,
     pub(super) access: Access,
@@ -49,8 +51,8 @@ pub(super) struct Read {
     /// The index does not give the order.
     order: Option<SortKey>,
     distinct: Option<SortKey>,
-    limit: Option<Operand>,
-    offset: Option<Operand>,
+    pub(super) limit: Option<Operand>,
+    pub(super) offset: Option<Operand>,
     pub(super) locking: Option<Locking>,
     /// All rows in the wanted order, of a LIMIT.
     walk: Option<Walk>,
@@ -65,7 +67,7 @@ struct Walk {
 
 /// What the select list consists of.
 #[derive(Debug)]
-enum Shown {
+pub(super) enum Shown {
     Columns(Vec<Item>),
     Aggregates {
         aggregates: Vec<Aggregate>,
@@ -173,6 +175,7 @@ impl Read {
             return None;
         }
         let read = Read {
+            alias: names.alias.to_string(),
             columns,
             schema: Arc::new(Schema::new(fields)),
             shown: Shown::Columns(items),
@@ -241,6 +244,7 @@ impl Read {
             |column: usize| !definition.columns[column].nullable || access.binds_column(column);
         let counts = |aggregate: &Aggregate| aggregate.counts_entries(is_never_null);
         let read = Read {
+            alias: names.alias.to_string(),
             columns,
             schema: Arc::new(Schema::new(fields)),
             shown: Shown::Aggregates {

@@ -54,10 +54,10 @@ pub(super) const SUBQUERY: &str = "\0s";
 
 /// A subquery in the place of which a column stands.
 pub(super) struct Subquery {
-    plan: DirectPlan,
+    pub(super) plan: DirectPlan,
     /// The columns of the row that are its parameters, with their tables' positions in the FROM.
     pub(super) outer: Vec<(usize, usize)>,
-    is_exists: bool,
+    pub(super) is_exists: bool,
     query: ast::Query,
     /// As the statement has it.
     written: ast::Expr,

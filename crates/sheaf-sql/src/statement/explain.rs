@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sheaf_optimizer::json::{Json, Layout};
-use sheaf_optimizer::{ExplainRow, PhysicalQuery, PlanNode};
+use sheaf_optimizer::{ExplainRow, Explanation};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -25,12 +25,15 @@ struct Change {
     tables: Vec<String>,
 }
 
-/// What is to be shown.
-struct Explained {
-    query: Option<PlannedQuery>,
-    change: Option<Change>,
-    /// The statement does not run as a vectorised plan.
-    is_direct: bool,
+/// How a statement would run directly.
+enum Direct {
+    No,
+    /// As operators would, if the statement had these hints.
+    Hinted(Box<Statement>),
+    /// As the plan describes itself.
+    Described(Box<Explanation>),
+    /// Without reading a table.
+    WithoutTable,
 }
 
 /// The query of a statement, and what is done with what it finds.
@@ -49,25 +52,24 @@ impl Session {
                 self.analyze_statement(Parsed::new(statement, text), explain.format)?
             }
             ExplainTarget::Statement(statement) => {
-                let explained = self.plan_to_explain(Parsed::new(statement, text))?;
-                let query = explained.query.as_ref();
-                let plan = query.map(|query| query.physical.as_ref());
-                shown(plan, &explained, explain.format)
+                let explanation = self.explanation_of(Parsed::new(statement, text))?;
+                shown(&explanation, explain.format)
             }
         };
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 
     /// Plans a statement without locking or changing anything but the definitions of its tables.
-    fn plan_to_explain(&mut self, statement: ParsedStatement<'_>) -> Result<Explained> {
+    fn explanation_of(&mut self, statement: ParsedStatement<'_>) -> Result<Explanation> {
         let text = statement.text;
-        let (hinted, is_direct) = self.hinted_as_direct(statement.with(&statement.ast))?;
+        let direct = self.direct_to_explain(statement.with(&statement.ast))?;
         let (mut query, change) = self.plan_to_explain_as_is(statement)?;
-        if let Some(hinted) = hinted {
+        let is_direct = !matches!(direct, Direct::No);
+        if let Direct::Hinted(hinted) = direct {
             // The user has not asked for these hints.
             let warnings = self.warnings.clone();
             self.obey_statement_hints(properties_of(&hinted).hints, text);
-            let explained = self.plan_to_explain_as_is(Parsed::new(hinted, text));
+            let explained = self.plan_to_explain_as_is(Parsed::new(*hinted, text));
             self.warnings = warnings;
             let own = query;
             (query, _) = explained?;
@@ -75,30 +77,40 @@ impl Session {
                 // Hints leave one key for each table.
                 query.name_keys_of(own);
             }
+            return Ok(changed(explanation(query), change).as_direct());
         }
-        Ok(Explained {
-            query,
-            change,
-            is_direct,
+        let explanation = match direct {
+            Direct::Described(described) => *described,
+            _ => explanation(query),
+        };
+        let explanation = changed(explanation, change);
+        Ok(match is_direct {
+            true => explanation.as_direct(),
+            false => explanation,
         })
     }
 
-    /// The statement with hints that make the optimizer's plan like the direct one, if that would run and reads a
-    /// table; and whether it would run.
-    fn hinted_as_direct(
-        &self,
-        statement: Parsed<'_, &Statement>,
-    ) -> Result<(Option<Statement>, bool)> {
+    fn direct_to_explain(&self, statement: Parsed<'_, &Statement>) -> Result<Direct> {
         let Parsed {
             ast: statement,
             text,
         } = statement;
         let Some(plan) = self.direct_plan(statement, (text, 0)) else {
-            return Ok((None, false));
+            return Ok(Direct::No);
         };
-        let way = self.would_run_directly(&plan)?;
-        let hinted = way.and_then(|way| plan.hinted(way, statement));
-        Ok((hinted, way.is_some()))
+        if plan.reads_queries() {
+            let described = self.describe_direct(&plan)?;
+            return Ok(described.map_or(Direct::No, |described| {
+                Direct::Described(Box::new(described))
+            }));
+        }
+        Ok(match self.would_run_directly(&plan)? {
+            None => Direct::No,
+            Some(way) => match plan.hinted(way, statement) {
+                Some(hinted) => Direct::Hinted(Box::new(hinted)),
+                None => Direct::WithoutTable,
+            },
+        })
     }
 
     fn plan_to_explain_as_is(&mut self, statement: ParsedStatement<'_>) -> Result<QueryAndChange> {
@@ -162,8 +174,11 @@ impl Session {
                 "EXPLAIN ANALYZE with TRADITIONAL format",
             ));
         }
-        // A direct plan has no operators to measure: those run that read what it reads.
-        let (hinted, _) = self.hinted_as_direct(Parsed::new(&statement, text))?;
+        // A direct plan has no operators to measure: those run that read what it reads, if there are any.
+        let hinted = match self.direct_to_explain(Parsed::new(&statement, text))? {
+            Direct::Hinted(hinted) => Some(*hinted),
+            Direct::No | Direct::Described(_) | Direct::WithoutTable => None,
+        };
         let is_hinted = hinted.is_some();
         let warnings = self.warnings.clone();
         if let Some(hinted) = &hinted {
@@ -190,11 +205,6 @@ impl Session {
 
     fn explain_connection(&mut self, id: u64, format: ExplainFormat) -> Result<Rows> {
         let handle = self.engine.session_handle(id)?;
-        let explained = Explained {
-            query: None,
-            change: None,
-            is_direct: false,
-        };
         let Some(plan) = handle.running_plan() else {
             // A session that runs nothing has an empty plan; what it runs may have none.
             return match handle.activity().statement {
@@ -204,7 +214,7 @@ impl Session {
         };
         Ok(match format {
             ExplainFormat::Tree => one_text(plan.explain_progress().print()),
-            format => shown(Some(&plan), &explained, format),
+            format => shown(&plan.explanation(), format),
         })
     }
 }
@@ -226,71 +236,38 @@ fn is_explainable(statement: &str) -> bool {
     .contains(&word.to_ascii_uppercase().as_str())
 }
 
+/// What is shown of a query; nothing if the statement has none.
+fn explanation(query: Option<PlannedQuery>) -> Explanation {
+    query.map_or_else(Explanation::default, |query| query.physical.explanation())
+}
+
 /// A plan in one of the formats.
-fn shown(plan: Option<&PhysicalQuery>, explained: &Explained, format: ExplainFormat) -> Rows {
-    let change = explained.change.as_ref();
+fn shown(explanation: &Explanation, format: ExplainFormat) -> Rows {
     match format {
         ExplainFormat::Traditional => {
             let mut rows = traditional();
-            for row in table_rows(plan, change) {
-                rows.push(cells_of(&row, explained.is_direct && row.table.is_some()));
+            for row in &explanation.tables {
+                rows.push(cells_of(row));
             }
             rows
         }
-        ExplainFormat::Json => {
-            let cost_us = plan.map_or(0.0, |plan| plan.cost_us);
-            let mut json = PhysicalQuery::rows_json(&table_rows(plan, change), cost_us);
-            if let (Json::Object(document), true) = (&mut json, explained.is_direct) {
-                document.add("direct", true);
-            }
-            document(json)
-        }
-        ExplainFormat::Tree => {
-            let mut tree = plan.map(PhysicalQuery::explain_tree);
-            if let Some(change) = change {
-                tree = Some(change_node(change, tree));
-            }
-            if explained.is_direct {
-                tree = Some(PlanNode::line("Direct (without operators)", tree));
-            }
-            one_text(tree.map_or_else(String::new, |tree| tree.print()))
-        }
+        ExplainFormat::Json => document(Json::from(explanation)),
+        ExplainFormat::Tree => one_text(explanation.text()),
     }
 }
 
-fn change_node(change: &Change, rows: Option<PlanNode>) -> PlanNode {
-    let tables = change.tables.join(", ");
-    let text = match change.kind {
-        "UPDATE" => format!("Update {tables} (buffered)"),
-        "DELETE" => format!("Delete from {tables} (buffered)"),
-        "REPLACE" => format!("Replace into {tables}"),
-        _ => format!("Insert into {tables}"),
+fn changed(explanation: Explanation, change: Option<Change>) -> Explanation {
+    let Some(Change { kind, tables }) = change else {
+        return explanation;
     };
-    PlanNode::line(text, rows)
-}
-
-/// The rows of EXPLAIN's table, with what is changed marked.
-fn table_rows(plan: Option<&PhysicalQuery>, change: Option<&Change>) -> Vec<ExplainRow> {
-    let mut rows = plan.map_or_else(Vec::new, |plan| plan.explain.clone());
-    match change {
-        Some(change) if matches!(change.kind, "INSERT" | "REPLACE") => {
-            let inserted = change.tables.iter();
-            let inserted = inserted.map(|table| ExplainRow::inserted(change.kind, table));
-            rows = inserted.chain(rows).collect();
-        }
-        Some(change) => {
-            let is_changed = |row: &&mut ExplainRow| {
-                row.table
-                    .as_ref()
-                    .is_some_and(|table| change.tables.contains(table))
-            };
-            for row in rows.iter_mut().filter(is_changed) {
-                row.select_type = change.kind.to_string();
-            }
-        }
-        None => {}
-    }
-    rows
+    let names = tables.join(", ");
+    let line = match kind {
+        "UPDATE" => format!("Update {names} (buffered)"),
+        "DELETE" => format!("Delete from {names} (buffered)"),
+        "REPLACE" => format!("Replace into {names}"),
+        _ => format!("Insert into {names}"),
+    };
+    explanation.with_change(kind, &tables, line)
 }
 
 /// One cell with a text of many lines.
@@ -332,11 +309,7 @@ fn traditional() -> Rows {
     ])
 }
 
-/// `is_direct`: the statement does not run as a vectorised plan, which its note says.
-fn cells_of(row: &ExplainRow, is_direct: bool) -> Vec<Cell> {
-    let notes = row.extra.iter().map(String::as_str);
-    let notes: Vec<&str> = notes.chain(is_direct.then_some("Direct")).collect();
-    let extra = (!notes.is_empty()).then(|| notes.join("; "));
+fn cells_of(row: &ExplainRow) -> Vec<Cell> {
     vec![
         row.id.into(),
         row.select_type.clone().into(),
@@ -349,6 +322,6 @@ fn cells_of(row: &ExplainRow, is_direct: bool) -> Vec<Cell> {
         row.ref_.clone().into(),
         row.rows.into(),
         row.filtered.map(|filtered| format!("{filtered:.2}")).into(),
-        extra.into(),
+        row.extra.clone().into(),
     ]
 }

@@ -263,6 +263,46 @@ fn a_direct_plan_names_all_keys_that_it_could_use() {
     }
 }
 
+/// No plan of operators reads queries as a direct plan does, so the direct plan describes itself.
+#[test]
+fn a_direct_plan_of_queries_describes_itself() {
+    let mut bench = bench();
+    bench.ok("CREATE TABLE u (id INT PRIMARY KEY, t INT NOT NULL, n VARCHAR(20), KEY by_t (t, n))");
+    bench.ok("INSERT INTO u VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 7, 'c')");
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT t.id, d.n, EXISTS (SELECT 1 FROM u WHERE u.t = t.id AND u.n > 'a')
+         FROM t LEFT JOIN (SELECT t, COUNT(*) n FROM u GROUP BY t) d ON d.t = t.id WHERE t.k = 1 ORDER BY t.c LIMIT 5",
+    );
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Limit: 5 row(s)\n",
+            "-> Operators over the rows, in one batch: sort\n",
+            "-> Nested loop left join\n",
+            "-> Index lookup on t using by_k (k = 1)\n",
+            "-> Index lookup on d using <auto_key0> (t=t.id)\n",
+            "-> Materialize\n",
+            "-> Aggregate using temporary table by u.t\n",
+            "-> Covering index range scan on u using by_t over (t in (<subquery>))\n",
+            "-> EXISTS (runs for each row)\n",
+            "on u using by_t (t=t.id AND n > 'a')\n",
+        ],
+    );
+    let rows = bench.rows(
+        "EXPLAIN SELECT t.c, d.n FROM (SELECT t, n FROM u WHERE t = 1 ORDER BY id LIMIT 2) d JOIN t ON t.id = d.t",
+    );
+    assert_eq!(
+        rows,
+        [
+            "1|PRIMARY|<derived2>|NULL|ALL|NULL|NULL|NULL|NULL|NULL|NULL|Direct",
+            "1|PRIMARY|t|NULL|eq_ref|PRIMARY|PRIMARY|4|d.t|1|100.00|Direct",
+            "2|DERIVED|u|NULL|ref|by_t|by_t|4|const|2|100.00|Using index; Using filesort; Direct",
+        ]
+    );
+}
+
 /// The operators would rather read nine tenths of the table than look them up.
 #[test]
 fn a_direct_plan_is_explained_and_analyzed_by_its_own_index() {

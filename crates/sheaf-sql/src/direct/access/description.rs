@@ -1,0 +1,302 @@
+//! How an access reads its table, for EXPLAIN: the row of EXPLAIN's table, and the line of the tree.
+
+use std::sync::Arc;
+
+use sheaf_access::IndexRef;
+use sheaf_optimizer::{ExplainRow, ExtraNote, PlanNode, access_words};
+use sheaf_storage::Direction;
+use sheaf_table::Table;
+use sheaf_types::Value;
+
+use super::{Access, Comparison, Kind, Next, Relation};
+use crate::direct::operand::Operand;
+use crate::error::Result;
+
+/// Members of a list that are shown, at most.
+const MAX_SHOWN: usize = 5;
+
+/// What stands for the values that a subquery brings.
+const FOUND_FIRST: &str = "<subquery>";
+
+/// The statement's part in which a table is read.
+pub(in crate::direct) struct ReadIn<'a> {
+    /// The query block's number, and what MySQL calls its kind.
+    pub(in crate::direct) block: (u64, &'a str),
+    pub(in crate::direct) alias: &'a str,
+    pub(in crate::direct) table: &'a Arc<Table>,
+    /// The values that are known before the statement runs.
+    pub(in crate::direct) parameters: &'a [Value],
+    /// The columns that lookups take their keys from, by their places.
+    pub(in crate::direct) outer: &'a [OuterColumn],
+    /// In a subquery that runs for each row: the first parameter that is a column of the row, and these columns.
+    pub(in crate::direct) of_row: (usize, &'a [OuterColumn]),
+}
+
+/// A column of a table that is read before.
+#[derive(Clone, Debug, Default)]
+pub(in crate::direct) struct OuterColumn {
+    /// As EXPLAIN's column `ref` names it.
+    pub(in crate::direct) with_database: String,
+    /// As the tree does.
+    pub(in crate::direct) name: String,
+}
+
+impl ReadIn<'_> {
+    /// The column that an operand takes its value from.
+    fn column(&self, operand: &Operand) -> Option<&OuterColumn> {
+        match operand {
+            Operand::Constant(_) => None,
+            Operand::Outer(place) => self.outer.get(*place),
+            Operand::Parameter(number) => {
+                let (first, columns) = self.of_row;
+                columns.get(number.checked_sub(first)?)
+            }
+        }
+    }
+
+    fn operand(&self, operand: &Operand) -> String {
+        if let Some(column) = self.column(operand) {
+            return column.name.clone();
+        }
+        let value = match operand {
+            Operand::Constant(value) => Some(value),
+            Operand::Parameter(number) => self.parameters.get(*number),
+            Operand::Outer(_) => None,
+        };
+        value.map_or_else(|| FOUND_FIRST.to_string(), value_text)
+    }
+
+    /// What EXPLAIN's column `ref` says.
+    fn source(&self, operand: &Operand) -> String {
+        match self.column(operand) {
+            Some(column) => column.with_database.clone(),
+            None => "const".to_string(),
+        }
+    }
+
+    fn knows(&self, operand: &Operand) -> bool {
+        match operand {
+            Operand::Constant(_) => true,
+            Operand::Parameter(number) => *number < self.parameters.len(),
+            Operand::Outer(_) => false,
+        }
+    }
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::Null
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Decimal { .. }
+        | Value::Float(_)
+        | Value::Double(_)
+        | Value::Year(_) => value.to_string(),
+        value => format!("'{value}'"),
+    }
+}
+
+impl Relation {
+    fn text(self) -> &'static str {
+        match self {
+            Relation::Equal => "=",
+            Relation::Less => "<",
+            Relation::LessOrEqual => "<=",
+            Relation::Greater => ">",
+            Relation::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+impl Comparison {
+    fn text(&self, column: &str, read: &ReadIn<'_>) -> String {
+        let one = |(relation, operand): &(Relation, Operand)| {
+            format!("{column} {} {}", relation.text(), read.operand(operand))
+        };
+        match &self.kind {
+            Kind::Relation(Relation::Equal, operand) if read.column(operand).is_some() => {
+                format!("{column}={}", read.operand(operand))
+            }
+            Kind::Relation(relation, operand) => one(&(*relation, operand.clone())),
+            Kind::In(list) => {
+                let shown = list.iter().take(MAX_SHOWN);
+                let mut texts: Vec<String> = shown.map(|operand| read.operand(operand)).collect();
+                if list.len() > MAX_SHOWN {
+                    texts.push("...".to_string());
+                }
+                format!("{column} in ({})", texts.join(","))
+            }
+            Kind::InList(_) => format!("{column} in ({FOUND_FIRST})"),
+            Kind::Or(branches) => {
+                let branches = branches.iter().map(|branch| {
+                    let relations: Vec<String> = branch.iter().map(one).collect();
+                    match relations.as_slice() {
+                        [only] => only.clone(),
+                        both => format!("({})", both.join(" and ")),
+                    }
+                });
+                branches.collect::<Vec<_>>().join(" or ")
+            }
+        }
+    }
+
+    /// Whether its operands are known before the statement runs.
+    fn is_known(&self, read: &ReadIn<'_>) -> bool {
+        match &self.kind {
+            Kind::Relation(_, operand) => read.knows(operand),
+            Kind::In(list) => list.iter().all(|operand| read.knows(operand)),
+            Kind::InList(_) => false,
+            Kind::Or(branches) => {
+                let mut operands = branches.iter().flatten().map(|(_, operand)| operand);
+                operands.all(|operand| read.knows(operand))
+            }
+        }
+    }
+
+    /// The operand of an equality.
+    fn operand(&self) -> Option<&Operand> {
+        match &self.kind {
+            Kind::Relation(_, operand) => Some(operand),
+            Kind::In(_) | Kind::InList(_) | Kind::Or(_) => None,
+        }
+    }
+}
+
+impl Access {
+    /// Whether everything that it compares with is known before the statement runs.
+    pub(in crate::direct) fn is_known(&self, read: &ReadIn<'_>) -> bool {
+        let mut comparisons = self.comparisons.iter();
+        comparisons.all(|comparison| comparison.is_known(read))
+    }
+
+    /// Rows that its keys lead to, by estimate; `None`: that is not known before the statement runs.
+    pub(in crate::direct) fn expected_rows(&self, read: &ReadIn<'_>) -> Result<Option<u64>> {
+        if self.is_single() {
+            return Ok(Some(1));
+        }
+        if !self.is_known(read) {
+            return Ok(None);
+        }
+        match self.bind(read.table, read.parameters) {
+            Some(bound) => Ok(Some(bound.keys.estimated_rows(read.table, self.index)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The line of the tree, and the row of EXPLAIN's table. `rows`: what is expected of it.
+    pub(in crate::direct) fn describe(
+        &self,
+        read: &ReadIn<'_>,
+        direction: Direction,
+        rows: Option<u64>,
+    ) -> (PlanNode, ExplainRow) {
+        let definition = self.index.definition(read.table);
+        let equal: Vec<&Comparison> = self
+            .equal
+            .iter()
+            .map(|position| &self.comparisons[*position])
+            .collect();
+        let operands = || equal.iter().filter_map(|comparison| comparison.operand());
+        let is_looked_up = operands().any(|operand| read.column(operand).is_some());
+        let is_equal = matches!(self.next, Next::Anything);
+        let type_ = match () {
+            () if self.is_whole() => "index",
+            () if self.is_single() && is_looked_up => "eq_ref",
+            () if self.is_single() => "const",
+            () if is_equal => "ref",
+            () => "range",
+        };
+        let (block, kind) = read.block;
+        let mut row = ExplainRow::table_of(block, kind, read.alias, type_);
+        let layout = self.layout(read.table);
+        let parts = match self.is_whole() {
+            true => definition.parts.len(),
+            false => equal.len() + usize::from(!is_equal),
+        };
+        row.key = Some(definition.name.clone());
+        row.key_len = Some(
+            layout
+                .mysql_key_len(parts.min(layout.parts.len()))
+                .to_string(),
+        );
+        for access in Access::candidates(read.table, &self.comparisons, false, None) {
+            row.add_possible_key(&access.index.definition(read.table).name);
+        }
+        if matches!(type_, "eq_ref" | "const" | "ref") {
+            let sources: Vec<String> = operands().map(|operand| read.source(operand)).collect();
+            row.ref_ = Some(sources.join(","));
+        }
+        row.rows = rows;
+        let (on_entries, on_rows): (Vec<usize>, Vec<usize>) =
+            self.tested.iter().partition(|position| {
+                let column = self.comparisons[**position].column;
+                self.entry.part_tested(column).is_some()
+            });
+        if !self.has_tests() {
+            row.filtered = Some(100.0);
+        }
+        let is_covering = self.index != IndexRef::Clustered && self.entry.is_covering();
+        for (note, holds) in [
+            (
+                ExtraNote::UsingIndexCondition,
+                !on_entries.is_empty() && !is_covering,
+            ),
+            (
+                ExtraNote::UsingWhere,
+                !on_rows.is_empty() || self.filter.is_some() || is_covering && self.has_tests(),
+            ),
+            (ExtraNote::UsingIndex, is_covering),
+            (
+                ExtraNote::BackwardIndexScan,
+                direction == Direction::Backward && !self.is_single(),
+            ),
+        ] {
+            if holds {
+                row.add(note);
+            }
+        }
+        let name = |comparison: &Comparison| {
+            let columns = &read.table.definition.columns;
+            columns[comparison.column].name.as_str()
+        };
+        let tested = |positions: &[usize]| {
+            let comparisons = positions
+                .iter()
+                .map(|position| &self.comparisons[*position]);
+            let texts = comparisons.map(|comparison| {
+                let column = format!("{}.{}", read.alias, name(comparison));
+                format!("({})", comparison.text(&column, read))
+            });
+            texts.collect::<Vec<_>>()
+        };
+        let mut text = access_words(&row);
+        let bound: Vec<String> = self
+            .bound()
+            .map(|position| &self.comparisons[position])
+            .map(|comparison| comparison.text(name(comparison), read))
+            .collect();
+        match type_ {
+            "index" => {}
+            "range" => text.push_str(&format!(" over ({})", bound.join(" AND "))),
+            _ => text.push_str(&format!(" ({})", bound.join(", "))),
+        }
+        if direction == Direction::Backward && !self.is_single() {
+            text.push_str(" (reverse)");
+        }
+        if !on_entries.is_empty() {
+            let condition = tested(&on_entries).join(" and ");
+            text.push_str(&format!(", with index condition: {condition}"));
+        }
+        let mut of_rows = tested(&on_rows);
+        of_rows.extend(
+            self.filter
+                .iter()
+                .filter_map(|filter| filter.condition_text()),
+        );
+        if !of_rows.is_empty() {
+            let condition = of_rows.join(" and ");
+            text.push_str(&format!(", with row condition: {condition}"));
+        }
+        (PlanNode::line(text, None), row)
+    }
+}
