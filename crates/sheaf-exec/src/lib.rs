@@ -8,7 +8,7 @@
 //! | [`keyed_join`] | a join that looks keys up in an index, a buffer-full at a time |
 //! | [`functions`], [`aggregates`] | MySQL's functions, as kernels over Arrow arrays |
 //! | [`typing`] | MySQL's typing rules, from markers to plain expressions |
-//! | [`collation`] | sort keys of strings, which is what strings are compared by |
+//! | [`functions::collation`] | sort keys of strings, which is what strings are compared by |
 //! | [`runtime`] | runs a plan for a caller that is an ordinary blocking thread, on the CPUs that it may use |
 //! | `memory_pool`, [`memory_consumers`] | which operator gets how much query memory, and which has run out |
 //! | [`blocking`] | work that blocks, on a worker thread |
@@ -16,7 +16,6 @@
 
 pub mod aggregates;
 pub mod blocking;
-pub mod collation;
 pub mod error;
 pub mod functions;
 pub mod group_keys;

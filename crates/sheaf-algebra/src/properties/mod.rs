@@ -245,7 +245,7 @@ pub(crate) fn plain_column(scalar: &Scalar) -> Option<ColumnId> {
         ScalarKind::Call {
             function,
             arguments,
-        } if function.name() == sheaf_exec::collation::COLLATION_KEY => {
+        } if function.name() == sheaf_exec::functions::collation::COLLATION_KEY => {
             plain_column(arguments.first()?)
         }
         _ => None,

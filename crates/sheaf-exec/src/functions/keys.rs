@@ -60,7 +60,7 @@ fn rows_as_bytes(call: &Call<'_>, first: usize, options: Vec<SortOptions>) -> Re
                 let key = |row| {
                     texts
                         .get(row)
-                        .map(|text| crate::collation::sort_key(text, collation))
+                        .map(|text| crate::functions::collation::sort_key(text, collation))
                 };
                 Arc::new((0..call.rows()).map(key).collect::<BinaryArray>())
             }

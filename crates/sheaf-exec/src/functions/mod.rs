@@ -14,6 +14,7 @@ pub mod argument;
 pub mod arithmetic;
 pub mod bits;
 pub mod cast;
+pub mod collation;
 pub mod control;
 pub mod date;
 pub mod date_format;
@@ -337,6 +338,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
+        collation::FUNCTIONS,
         control::FUNCTIONS,
         date::FUNCTIONS,
         date_format::FUNCTIONS,
@@ -347,7 +349,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         mathematics::FUNCTIONS,
         regexp::FUNCTIONS,
         string::FUNCTIONS,
-        crate::collation::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
     for function in tables.into_iter().flatten() {

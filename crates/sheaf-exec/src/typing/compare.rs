@@ -36,7 +36,7 @@ use super::{
     Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands,
     type_of, typed_literal,
 };
-use crate::collation::collation_key;
+use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
 use crate::functions::in_numbers;
 use crate::functions::truncated::NumberKind;

@@ -39,7 +39,7 @@ use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 
-use crate::collation::{collation_key, key_collation};
+use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;

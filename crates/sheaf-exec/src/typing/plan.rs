@@ -43,8 +43,8 @@ use super::subquery::{
 };
 use super::{Purpose, ROW_SUBQUERY, Texts, key_of, literal, resolve, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
-use crate::collation::{collation_key, key_collation};
 use crate::functions::EvaluationError;
+use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;

@@ -27,13 +27,13 @@ use sheaf_storage::Direction;
 use crate::PlannerContext;
 use crate::access::path::AccessPath;
 use crate::access::table_reference::TableReference;
+use crate::access::trace::Alternatives;
 use crate::access::wanted::Wanted;
 use crate::cost::jumps::JumpingWalk;
 use crate::cost::range_scan::RangeScan;
 use crate::estimate::statistics::{layout, tree};
 use crate::logical::semantics;
 use crate::physical::planner::{Block, Planned, Planner};
-use crate::trace::access::Alternatives;
 
 /// Which value of a column is wanted of each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

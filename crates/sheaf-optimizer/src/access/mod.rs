@@ -6,6 +6,8 @@
 //! | [`wanted`] | what the parent of a node would like of its rows |
 //! | [`path`] | every way to read it, what each costs, and the cheapest |
 //! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
+//! | [`match_spread`] | where along an ordered walk the matches lie |
+//! | [`trace`] | what the optimizer trace says of paths |
 //! | [`ranges`] | conditions become key ranges of an index |
 //! | [`range_text`] | key ranges as text |
 //! | [`jumps`] | conditions become jumps inside the ranges |
@@ -17,9 +19,11 @@ pub(crate) mod index_merge;
 pub(crate) mod jumps;
 pub(crate) mod keyed_access;
 pub(crate) mod loose_scan;
+pub(crate) mod match_spread;
 pub(crate) mod path;
 pub(crate) mod path_cost;
 pub(crate) mod range_text;
 pub(crate) mod ranges;
 pub(crate) mod table_reference;
+pub(crate) mod trace;
 pub(crate) mod wanted;

@@ -31,6 +31,7 @@ use crate::access::index_merge::PlannedMerge;
 use crate::access::jumps::IndexJumps;
 use crate::access::ranges::IndexRanges;
 use crate::access::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
+use crate::access::trace::Alternatives;
 use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::estimate::statistics::layout;
@@ -40,7 +41,6 @@ use crate::hints::IndexSwitches;
 use crate::logical::semantics;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::trace::Lost;
-use crate::trace::access::Alternatives;
 
 /// Entries below which a scan is not split: starting another partition costs about as much as reading them.
 const MIN_ENTRIES_PER_PARTITION: f64 = 25_000.0;

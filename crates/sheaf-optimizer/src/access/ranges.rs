@@ -464,7 +464,7 @@ mod tests {
     use arrow::datatypes::DataType;
     use datafusion_common::ScalarValue;
     use datafusion_expr::{Expr, cast, col, lit};
-    use sheaf_exec::collation::collation_key;
+    use sheaf_exec::functions::collation::collation_key;
     use sheaf_exec::functions::in_numbers::{IN_NUMBERS, as_in_numbers};
     use sheaf_exec::functions::scalar_function;
     use sheaf_exec::functions::truncated::TruncatedTexts;

@@ -13,7 +13,7 @@ use datafusion_expr::expr::InList;
 use datafusion_expr::utils::split_binary;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
-use sheaf_exec::collation::{as_like_prefix, sort_key};
+use sheaf_exec::functions::collation::{as_like_prefix, sort_key};
 use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_table::TableDefinition;
 use sheaf_types::{Collation, ColumnType, Value};

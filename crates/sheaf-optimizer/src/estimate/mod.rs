@@ -7,17 +7,13 @@
 //! | [`selectivity`] | the share of a table that a condition accepts |
 //! | [`filter_shares`] | what several conditions accept together |
 //! | [`statistics`] | what the trees know: entries, distinct keys, pages in memory |
-//! | [`join_rows`] | how many rows a join leaves |
 //! | [`group_rows`] | how many groups a grouping makes |
 //! | [`risk`] | what a plan may cost if an estimate is wrong |
-//! | [`match_spread`] | where along an ordered walk the matches lie |
 
 pub(crate) mod column_set;
 pub(crate) mod condition;
 pub(crate) mod filter_shares;
 pub(crate) mod group_rows;
-pub(crate) mod join_rows;
-pub(crate) mod match_spread;
 pub(crate) mod risk;
 pub(crate) mod selectivity;
 pub(crate) mod statistics;

@@ -417,7 +417,7 @@ mod tests {
     use super::*;
     use datafusion_common::TableReference;
     use datafusion_expr::{cast, col, lit};
-    use sheaf_exec::collation::collation_key;
+    use sheaf_exec::functions::collation::collation_key;
 
     fn plain(expr: &Expr) -> String {
         expression_text(expr, Names::PLAIN)

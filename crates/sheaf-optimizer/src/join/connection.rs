@@ -19,8 +19,8 @@ use datafusion_common::Result;
 use datafusion_expr::{BinaryExpr, Expr};
 
 use crate::access::keyed_access::{LookupPath, lookup_paths};
-use crate::estimate::join_rows::Keys;
 use crate::join::order::{Chooser, Input};
+use crate::join::rows::Keys;
 use crate::logical::equality::Equality;
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
 

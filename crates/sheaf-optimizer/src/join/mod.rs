@@ -4,6 +4,9 @@
 //! |---|---|
 //! | [`connection`] | the equalities between a relation and others |
 //! | [`order`] | the search for the cheapest order |
+//! | [`rows`] | how many rows a join leaves |
+//! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
+//! | [`trace`] | what the optimizer trace says of orders |
 //! | [`plan`] | the operators of the chosen order |
 //! | [`first_rows`] | joins of which only the first rows are wanted |
 //! | [`reduction`] | groups that a join will not ask for are not made |
@@ -15,3 +18,6 @@ pub(crate) mod first_rows;
 pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod reduction;
+pub(crate) mod row_order;
+pub(crate) mod rows;
+pub(crate) mod trace;

@@ -5,7 +5,7 @@
 //! chosen greedily. A cross product is considered only where nothing else connects.
 //!
 //! Where lookups in a tree that does not fit in the pool are still to come, the best plan of each
-//! [order](crate::physical::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path
+//! [order](crate::join::row_order) that serves them is kept beside the best of all (Selinger et al., "Access Path
 //! Selection in a Relational Database Management System", SIGMOD 1979, calls these interesting orders).
 //!
 //! For each step the candidates are:
@@ -15,7 +15,7 @@
 //!   otherwise;
 //! - nested loops, if there are no equalities.
 //!
-//! How many rows a step leaves is estimated in [`crate::estimate::join_rows`].
+//! How many rows a step leaves is estimated in [`crate::join::rows`].
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -36,10 +36,10 @@ use crate::cost::work::Work;
 use crate::hints::JoinHints;
 use crate::join::connection::{Connection, Connections, is_connected};
 use crate::join::first_rows::FirstRows;
+use crate::join::row_order::RowOrder;
+use crate::join::trace::JoinAlternatives;
 use crate::logical::join_graph::{JoinGraph, RelationKind, RelationSet};
 use crate::physical::planner::Planned;
-use crate::physical::row_order::RowOrder;
-use crate::trace::join::JoinAlternatives;
 
 /// Relations up to which all orders are compared.
 const MAX_DYNAMIC: usize = 10;

@@ -56,13 +56,13 @@ use crate::join::distinct_semijoin::join_distinct_rows;
 use crate::join::first_rows::{FirstRows, steps_for_first_rows};
 use crate::join::order::{BUILD_SHARE, Chooser, Goal, Input, Method, Step};
 use crate::join::reduction::reduced;
+use crate::join::trace::chosen_order;
 use crate::logical::equality::Equality;
 use crate::logical::join_graph::{
     JoinGraph, Relation, RelationKind, RelationSet, graph_schema, plain_scan,
 };
 use crate::logical::semantics;
 use crate::physical::planner::{Block, Planned, Planner};
-use crate::trace::join::chosen_order;
 
 /// Plans a tree of joins.
 pub(crate) fn plan_joins(

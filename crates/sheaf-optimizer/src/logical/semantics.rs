@@ -2,7 +2,7 @@
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::Expr;
-use sheaf_exec::collation::{self, COLLATION_KEY};
+use sheaf_exec::functions::collation::{self, COLLATION_KEY};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_table::{Column, TableDefinition};
 use sheaf_types::{Collation, ColumnType};

@@ -5,7 +5,6 @@
 //! | [`planner`] | one method for each kind of node |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
 //! | [`window`] | window functions |
-//! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
 //! | [`rules`] | the physical rules of DataFusion that we keep |
 //! | [`late_columns`] | long columns of sorts that keep few rows, read after the sort |
 //! | [`plan_check`] | does the finished plan contradict itself |
@@ -14,6 +13,5 @@ pub(crate) mod aggregate;
 pub(crate) mod late_columns;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
-pub(crate) mod row_order;
 pub(crate) mod rules;
 pub(crate) mod window;

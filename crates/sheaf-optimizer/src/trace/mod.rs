@@ -15,9 +15,6 @@
 //!
 //! The names are those of MySQL's trace where it has the same thing. Costs are microseconds.
 
-pub(crate) mod access;
-pub(crate) mod join;
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::json::{Json, Object};
@@ -82,7 +79,7 @@ impl Lost {
 }
 
 /// Adds whether an alternative was taken, and if not, why.
-fn with_verdict(object: Object, lost: Option<Lost>) -> Object {
+pub(crate) fn with_verdict(object: Object, lost: Option<Lost>) -> Object {
     object
         .with("chosen", lost.is_none())
         .with_some("cause", lost.map(Lost::text))
