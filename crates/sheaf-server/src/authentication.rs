@@ -21,8 +21,7 @@ use sheaf_sql::{Engine, SqlError};
 use sheaf_table::{Account, AuthenticationMethod};
 use sheaf_types::error::codes;
 
-use crate::handshake::HandshakeError;
-use crate::packet::{PacketStream, Transport};
+use crate::packet::{PacketStream, ReadError, Transport};
 
 pub const CHALLENGE_BYTES: usize = 20;
 pub type Challenge = [u8; CHALLENGE_BYTES];
@@ -34,6 +33,34 @@ pub const FIRST_METHOD: AuthenticationMethod = AuthenticationMethod::NativePassw
 const MORE_DATA: u8 = 0x01;
 const FAST_PROOF_IS_RIGHT: u8 = 0x03;
 const SEND_PASSWORD: u8 = 0x04;
+
+/// Why a client was not let in.
+pub enum HandshakeError {
+    /// The client is to be told.
+    Refused(SqlError),
+    Read(ReadError),
+}
+
+impl From<SqlError> for HandshakeError {
+    fn from(error: SqlError) -> Self {
+        HandshakeError::Refused(error)
+    }
+}
+
+impl From<ReadError> for HandshakeError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::OutOfOrder { .. } | ReadError::TooLarge { .. } => {
+                HandshakeError::Refused(bad_handshake())
+            }
+            other => HandshakeError::Read(other),
+        }
+    }
+}
+
+pub(crate) fn bad_handshake() -> SqlError {
+    SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake")
+}
 
 /// The names of a peer: what accounts call it, and what messages do.
 #[derive(Clone, Debug)]

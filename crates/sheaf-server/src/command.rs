@@ -16,9 +16,10 @@ use sheaf_sql::parser::statement_bytes::invalid_string;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
+use crate::authentication::HandshakeError;
 use crate::connection::Connection;
 use crate::cursor::{CursorSink, Executed, write_cursor_columns};
-use crate::handshake::{HandshakeError, UserChange};
+use crate::handshake::UserChange;
 use crate::parameters::{BoundStatement, malformed_packet};
 use crate::response::{
     Response, RowFormat, write_column_definitions, write_done, write_eof, write_error,

@@ -26,10 +26,10 @@ use sheaf_sql::{Engine, Session, SessionHandle, SqlError, UnfinishedCommit};
 use sheaf_types::error::codes;
 use socket2::Socket;
 
-use crate::authentication::Origin;
+use crate::authentication::{HandshakeError, Origin};
 use crate::command::{BoundStatements, Flow};
 use crate::cursor::Cursor;
-use crate::handshake::{self, Client, HandshakeError};
+use crate::handshake::{self, Client};
 use crate::packet::{Buffers, PacketStream, ReadError};
 use crate::response::{write_error, write_error_before_greeting, write_plain_ok};
 use crate::stack_memory;

@@ -17,7 +17,8 @@ use sheaf_sql::{Engine, SERVER_VERSION, SessionInfo, SqlError};
 use sheaf_types::error::codes;
 
 use crate::authentication::{
-    Challenge, Claim, FIRST_METHOD, Origin, authenticate, new_challenge, unsupported_by_client,
+    Challenge, Claim, FIRST_METHOD, HandshakeError, Origin, authenticate, bad_handshake,
+    new_challenge, unsupported_by_client,
 };
 use crate::packet::{PacketStream, ReadError, Transport};
 use crate::parameters::malformed_packet;
@@ -61,30 +62,6 @@ pub struct Client {
     pub challenge: Challenge,
 }
 
-/// Why a client was not let in.
-pub enum HandshakeError {
-    /// The client is to be told.
-    Refused(SqlError),
-    Read(ReadError),
-}
-
-impl From<SqlError> for HandshakeError {
-    fn from(error: SqlError) -> Self {
-        HandshakeError::Refused(error)
-    }
-}
-
-impl From<ReadError> for HandshakeError {
-    fn from(error: ReadError) -> Self {
-        match error {
-            ReadError::OutOfOrder { .. } | ReadError::TooLarge { .. } => {
-                HandshakeError::Refused(bad_handshake())
-            }
-            other => HandshakeError::Read(other),
-        }
-    }
-}
-
 pub fn host_not_allowed(origin: &Origin) -> SqlError {
     SqlError::new(
         codes::HOST_NOT_PRIVILEGED,
@@ -93,10 +70,6 @@ pub fn host_not_allowed(origin: &Origin) -> SqlError {
             origin.host
         ),
     )
-}
-
-fn bad_handshake() -> SqlError {
-    SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake")
 }
 
 /// Whether a client asks for TLS: it sends the beginning of its response, and the whole of it when the connection is

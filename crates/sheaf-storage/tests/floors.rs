@@ -311,8 +311,6 @@ const UPWARD: &[(&str, &[&str])] = &[
             "adaptive/bounded_regret -> physical/planner",
             "adaptive/lookup_regret -> physical/planner",
             "estimate/statistics -> access/ranges",
-            "explain -> physical/planner",
-            "explain/outline -> physical/planner",
             "explain/table_detail -> access/range_text",
             "hints -> join/order",
             "logical/join_graph -> hints",
@@ -346,10 +344,7 @@ const UPWARD: &[(&str, &[&str])] = &[
             "session/prepared -> statement/properties",
         ],
     ),
-    (
-        "sheaf-server",
-        &["authentication -> handshake", "command -> connection"],
-    ),
+    ("sheaf-server", &["command -> connection"]),
     ("sheaf-fuzz", &["query -> expression"]),
     ("sheaf-bench", &["generated_queries -> plans"]),
 ];

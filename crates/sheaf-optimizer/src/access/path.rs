@@ -668,7 +668,7 @@ impl TableReference<'_> {
         } else {
             "index"
         };
-        let mut row = ExplainRow::table(block, &self.source.alias, type_);
+        let mut row = block.row(&self.source.alias, type_);
         row.possible_keys = self.possible_keys(&[]);
         match &path.merge {
             Some(merge) => merge.inputs.iter().for_each(|input| {

@@ -155,8 +155,8 @@ impl Planner<'_> {
         if !is_guarded {
             return Ok(doubted.planned);
         }
-        self.notes.add_node(doubted.node, &doubted.planned);
-        notes.add_node(doubted.node, &alternative);
+        self.notes.add_node(doubted.node, doubted.planned.made());
+        notes.add_node(doubted.node, alternative.made());
         self.notes.absorb(notes);
         self.with_alternative(doubted, alternative, &switches_to)
     }

@@ -35,7 +35,6 @@ use std::sync::Arc;
 
 use crate::explain::table_detail::TableDetail;
 use crate::json::{Json, Object};
-use crate::physical::planner::Block;
 
 /// One row of EXPLAIN's table. `None` is shown as NULL.
 #[derive(Debug, Clone, Default)]
@@ -180,16 +179,11 @@ impl ExplainRow {
 
     /// The row of a table that an INSERT or REPLACE (`kind`) fills.
     pub(crate) fn inserted(kind: &str, table: &str) -> ExplainRow {
-        ExplainRow::table_of(1, kind, table, "ALL")
-    }
-
-    /// The row of a table in `block`.
-    pub(crate) fn table(block: &Block, name: &str, type_: &str) -> ExplainRow {
-        ExplainRow::table_of(block.id, block.select_type, name, type_)
+        ExplainRow::table(1, kind, table, "ALL")
     }
 
     /// The row of a table in a query block by its number and its kind.
-    pub fn table_of(id: u64, select_type: &str, name: &str, type_: &str) -> ExplainRow {
+    pub fn table(id: u64, select_type: &str, name: &str, type_: &str) -> ExplainRow {
         ExplainRow {
             id: Some(id),
             select_type: select_type.to_string(),

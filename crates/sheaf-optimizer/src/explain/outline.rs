@@ -21,7 +21,6 @@ use sheaf_exec::operator::restartable_exec::RestartableExec;
 
 use crate::explain::ExplainRow;
 use crate::logical::equality::Equality;
-use crate::physical::planner::Planned;
 
 /// What an operator does, in terms of the statement.
 #[derive(Debug, Clone)]
@@ -58,6 +57,27 @@ impl About {
     }
 }
 
+/// An operator as it was planned.
+pub(crate) struct Made<'p> {
+    pub plan: &'p Arc<dyn ExecutionPlan>,
+    /// Estimated rows.
+    pub rows: f64,
+    /// Estimated cost of it and all below, in microseconds.
+    pub cost_us: f64,
+    /// The row of EXPLAIN's table of the last table that is read below it.
+    pub table: Option<&'p ExplainRow>,
+}
+
+impl Made<'_> {
+    fn note(&self, about: About) -> Note {
+        Note {
+            rows: self.rows,
+            cost_us: self.cost_us,
+            about,
+        }
+    }
+}
+
 /// A note about one operator.
 #[derive(Debug, Clone)]
 pub(crate) struct Note {
@@ -85,9 +105,9 @@ impl Notes {
     }
 
     /// Notes what became of a node of the logical plan.
-    pub(crate) fn add_node(&self, node: &LogicalPlan, planned: &Planned) {
+    pub(crate) fn add_node(&self, node: &LogicalPlan, made: Made<'_>) {
         let about = match node {
-            LogicalPlan::TableScan(_) => return self.add_table(planned),
+            LogicalPlan::TableScan(_) => return self.add_table(made),
             LogicalPlan::Filter(filter) => About::Condition(vec![in_terms_of_groups(filter)]),
             LogicalPlan::Sort(sort) => About::Order(sort.expr.clone()),
             LogicalPlan::Aggregate(aggregate) => About::Groups {
@@ -97,26 +117,14 @@ impl Notes {
             LogicalPlan::Window(window) => About::Functions(window.window_expr.clone()),
             _ => About::Nothing,
         };
-        let (rows, cost_us) = (planned.rows, planned.cost_us);
-        self.add(
-            &planned.plan,
-            Note {
-                rows,
-                cost_us,
-                about,
-            },
-        );
+        self.add(made.plan, made.note(about));
     }
 
     /// Notes a table that a join reads by itself.
-    pub(crate) fn add_table(&self, planned: &Planned) {
-        if let Some(row) = planned.explain.last() {
-            let note = Note {
-                rows: planned.rows,
-                cost_us: planned.cost_us,
-                about: About::Table(Box::new(row.clone())),
-            };
-            self.add(&planned.plan, note);
+    pub(crate) fn add_table(&self, made: Made<'_>) {
+        if let Some(row) = made.table {
+            let about = About::Table(Box::new(row.clone()));
+            self.add(made.plan, made.note(about));
         }
     }
 

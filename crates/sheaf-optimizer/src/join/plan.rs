@@ -172,7 +172,7 @@ fn read_derived(planner: &mut Planner<'_>, plan: &LogicalPlan, block: &Block) ->
         .and_then(|row| row.id)
         .filter(|id| *id != block.id);
     if let Some(id) = inner_block {
-        let mut row = ExplainRow::table(block, &format!("<derived{id}>"), "ALL");
+        let mut row = block.row(&format!("<derived{id}>"), "ALL");
         row.estimate(planned.rows, planned.rows);
         planned.explain.insert(0, row);
     }
@@ -398,7 +398,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let planned = match input {
             Input::Table(table) => {
                 let planned = table.plan_scan(self.planner, self.block, wanted)?;
-                self.planner.notes.add_table(&planned);
+                self.planner.notes.add_table(planned.made());
                 planned
             }
             Input::Derived(planned) => planned,
@@ -934,7 +934,7 @@ impl<'p> Builder<'_, '_, 'p> {
         } else {
             "ref"
         };
-        let mut row = ExplainRow::table(self.block, &table.source.alias, type_);
+        let mut row = self.block.row(&table.source.alias, type_);
         let layout = key_layout(table.table, path.index);
         let columns: Vec<usize> = layout.parts[..path.key.len()]
             .iter()

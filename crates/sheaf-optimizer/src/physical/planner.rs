@@ -71,7 +71,7 @@ use crate::adaptive::shared_subplans;
 use crate::cost::sort::sort_us;
 use crate::estimate::risk::{Expectation, Risk};
 use crate::estimate::selectivity;
-use crate::explain::outline::Notes;
+use crate::explain::outline::{Made, Notes};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::logical::apply::{AppliedSubquery, Apply};
@@ -218,6 +218,16 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
+    /// What EXPLAIN is told of the operator.
+    pub(crate) fn made(&self) -> Made<'_> {
+        Made {
+            plan: &self.plan,
+            rows: self.rows,
+            cost_us: self.cost_us,
+            table: self.explain.last(),
+        }
+    }
+
     /// The same tables and row count under another operator.
     fn wrap(self, plan: impl ExecutionPlan + 'static) -> Planned {
         Planned {
@@ -247,6 +257,13 @@ pub(crate) struct Block {
     pub select_type: &'static str,
     /// Slots of the block's scalar subqueries.
     pub slots: PhysicalPlanningContext,
+}
+
+impl Block {
+    /// EXPLAIN's row of a table in it.
+    pub(crate) fn row(&self, table: &str, type_: &str) -> ExplainRow {
+        ExplainRow::table(self.id, self.select_type, table, type_)
+    }
 }
 
 pub(crate) struct Planner<'a> {
@@ -346,7 +363,7 @@ impl Planner<'_> {
     ) -> Result<Planned> {
         self.context.cancel.check().map_err(access_error)?;
         let planned = self.plan_node(node, block, wanted)?;
-        self.notes.add_node(node, &planned);
+        self.notes.add_node(node, planned.made());
         Ok(planned)
     }
 
@@ -434,7 +451,7 @@ impl Planner<'_> {
         if let Some(source) = scan.source.downcast_ref::<WorkTableSource>() {
             let schema = datafusion_expr::TableSource::schema(source);
             let plan = WorkTableExec::new(source.name.clone(), schema, scan.projection.clone())?;
-            let mut row = ExplainRow::table(block, &source.name, "ALL");
+            let mut row = block.row(&source.name, "ALL");
             row.add(ExtraNote::Recursive);
             return Ok(Planned {
                 plan: Arc::new(plan),
@@ -461,7 +478,7 @@ impl Planner<'_> {
             Arc::clone(&table_schema),
             source.batches.clone(),
         ));
-        let mut row = ExplainRow::table(block, &source.name, "ALL");
+        let mut row = block.row(&source.name, "ALL");
         let selectivity: f64 = scan.filters.iter().map(selectivity::guess).product();
         row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {

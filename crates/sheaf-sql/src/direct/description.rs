@@ -331,11 +331,11 @@ impl Description<'_> {
         };
         let (row, text) = match lookup.equal.as_slice() {
             [] => (
-                ExplainRow::table_of(id, kind, &table, "ALL"),
+                ExplainRow::table(id, kind, &table, "ALL"),
                 format!("Table scan on {alias}"),
             ),
             equal => {
-                let mut row = ExplainRow::table_of(id, kind, &table, "ref");
+                let mut row = ExplainRow::table(id, kind, &table, "ref");
                 row.add_possible_key(AUTO_KEY);
                 row.key = Some(AUTO_KEY.to_string());
                 let sources = equal.iter().map(|(_, operand)| column_of(operand, false));

@@ -4,7 +4,6 @@
 //! its columns by their names, and planning the query that computes values. What is wrong with the names or the number
 //! of values is left to it to tell.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_table::{Privileges, Table, TableDefinition};
@@ -385,56 +384,35 @@ impl Session {
         (parameters, computed, lists): (&[Value], Vec<Value>, Option<Lists<'_>>),
         writer: &mut TableWriter,
     ) -> Result<()> {
-        let (now, options) = (self.local_now_micros(), insert.destination.options);
-        // Taken out for the time of the run, which asks the session for values.
-        let mut warnings = std::mem::take(&mut self.warnings);
-        let how = (now, options);
-        let into = (writer, &mut warnings);
-        let done = match lists {
-            Some(lists) => self.write_lists(insert, lists, how, into),
-            None => self.write_rows_of(insert, (parameters, &computed), how, into),
-        };
-        self.warnings = warnings;
-        done
+        let how = (self.local_now_micros(), insert.destination.options);
+        match lists {
+            Some((lists, forms)) => {
+                let forms: Vec<Vec<ListPlace<'_>>> =
+                    forms.iter().map(|form| self.places_of_form(form)).collect();
+                let into = (writer, &mut self.warnings);
+                write_lists(insert, (lists, &forms), how, into)
+            }
+            None => {
+                let given = self.given_values(insert, parameters);
+                let into = (writer, &mut self.warnings);
+                write_rows_of(insert, (parameters, &computed, &given), how, into)
+            }
+        }
     }
 
-    fn write_rows_of(
-        &self,
-        insert: &Insert,
-        (parameters, computed): (&[Value], &[Value]),
-        (now, options): (i64, WriteOptions),
-        (writer, warnings): (&mut TableWriter, &mut Warnings),
-    ) -> Result<()> {
-        let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
-        let is_only = insert.rows.len() == 1 && !options.ignore;
-        for (n, places) in insert.rows.iter().enumerate() {
-            let mut row = match n + 1 == insert.rows.len() {
-                true => shape.take_last_row(),
-                false => shape.new_row(),
-            };
-            let number = n as u64 + 1;
-            for (place, position) in places.iter().zip(&insert.targets) {
-                let value = match place {
-                    Place::Default => {
-                        shape.put_default(&mut row, *position, now, warnings)?;
-                        continue;
-                    }
-                    Place::Operand(operand) => Cow::Borrowed(operand.value(parameters)),
-                    Place::Given(given) => {
-                        let value = given.value(self, parameters);
-                        let ty = &insert.table.definition.columns[*position].ty;
-                        Cow::Owned(shown_in(&value, &given.origin(), ty).into_owned())
-                    }
-                    Place::Computed(item) => Cow::Borrowed(&computed[*item]),
-                };
-                if is_only {
-                    shape.check_only_row(*position, &value)?;
-                }
-                shape.put(&mut row, *position, &value, number, warnings)?;
+    /// What the session gives for places of the rows, in the order of these.
+    fn given_values(&self, insert: &Insert, parameters: &[Value]) -> Vec<Value> {
+        let rows = insert.rows.iter();
+        let places = rows.flat_map(|row| row.iter().zip(&insert.targets));
+        let given = places.filter_map(|(place, position)| match place {
+            Place::Given(given) => {
+                let value = given.value(self, parameters);
+                let ty = &insert.table.definition.columns[*position].ty;
+                Some(shown_in(&value, &given.origin(), ty).into_owned())
             }
-            writer.write(&row, warnings)?;
-        }
-        Ok(())
+            _ => None,
+        });
+        given.collect()
     }
 
     fn places_of_form<'i>(&self, insert: &'i Insert) -> Vec<ListPlace<'i>> {
@@ -454,40 +432,76 @@ impl Session {
         };
         places.map(place).collect()
     }
+}
 
-    /// As [`Self::write_rows_of`], for the one row of each form's plan with the literals of each row of the lists.
-    fn write_lists(
-        &self,
-        insert: &Insert,
-        (lists, forms): Lists<'_>,
-        (now, options): (i64, WriteOptions),
-        (writer, warnings): (&mut TableWriter, &mut Warnings),
-    ) -> Result<()> {
-        let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
-        let forms: Vec<Vec<ListPlace<'_>>> =
-            forms.iter().map(|form| self.places_of_form(form)).collect();
-        let mut taken = Taken::default();
-        let mut reader = lists.reader(&mut taken);
-        let mut row = shape.take_last_row();
-        let mut number = 0;
-        while let Some(form) = reader.next_row() {
-            number += 1;
-            for (place, position, constant) in &forms[form] {
-                match (place, constant) {
-                    (Place::Default, _) => shape.put_default(&mut row, *position, now, warnings)?,
-                    (_, Some(value)) => shape.put(&mut row, *position, value, number, warnings)?,
-                    (Place::Operand(Operand::Parameter(place)), _) => {
-                        let written = reader.literal(*place);
-                        put_literal(&shape, (&mut row, *position), written, number, warnings)?;
-                    }
-                    // The plan has no other places: see `Insert::takes_lists`.
-                    _ => return Err(SqlError::unknown("a row has a place without a value")),
+/// `given`: see [`Session::given_values`].
+fn write_rows_of(
+    insert: &Insert,
+    (parameters, computed, given): (&[Value], &[Value], &[Value]),
+    (now, options): (i64, WriteOptions),
+    (writer, warnings): (&mut TableWriter, &mut Warnings),
+) -> Result<()> {
+    let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+    let is_only = insert.rows.len() == 1 && !options.ignore;
+    let mut given = given.iter();
+    for (n, places) in insert.rows.iter().enumerate() {
+        let mut row = match n + 1 == insert.rows.len() {
+            true => shape.take_last_row(),
+            false => shape.new_row(),
+        };
+        let number = n as u64 + 1;
+        for (place, position) in places.iter().zip(&insert.targets) {
+            let value = match place {
+                Place::Default => {
+                    shape.put_default(&mut row, *position, now, warnings)?;
+                    continue;
                 }
+                Place::Operand(operand) => operand.value(parameters),
+                Place::Given(_) => {
+                    let value = given.next();
+                    value.ok_or_else(|| SqlError::unknown("a row has a place without a value"))?
+                }
+                Place::Computed(item) => &computed[*item],
+            };
+            if is_only {
+                shape.check_only_row(*position, value)?;
             }
-            writer.write(&row, warnings)?;
+            shape.put(&mut row, *position, value, number, warnings)?;
         }
-        Ok(())
+        writer.write(&row, warnings)?;
     }
+    Ok(())
+}
+
+/// As [`write_rows_of`], for the one row of each form's plan with the literals of each row of the lists.
+fn write_lists(
+    insert: &Insert,
+    (lists, forms): (&ValueLists<'_>, &[Vec<ListPlace<'_>>]),
+    (now, options): (i64, WriteOptions),
+    (writer, warnings): (&mut TableWriter, &mut Warnings),
+) -> Result<()> {
+    let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
+    let mut taken = Taken::default();
+    let mut reader = lists.reader(&mut taken);
+    let mut row = shape.take_last_row();
+    let mut number = 0;
+    while let Some(form) = reader.next_row() {
+        number += 1;
+        for (place, position, constant) in &forms[form] {
+            match (place, constant) {
+                (Place::Default, _) => shape.put_default(&mut row, *position, now, warnings)?,
+                (_, Some(value)) => shape.put(&mut row, *position, value, number, warnings)?,
+                (Place::Operand(Operand::Parameter(place)), _) => {
+                    let written = reader.literal(*place);
+                    put_literal(&shape, (&mut row, *position), written, number, warnings)?;
+                }
+                // The plan has no other places: see `Insert::takes_lists`.
+                _ => return Err(SqlError::unknown("a row has a place without a value")),
+            }
+        }
+        writer.write(&row, warnings)?;
+    }
+    Ok(())
 }
 
 /// Rows that come without a tree, and the plan of each of their forms.

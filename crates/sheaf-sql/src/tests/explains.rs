@@ -287,7 +287,7 @@ fn a_direct_plan_of_queries_describes_itself() {
             "-> Aggregate using temporary table by u.t\n",
             "-> Covering index range scan on u using by_t over (t in (<subquery>))\n",
             "-> EXISTS (runs for each row)\n",
-            "on u using by_t (t=t.id AND n > 'a')\n",
+            "on u using by_t over (t=t.id AND n > 'a')\n",
         ],
     );
     let rows = bench.rows(

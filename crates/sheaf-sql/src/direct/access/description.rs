@@ -207,7 +207,7 @@ impl Access {
             () => "range",
         };
         let (block, kind) = read.block;
-        let mut row = ExplainRow::table_of(block, kind, read.alias, type_);
+        let mut row = ExplainRow::table(block, kind, read.alias, type_);
         let layout = self.layout(read.table);
         let parts = match self.is_whole() {
             true => definition.parts.len(),
