@@ -380,7 +380,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "catalog",
             "catalog/accounts",
             "catalog/databases",
-            "catalog/foreign_keys",
             "catalog/resource_groups",
             "definition/check_constraint",
             "definition/foreign_key",
