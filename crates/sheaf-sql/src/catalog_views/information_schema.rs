@@ -297,45 +297,53 @@ fn tables(session: &Session) -> Result<Rows> {
         rows.push(row);
     }
     for_each_table(session, |table| {
-        let sizes = TableSizes::of(table)?;
         let definition = &table.definition;
-        rows.push(vec![
+        let mut row = vec![
             "def".into(),
             definition.database.clone().into(),
             definition.name.clone().into(),
             "BASE TABLE".into(),
-            "InnoDB".into(),
-            10u64.into(),
-            "Dynamic".into(),
-            sizes.rows.into(),
-            sizes.average_row_bytes().into(),
-            sizes.data_bytes.into(),
-            0u64.into(),
-            sizes.index_bytes.into(),
-            0u64.into(),
-            table.shown_auto_increment()?.into(),
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            definition.collation.name().into(),
-            Cell::Null,
-            "".into(),
-            definition.comment.clone().into(),
-        ]);
+        ];
+        row.extend(table_status(table)?);
+        rows.push(row);
         Ok(())
     })?;
     Ok(rows)
 }
 
+/// What information_schema.TABLES and SHOW TABLE STATUS say of a table, from its engine on.
+pub(crate) fn table_status(table: &Table) -> Result<Vec<Cell>> {
+    let sizes = TableSizes::of(table)?;
+    Ok(vec![
+        "InnoDB".into(),
+        10u64.into(),
+        "Dynamic".into(),
+        sizes.rows.into(),
+        sizes.average_row_bytes().into(),
+        sizes.data_bytes.into(),
+        0u64.into(),
+        sizes.index_bytes.into(),
+        0u64.into(),
+        table.shown_auto_increment()?.into(),
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+        table.definition.collation.name().into(),
+        Cell::Null,
+        "".into(),
+        table.definition.comment.clone().into(),
+    ])
+}
+
 /// Row count and bytes of a table.
-pub(crate) struct TableSizes {
-    pub(crate) rows: u64,
-    pub(crate) data_bytes: u64,
-    pub(crate) index_bytes: u64,
+struct TableSizes {
+    rows: u64,
+    data_bytes: u64,
+    index_bytes: u64,
 }
 
 impl TableSizes {
-    pub(crate) fn of(table: &Table) -> Result<TableSizes> {
+    fn of(table: &Table) -> Result<TableSizes> {
         let index_bytes = table
             .secondary
             .iter()
@@ -348,7 +356,7 @@ impl TableSizes {
         })
     }
 
-    pub(crate) fn average_row_bytes(&self) -> u64 {
+    fn average_row_bytes(&self) -> u64 {
         self.data_bytes.checked_div(self.rows).unwrap_or(0)
     }
 }

@@ -12,7 +12,7 @@ use sqlparser::ast;
 use crate::accounts::privilege_rows;
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
 use crate::catalog_views::information_schema::{
-    self, TableSizes, cardinality, collation_owner, collations_under,
+    self, cardinality, collation_owner, collations_under,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -361,27 +361,9 @@ impl Session {
             return Ok(rows);
         }
         for table in self.tables(database)? {
-            let sizes = TableSizes::of(&table)?;
-            rows.push(vec![
-                table.definition.name.clone().into(),
-                "InnoDB".into(),
-                10u64.into(),
-                "Dynamic".into(),
-                sizes.rows.into(),
-                sizes.average_row_bytes().into(),
-                sizes.data_bytes.into(),
-                0u64.into(),
-                sizes.index_bytes.into(),
-                0u64.into(),
-                table.shown_auto_increment()?.into(),
-                Cell::Null,
-                Cell::Null,
-                Cell::Null,
-                table.definition.collation.name().into(),
-                Cell::Null,
-                "".into(),
-                table.definition.comment.clone().into(),
-            ]);
+            let mut row = vec![table.definition.name.clone().into()];
+            row.extend(information_schema::table_status(&table)?);
+            rows.push(row);
         }
         Ok(rows)
     }

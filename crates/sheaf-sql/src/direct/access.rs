@@ -583,13 +583,7 @@ impl Access {
                 Place::Null | Place::BelowAll | Place::AboveAll => is_nothing = true,
             }
         }
-        let mut tests = Vec::with_capacity(self.tested.len());
-        for position in &self.tested {
-            let mut test = self.test_of(table, *position, parameters)?;
-            let part = self.entry.part_tested(test.column);
-            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
-            tests.push(test);
-        }
+        let tests = self.tests(table, parameters)?;
         let keys = match &self.next {
             _ if is_nothing => {
                 // The other operands must have places all the same, or an error of theirs would be missed.
@@ -636,13 +630,7 @@ impl Access {
                 Place::Null | Place::BelowAll | Place::AboveAll => is_nothing = true,
             }
         }
-        let mut tests = Vec::with_capacity(self.tested.len());
-        for position in &self.tested {
-            let mut test = self.test_of(table, *position, parameters)?;
-            let part = self.entry.part_tested(test.column);
-            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
-            tests.push(test);
-        }
+        let tests = self.tests(table, parameters)?;
         let keys = match is_nothing {
             true => Keys::nothing(),
             false => Keys::Points(smallvec![key]),
@@ -652,6 +640,18 @@ impl Access {
             tests,
             filter: None,
         })
+    }
+
+    /// What is tested on rows, or on their entries.
+    fn tests(&self, table: &Table, parameters: &[Value]) -> Option<Vec<Test>> {
+        let mut tests = Vec::with_capacity(self.tested.len());
+        for position in &self.tested {
+            let mut test = self.test_of(table, *position, parameters)?;
+            let part = self.entry.part_tested(test.column);
+            test.on_entry = part.map(|part| EntryTest::new(self.layout(table), part, &test));
+            tests.push(test);
+        }
+        Some(tests)
     }
 
     fn place_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Place> {

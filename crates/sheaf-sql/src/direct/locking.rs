@@ -101,19 +101,9 @@ impl Session {
         let Some(_guard) = self.borrow_for_read(table, false)? else {
             return Ok(false);
         };
-        let most = self.variables.sql_select_limit();
-        let Some(mut ready) = read.prepare(most, table, parameters)? else {
+        let Some((ready, shape)) = self.ready_to_read(read, table, (parameters, spelled))? else {
             return Ok(false);
         };
-        let Some(shape) = self.shape_of(read, parameters, spelled) else {
-            return Ok(false);
-        };
-        if self
-            .add_filter(&read.access, &mut ready.bound, parameters)
-            .is_none()
-        {
-            return Ok(false);
-        }
         let mut statement = self.begin_locks(locking.wait);
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let read = (read, locking.mode);
@@ -151,11 +141,8 @@ impl Session {
     ) -> Result<Attempt> {
         let view = statement.changes().view_to_lock()?;
         table.check_view(&view)?;
-        // A sort needs all rows, and what it has looked at is locked.
-        let wanted = match read.sorts() {
-            true => u64::MAX,
-            false => ready.limit.saturating_add(ready.offset),
-        };
+        // What it has looked at is locked.
+        let wanted = ready.wanted(read);
         let reader = RowReader {
             table,
             view: &view,
@@ -227,10 +214,7 @@ impl Session {
     ) -> Result<Attempt> {
         let view = statement.changes().view_to_lock()?;
         table.check_view(&view)?;
-        let mut left = match read.sorts() {
-            true => u64::MAX,
-            false => ready.limit.saturating_add(ready.offset),
-        };
+        let mut left = ready.wanted(read);
         let reader = RowReader {
             table,
             view: &view,

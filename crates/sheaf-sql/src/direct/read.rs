@@ -607,6 +607,16 @@ pub(super) struct Ready {
     pub(super) way: Way,
 }
 
+impl Ready {
+    /// Rows that are looked for, at most: a sort needs all of them.
+    pub(super) fn wanted(&self, read: &Read) -> u64 {
+        match read.sorts() {
+            true => u64::MAX,
+            false => self.limit.saturating_add(self.offset),
+        }
+    }
+}
+
 /// How the rows of a plan are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -643,9 +653,28 @@ impl Session {
         }))
     }
 
+    /// A read whose operands are known, with what a client is told of its columns. `None`: the vectorised path has to
+    /// do it.
+    pub(super) fn ready_to_read<'r>(
+        &mut self,
+        read: &'r Read,
+        table: &Table,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+    ) -> Result<Option<(Ready, Shape<'r>)>> {
+        let most = self.variables.sql_select_limit();
+        let Some(mut ready) = read.prepare(most, table, parameters)? else {
+            return Ok(None);
+        };
+        let Some(shape) = self.shape_of(read, parameters, spelled) else {
+            return Ok(None);
+        };
+        let filtered = self.add_filter(&read.access, &mut ready.bound, parameters);
+        Ok(filtered.map(|()| (ready, shape)))
+    }
+
     /// How the columns of a result are described, and what computes some of them. `None`: the vectorised path has to
     /// do it.
-    pub(super) fn shape_of<'r>(
+    fn shape_of<'r>(
         &mut self,
         read: &'r Read,
         parameters: &[Value],
@@ -674,19 +703,9 @@ impl Session {
         let Some(open) = self.open_to_read(table)? else {
             return Ok(false);
         };
-        let most = self.variables.sql_select_limit();
-        let Some(mut ready) = read.prepare(most, table, parameters)? else {
+        let Some((ready, shape)) = self.ready_to_read(read, table, (parameters, spelled))? else {
             return Ok(false);
         };
-        let Some(shape) = self.shape_of(read, parameters, spelled) else {
-            return Ok(false);
-        };
-        if self
-            .add_filter(&read.access, &mut ready.bound, parameters)
-            .is_none()
-        {
-            return Ok(false);
-        }
         if ready.way != Way::Through {
             let (seen, counters) = ((table, &open.view), &self.handle.counters);
             let Some(mut rows) = self.walk_for_a_while(read, seen, &ready, counters)? else {
