@@ -426,7 +426,7 @@ impl Lowering<'_> {
         }
         let first_reference = self.tables.len();
         let before = self.work;
-        let (mut query, headers, sets_apart) = self.query_of_table(*cte.query)?;
+        let (mut query, headers, sets_apart) = self.query_of_table(*cte.query, &cte.alias)?;
         let work = self.work.since(before);
         self.blocks.define_common_table(&exact, first_reference);
         if let SetExpr::SetOperation { left, .. } = query.body.as_mut()
@@ -447,9 +447,18 @@ impl Lowering<'_> {
     }
 
     /// A query whose columns have names, and whether it has set some apart for the sake of its ORDER BY.
-    fn query_of_table(&mut self, query: Query) -> Result<(Query, Headers, bool)> {
+    fn query_of_table(
+        &mut self,
+        query: Query,
+        alias: &TableAlias,
+    ) -> Result<(Query, Headers, bool)> {
         let outer = std::mem::take(&mut self.sets_apart);
-        let lowered = self.query(query, Use::Table);
+        // Names may be given behind the table's own.
+        let purpose = match alias.columns.is_empty() {
+            true => Use::Table,
+            false => Use::Subquery,
+        };
+        let lowered = self.query(query, purpose);
         let sets_apart = std::mem::replace(&mut self.sets_apart, outer) || self.many_spellings;
         let (query, headers) = lowered?;
         Ok((query, headers, sets_apart))
@@ -530,6 +539,11 @@ impl Lowering<'_> {
                         table.columns = columns;
                     }
                 }
+                // The names are those of the first part.
+                let purpose = match purpose {
+                    Use::Table => Use::Subquery,
+                    purpose => purpose,
+                };
                 let (right, _) = self.nested(|this| this.set_expression(*right, purpose))?;
                 (
                     SetExpr::SetOperation {
@@ -1129,7 +1143,7 @@ impl Lowering<'_> {
                     return Err(SqlError::derived_without_alias());
                 };
                 let first_reference = self.tables.len();
-                let (query, headers, sets_apart) = self.query_of_table(*subquery)?;
+                let (query, headers, sets_apart) = self.query_of_table(*subquery, &alias)?;
                 self.blocks.add_derived(&alias.name.value, first_reference);
                 let mut alias = self.table_alias(alias);
                 let columns = self.columns_of_table(&mut alias, &headers, sets_apart);
