@@ -460,3 +460,39 @@ fn old_snapshots_do_not_see_changed_columns() {
         ["1\t5"]
     );
 }
+
+/// Clients count on from `LAST_INSERT_ID()`, whatever other sessions insert meanwhile.
+#[test]
+fn rows_of_one_insert_get_values_one_behind_another() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("runs")
+        .query_drop("create table t (id int auto_increment primary key, tag int, pad varchar(300), key (tag))")
+        .expect("a table");
+    std::thread::scope(|scope| {
+        for session in 0..4 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut c = server.connect();
+                c.query_drop("use runs").expect("a database");
+                for n in 0..60u64 {
+                    let tag = session * 1_000 + n;
+                    // As a direct plan, by value lists, with a value that the vectorised path has to compute.
+                    let row = match n % 3 {
+                        0 => format!("({tag}, 'a')"),
+                        1 => format!("({tag}, '{}')", "b".repeat(300)),
+                        _ => format!("({tag}, (select repeat('c', 3)))"),
+                    };
+                    let rows = vec![row; 5].join(", ");
+                    c.query_drop(format!("insert into t (tag, pad) values {rows}"))
+                        .expect("rows");
+                    let first = c.last_insert_id();
+                    let found =
+                        format!("select min(id), max(id), count(*) from t where tag = {tag}");
+                    let found: Vec<(u64, u64, u64)> = c.query(found).expect("rows");
+                    assert_eq!(found, [(first, first + 4, 5)]);
+                }
+            });
+        }
+    });
+}

@@ -409,6 +409,7 @@ impl Session {
         let (table, options) = (writer.table(), writer.options());
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
         let is_only_row = rows.len() == 1 && !options.ignore;
+        writer.expect_rows(rows.len() as u64);
         for (n, sources) in rows.into_iter().enumerate() {
             let mut row = shape.new_row();
             for (source, position) in sources.into_iter().zip(&targets) {

@@ -325,6 +325,13 @@ pub(crate) struct TableWriter {
 }
 
 impl TableWriter {
+    /// So many rows come: they get AUTO_INCREMENT values one behind another.
+    pub(crate) fn expect_rows(&self, rows: u64) {
+        if let Target::Rows { tables, table, .. } = &self.target {
+            tables.expect_rows(*table, rows);
+        }
+    }
+
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }

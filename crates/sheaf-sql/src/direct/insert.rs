@@ -385,6 +385,10 @@ impl Session {
         writer: &mut TableWriter,
     ) -> Result<()> {
         let how = (self.local_now_micros(), insert.destination.options);
+        writer.expect_rows(match lists {
+            Some((lists, _)) => lists.rows,
+            None => insert.rows.len() as u64,
+        });
         match lists {
             Some((lists, forms)) => {
                 let forms: Vec<Vec<ListPlace<'_>>> =

@@ -40,6 +40,7 @@ pub(crate) struct ValueLists<'a> {
     has_ansi_quotes: bool,
     /// In the order in which they appear first.
     forms: Vec<Form>,
+    pub(super) rows: u64,
     /// Where the first row begins.
     first: usize,
     /// The literals of the tail.
@@ -124,6 +125,7 @@ impl<'a> ValueLists<'a> {
                     sql,
                     has_ansi_quotes,
                     forms,
+                    rows: number,
                     first,
                     tail,
                 });

@@ -207,6 +207,11 @@ impl ChangeSet {
         self.chosen = Some(value);
     }
 
+    /// A statement begins that inserts so many rows into a table.
+    pub fn expect_rows(&self, table: usize, rows: u64) {
+        *self.reserved.lock() = (table, Reserved::of_rows(rows));
+    }
+
     /// The next row is the one that was a duplicate. It gets the value that was given to it.
     pub fn insert_same_row_next(&self) {
         self.reserved.lock().1.is_same_row = true;

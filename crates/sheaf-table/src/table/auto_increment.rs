@@ -84,10 +84,42 @@ impl AutoIncrementSeries {
     }
 }
 
+/// Values of a series, one behind another.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    next: u64,
+    left: u64,
+    increment: u64,
+}
+
+impl Run {
+    fn take(&mut self) -> Option<u64> {
+        self.left = self.left.checked_sub(1)?;
+        let value = self.next;
+        self.next = value.saturating_add(self.increment);
+        Some(value)
+    }
+
+    fn skip_to_behind(&mut self, value: u64) {
+        if value >= self.next && self.left > 0 {
+            let skipped = (value - self.next) / self.increment + 1;
+            self.left = self.left.saturating_sub(skipped);
+            self.next = self
+                .next
+                .saturating_add(skipped.saturating_mul(self.increment));
+        }
+    }
+}
+
 /// What a statement has been given for its rows and has not used. It is left out when the statement ends.
 #[derive(Debug, Default)]
 pub(crate) struct Reserved {
-    values: VecDeque<u64>,
+    /// Of rows that did not go in, and what was reserved for rows that got such a value.
+    left: VecDeque<u64>,
+    run: Run,
+    /// How many rows the statement has; 0 if that is not known. So many values are reserved, one behind another, when
+    /// the first one is asked for: clients count on from `LAST_INSERT_ID()`.
+    pub(crate) rows: u64,
     /// What the next row gets, whatever is next (`insert_id`).
     pub(crate) chosen: Option<u64>,
     /// The next row is the one that did not go in.
@@ -95,17 +127,32 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// The value of the next row, for which `take` reserves another one, unless it is the same row again.
-    pub(crate) fn next(&mut self, take: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        let first = self.values.pop_front();
+    /// What a statement of so many rows begins with.
+    pub(crate) fn of_rows(rows: u64) -> Reserved {
+        Reserved {
+            rows,
+            ..Reserved::default()
+        }
+    }
+
+    /// The value of the next row. One more is reserved for it, unless it is the same row again: `take` reserves so
+    /// many.
+    pub(crate) fn next(&mut self, take: impl FnOnce(u64) -> Option<Run>) -> Option<u64> {
+        let first = self.left.pop_front();
         if std::mem::take(&mut self.is_same_row) && first.is_some() {
             return first;
         }
-        let another = take()?;
+        let another = match self.run.take() {
+            Some(value) => value,
+            None => {
+                self.run = take(std::mem::take(&mut self.rows).max(1))?;
+                self.run.take()?
+            }
+        };
         Some(match first {
             None => another,
             Some(first) => {
-                self.values.push_back(another);
+                self.left.push_back(another);
                 first
             }
         })
@@ -113,7 +160,13 @@ impl Reserved {
 
     /// The row of this value, the last one that was given, did not go in.
     pub(crate) fn leave(&mut self, value: u64) {
-        self.values.push_front(value);
+        self.left.push_front(value);
+    }
+
+    /// A row of the statement has brought this value: those up to it are left out.
+    pub(crate) fn skip_to_behind(&mut self, value: u64) {
+        self.left.retain(|left| *left > value);
+        self.run.skip_to_behind(value);
     }
 }
 
@@ -204,23 +257,33 @@ impl AutoIncrement {
         self.ahead()
     }
 
-    /// Gives out a value that is not above `greatest`. `None`: there is none. [`Self::next`] is known.
-    pub(crate) fn take(&self, series: AutoIncrementSeries, greatest: u64) -> Option<u64> {
+    /// Gives out so many values, 1 or more, or as many as there are that are not above `greatest`. `None`: there is
+    /// none. [`Self::next`] is known.
+    pub(crate) fn take(
+        &self,
+        series: AutoIncrementSeries,
+        greatest: u64,
+        count: u64,
+    ) -> Option<Run> {
+        let increment = series.increment;
+        // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
+        let greatest = greatest.min(u64::MAX - 1);
         loop {
             let given_out = self.given_out.load(Ordering::Acquire);
             let brought = self.brought.load(Ordering::Relaxed);
-            let value = series.at_or_after(given_out.max(brought));
-            // The last value of BIGINT UNSIGNED marks the end, so that the counter never wraps.
-            if value > greatest || value == u64::MAX {
-                return None;
-            }
+            let next = series.at_or_after(given_out.max(brought));
+            let left = count.min(greatest.checked_sub(next)? / increment + 1);
+            let behind = series.after(next + (left - 1) * increment);
             let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
             let counter = &self.given_out;
-            let is_taken =
-                counter.compare_exchange(given_out, series.after(value), acquire, relaxed);
+            let is_taken = counter.compare_exchange(given_out, behind, acquire, relaxed);
             // Meanwhile another row may have brought this value.
-            if is_taken.is_ok() && value >= self.brought.load(Ordering::Relaxed) {
-                return Some(value);
+            if is_taken.is_ok() && next >= self.brought.load(Ordering::Relaxed) {
+                return Some(Run {
+                    next,
+                    left,
+                    increment,
+                });
             }
         }
     }
@@ -250,8 +313,12 @@ mod tests {
         counter
     }
 
+    fn take_of(counter: &AutoIncrement, series: AutoIncrementSeries, greatest: u64) -> Option<u64> {
+        counter.take(series, greatest, 1)?.take()
+    }
+
     fn take(counter: &AutoIncrement) -> u64 {
-        counter.take(AutoIncrementSeries::default(), ALL).unwrap()
+        take_of(counter, AutoIncrementSeries::default(), ALL).unwrap()
     }
 
     #[test]
@@ -271,32 +338,69 @@ mod tests {
     fn values_are_of_the_series_and_the_next_one_is_known() {
         let (counter, series) = (counter(), AutoIncrementSeries::new(10, 5));
         let values = [5, 15, 25].map(|value| {
-            let taken = counter.take(series, ALL).unwrap();
-            assert_eq!(taken, value);
-            counter.next()
+            assert_eq!(take_of(&counter, series, ALL), Some(value));
+            counter.next().unwrap()
         });
-        assert_eq!(values, [15, 25, 35].map(Some));
+        assert_eq!(values, [15, 25, 35]);
         counter.bring(series, 47);
         assert_eq!(counter.next(), Some(55));
         assert_eq!(take(&counter), 55);
-        assert_eq!(counter.take(series, 60), None);
-        assert_eq!(counter.take(series, 65), Some(65));
+        assert_eq!(take_of(&counter, series, 60), None);
+        assert_eq!(take_of(&counter, series, 65), Some(65));
     }
 
     #[test]
     fn a_duplicate_leaves_its_value_to_the_next_row() {
         let (counter, mut reserved) = (counter(), Reserved::default());
-        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        let series = AutoIncrementSeries::default();
+        let mut next = || {
+            reserved
+                .next(|rows| counter.take(series, ALL, rows))
+                .expect("a value")
+        };
         assert_eq!([next(), next()], [1, 2]);
         reserved.leave(2);
-        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        let mut next = || {
+            reserved
+                .next(|rows| counter.take(series, ALL, rows))
+                .expect("a value")
+        };
         assert_eq!([next(), next()], [2, 3]);
         assert_eq!(counter.next(), Some(5));
         reserved.leave(3);
         reserved.is_same_row = true;
-        let mut next = || reserved.next(|| Some(take(&counter))).expect("a value");
+        let mut next = || {
+            reserved
+                .next(|rows| counter.take(series, ALL, rows))
+                .expect("a value")
+        };
         assert_eq!([next(), next()], [3, 4]);
         assert_eq!(counter.next(), Some(6));
+    }
+
+    #[test]
+    fn rows_of_a_statement_get_values_one_behind_another() {
+        let (counter, mut reserved) = (counter(), Reserved::of_rows(4));
+        let series = AutoIncrementSeries::new(10, 3);
+        let next = |reserved: &mut Reserved| {
+            let value = reserved.next(|rows| counter.take(series, ALL, rows));
+            // Another statement.
+            counter.take(series, ALL, 1).and_then(|mut run| run.take());
+            value
+        };
+        assert_eq!(next(&mut reserved), Some(3));
+        assert_eq!(next(&mut reserved), Some(13));
+        reserved.skip_to_behind(20);
+        assert_eq!(next(&mut reserved), Some(23));
+        reserved.skip_to_behind(99);
+        assert_eq!(next(&mut reserved), Some(73));
+        // As many as there are.
+        let mut run = counter.take(series, 110, 5).unwrap();
+        assert_eq!(
+            (run.take(), run.take(), run.take()),
+            (Some(93), Some(103), None)
+        );
+        assert!(counter.take(series, 110, 5).is_none());
     }
 
     /// One thread takes values and brings the ones behind them; none of these is given to the other thread.

@@ -91,7 +91,9 @@ impl Table {
             return Ok(Generated::default());
         };
         if !row[column].is_null() {
-            self.note_auto_increment(row, series);
+            if let Some(given) = self.note_auto_increment(row, series) {
+                reserved.skip_to_behind(given);
+            }
             return Ok(Generated::default());
         }
         let ty = &self.definition.columns[column].ty;
@@ -108,7 +110,8 @@ impl Table {
                 taken: None,
             });
         }
-        let taken = reserved.next(|| self.state.auto_increment.take(series, greatest));
+        let counter = &self.state.auto_increment;
+        let taken = reserved.next(|rows| counter.take(series, greatest, rows));
         let taken = taken.ok_or(TableError::AutoIncrementExhausted)?;
         Ok(Generated {
             column,
@@ -166,16 +169,17 @@ impl Table {
         Ok(Some(row))
     }
 
-    /// Sees to it that the AUTO_INCREMENT value of a row is not given out again.
-    pub(super) fn note_auto_increment(&self, row: &[Value], series: AutoIncrementSeries) {
-        let Some(column) = self.definition.auto_increment_column() else {
-            return;
-        };
+    /// Sees to it that the AUTO_INCREMENT value of a row is not given out again. Returns it.
+    pub(super) fn note_auto_increment(
+        &self,
+        row: &[Value],
+        series: AutoIncrementSeries,
+    ) -> Option<u64> {
+        let column = self.definition.auto_increment_column()?;
         let given = given_number(&row[column]);
-        if given > 0 {
-            let given = u64::try_from(given).unwrap_or(u64::MAX);
-            self.state.auto_increment.bring(series, given);
-        }
+        let given = (given > 0).then(|| u64::try_from(given).unwrap_or(u64::MAX))?;
+        self.state.auto_increment.bring(series, given);
+        Some(given)
     }
 
     /// Sees to it that a value that was given out, or brought, is not given out again after a crash. To be called
