@@ -639,7 +639,7 @@ fn definitions_of_tables_that_are_locked_for_write_change() {
     assert_eq!(query_text(&mut one, "select * from t"), ["7\t71\t7"]);
     run(&mut one, "lock tables t write");
     run(&mut one, "drop table t");
-    assert_eq!(error_of(&mut one, "select * from t"), 1100);
+    assert_eq!(error_of(&mut one, "select * from t"), 1146);
     run(&mut one, "unlock tables");
     assert_eq!(error_of(&mut two, "select * from t"), 1146);
 }
@@ -1031,4 +1031,22 @@ fn a_change_of_a_definition_that_waits_can_be_killed() {
         run(&mut one, "rollback");
     }
     run(&mut two, "alter table t add index (b)");
+}
+
+#[test]
+fn locks_end_with_the_last_table_that_is_dropped() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server);
+    run(&mut one, "lock tables t write, u write");
+    run(&mut one, "drop table t");
+    assert_eq!(
+        error_of(&mut one, "create table t (a int primary key)"),
+        1100
+    );
+    run(&mut one, "drop table u");
+    run(&mut one, "create table t (a int primary key)");
+    run(&mut one, "insert into t values (1)");
+    // Nothing is left that keeps others waiting.
+    goes_on(&mut two, "flush tables with read lock");
+    run(&mut two, "unlock tables");
 }

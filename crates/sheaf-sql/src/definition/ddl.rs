@@ -349,7 +349,8 @@ impl Session {
         }
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         self.with_definition_lock(|wait| catalog.drop_tables(&found, check, wait))?;
-        self.table_locks.forget_locked(&found);
+        self.table_locks
+            .forget_locked(&found, self.engine.catalog());
         self.ok(sink, 0, String::new())
     }
 

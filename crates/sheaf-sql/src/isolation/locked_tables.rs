@@ -165,11 +165,15 @@ impl TableLocks {
         }
     }
 
-    /// Tables that were dropped are not locked any more.
-    pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName]) {
-        if let Some(locked) = &mut self.named {
-            locked.names.retain(|known| !dropped.contains(&known.table));
-            locked.locks.retain(|table, _| !dropped.contains(table));
+    /// Tables that were dropped are not locked any more. With the last one LOCK TABLES ends.
+    pub(crate) fn forget_locked(&mut self, dropped: &[QualifiedName], catalog: &Catalog) {
+        let Some(locked) = &mut self.named else {
+            return;
+        };
+        locked.names.retain(|known| !dropped.contains(&known.table));
+        locked.locks.retain(|table, _| !dropped.contains(table));
+        if locked.names.is_empty() {
+            self.unlock_tables(catalog);
         }
     }
 
