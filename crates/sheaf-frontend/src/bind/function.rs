@@ -29,7 +29,9 @@ use crate::lower::function::{
     Arguments, aggregate_name, frame, invalid_group_function, take_arguments, unit_argument,
     wrong_argument_count,
 };
-use crate::lower::grouped::check_window_arguments;
+use crate::lower::grouped::{
+    check_window_arguments, group_concat_over_window, with_default_of_row,
+};
 use crate::lower::scope::{derived_window, is_same, no_such_window};
 use crate::lower::select::{is_position, number_digits};
 use crate::lower::session::{group_concat_limit, session_function};
@@ -73,6 +75,11 @@ impl Binder<'_> {
             let Some(function) = window_function(&name) else {
                 return Err(SqlError::parse_error("OVER", 1).into());
             };
+            if call.null_treatment.is_none()
+                && let Some(case) = with_default_of_row(&name, &arguments.values, over)
+            {
+                return self.value(&case);
+            }
             let function = WindowFunctionDefinition::WindowUDF(function);
             return self.window_call(function, &arguments.values, None, over, call.null_treatment);
         }
@@ -424,7 +431,10 @@ impl Binder<'_> {
         over: &WindowType,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<Scalar> {
-        if matches!(name, "$group_concat" | "grouping" | "any_value") || arguments.distinct {
+        if name == "$group_concat" {
+            return Err(group_concat_over_window().into());
+        }
+        if matches!(name, "grouping" | "any_value") || arguments.distinct {
             return unsupported(format!("{name} over a window"));
         }
         let arguments = match arguments.star {

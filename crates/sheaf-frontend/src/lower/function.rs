@@ -26,7 +26,8 @@ use super::build::{argument, call, function, null, number, text};
 use super::column_default::column_of_default;
 use super::expression::{Lowered, object_text};
 use super::grouped::{
-    check_window_arguments, has_window_function, misplaced_window_function, nested_window_function,
+    check_window_arguments, group_concat_over_window, has_window_function,
+    misplaced_window_function, nested_window_function, with_default_of_row,
 };
 use super::scope::{derived_window, no_such_window};
 use crate::context::window_function;
@@ -283,6 +284,9 @@ impl Lowering<'_> {
             if over.is_some() {
                 self.check_window_function(&name)?;
             }
+            if aggregate == "$group_concat" && over.is_some() {
+                return Err(group_concat_over_window());
+            }
             let over = over.map(|over| self.window(over)).transpose()?;
             let lowered = self.without_windows(|this| this.aggregate(aggregate, arguments, over));
             return Ok(Lowered::Value(lowered?));
@@ -298,6 +302,11 @@ impl Lowering<'_> {
                 return Err(SqlError::parse_error("OVER", 1));
             }
             self.check_window_function(&name)?;
+            if call.null_treatment.is_none()
+                && let Some(case) = with_default_of_row(&name, &arguments.values, &over)
+            {
+                return Ok(Lowered::Value(self.value(case)?));
+            }
             let over = self.window(over)?;
             let args = self.without_windows(|this| this.values(arguments.values))?;
             let mut windowed = function(&name, args.into_iter().map(argument).collect());

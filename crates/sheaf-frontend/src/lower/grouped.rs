@@ -11,11 +11,13 @@
 use std::ops::ControlFlow;
 
 use sheaf_types::error::codes;
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy, OrderByKind,
-    Query, Select, SelectItem, Value as Literal,
+    CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy,
+    OrderByKind, Query, Select, SelectItem, Value as Literal, WindowType,
 };
 
+use super::build::{argument, function, number};
 use super::expression::object_text;
 use super::function::{aggregate_name, invalid_group_function};
 use super::scope::is_same;
@@ -305,6 +307,45 @@ pub fn nested_window_function() -> SqlError {
         codes::WINDOW_NESTED_WINDOW_FUNC_USE_IN_WINDOW_SPEC,
         "You cannot nest a window function in the specification of window '<unnamed window>'.",
     )
+}
+
+/// LAG or LEAD with a value for rows that have no row there. That value may be anything, and its type counts as that of
+/// a branch of CASE:
+///
+/// ```text
+///   LAG(a, 2, b) OVER w   -->   CASE WHEN LAG(1, 2) OVER w IS NULL THEN b ELSE LAG(a, 2) OVER w END
+/// ```
+///
+/// `None` for other functions, and where the distance is a parameter, which is counted where it stands.
+pub fn with_default_of_row(name: &str, arguments: &[Expr], over: &WindowType) -> Option<Expr> {
+    let [value, distance, default] = arguments else {
+        return None;
+    };
+    let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Literal::Null);
+    if !matches!(name, "lag" | "lead") || !is_position(distance) || is_null(default) {
+        return None;
+    }
+    let over_window = |value: Expr| {
+        let arguments = [value, distance.clone()].map(argument);
+        let mut call = function(name, arguments.to_vec());
+        call.over = Some(over.clone());
+        Box::new(Expr::Function(call))
+    };
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen {
+            condition: Expr::IsNull(over_window(number(1))),
+            result: default.clone(),
+        }],
+        else_result: Some(over_window(value.clone())),
+    })
+}
+
+/// 1235: GROUP_CONCAT knows no window.
+pub fn group_concat_over_window() -> SqlError {
+    SqlError::not_supported_yet("group_concat as window function")
 }
 
 /// The arguments of a function that needs a window. Of constants, MySQL's grammar takes whole numbers without a sign.

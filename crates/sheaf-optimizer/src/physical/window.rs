@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use datafusion_common::{Result, ScalarValue, internal_err, plan_err};
+use datafusion_common::{Result, ScalarValue, internal_err, not_impl_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
@@ -106,7 +106,7 @@ fn window_expr(
         filter,
     } = &function.params;
     if starts_after_end(window_frame) {
-        return plan_err!("the window frame starts after its end");
+        return not_impl_err!("a window frame that starts after its end");
     }
     let schema = window.input.schema();
     let physical = |exprs: &[Expr]| -> Result<Vec<_>> {

@@ -103,6 +103,7 @@ impl Table {
         self.next_auto_increment()?;
         if let Some(chosen) = reserved.chosen.take().filter(|chosen| *chosen <= greatest) {
             self.state.auto_increment.bring(series, chosen);
+            reserved.rows = reserved.rows.saturating_sub(1);
             return Ok(Generated {
                 column,
                 value: generated_value(ty, chosen),

@@ -313,7 +313,14 @@ fn aggregate(expr: &Arc<dyn WindowExpr>) -> Option<&PlainAggregateWindowExpr> {
 
 /// Whether the function knows its values before the partition ends.
 pub(super) fn runs(expr: &Arc<dyn WindowExpr>) -> bool {
-    expr.uses_bounded_memory() && !is_constant(expr)
+    expr.uses_bounded_memory() && !is_constant(expr) && !reaches_peers(expr)
+}
+
+/// Whether a frame that ends before its row may have rows behind it: RANGE .. AND n PRECEDING has all NULLs for NULL.
+fn reaches_peers(expr: &Arc<dyn WindowExpr>) -> bool {
+    let frame = expr.get_window_frame();
+    let ends_before = matches!(&frame.end_bound, WindowFrameBound::Preceding(n) if !n.is_null());
+    frame.units != WindowFrameUnits::Rows && ends_before
 }
 
 /// Whether the function looks at a frame of each row.
