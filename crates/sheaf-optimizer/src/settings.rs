@@ -279,7 +279,15 @@ pub struct PlannerSettings {
     pub costs: CostConstants,
 }
 
+/// Rows of a batch where there is memory enough.
+const BATCH_ROWS: usize = 8192;
+
 impl PlannerSettings {
+    /// Whether there is so little memory that batches have fewer rows.
+    pub(crate) fn has_little_memory(&self) -> bool {
+        self.batch_rows < BATCH_ROWS
+    }
+
     /// Whether a plan that took too much memory is to be replaced by one that takes little.
     pub(crate) fn is_thrifty(&self) -> bool {
         self.query_memory_bytes == 0
@@ -293,7 +301,7 @@ impl Default for PlannerSettings {
             mrr_buffer_bytes: 256 << 10,
             join_buffer_bytes: 256 << 10,
             eq_range_index_dive_limit: 200,
-            batch_rows: 8192,
+            batch_rows: BATCH_ROWS,
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             read_ahead_pages: 256,

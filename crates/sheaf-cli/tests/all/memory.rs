@@ -371,6 +371,33 @@ fn a_thousand_subqueries_have_an_answer() {
 }
 
 /// A statement that is big waits while the only place for one is taken, says so, and gives up when it was told to.
+/// Sorted in memory, short and long texts lie far from one another, and each batch that is merged holds on to those of
+/// many. The rows that have been sent cannot be taken back.
+#[test]
+fn texts_of_all_lengths_are_sorted() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut connection = connect(port);
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.n (i INT PRIMARY KEY)",
+        "INSERT INTO d.n WITH RECURSIVE r (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM r WHERE i < 399) SELECT i FROM r",
+        "CREATE TABLE d.w (id INT PRIMARY KEY, t VARCHAR(200))",
+        "INSERT INTO d.w SELECT x.i * 400 + y.i, IF(y.i % 4 = 0, NULL, REPEAT('t', y.i % 200)) FROM d.n x, d.n y",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    for sql in [
+        "SELECT id, t FROM d.w ORDER BY t, id",
+        "SELECT id, t, ROW_NUMBER() OVER (ORDER BY t, id) FROM d.w",
+        "SELECT x.id, y.t FROM d.w x JOIN d.w y ON y.id = x.id ORDER BY x.t, x.id",
+    ] {
+        let rows = connection.query_iter(sql).expect(sql);
+        assert_eq!(rows.map(|row| row.expect(sql)).count(), 160_000, "{sql}");
+    }
+    terminate(&child);
+}
+
 #[test]
 fn big_statements_wait_for_one_another() {
     let directory = tempfile::tempdir().expect("a temporary directory");

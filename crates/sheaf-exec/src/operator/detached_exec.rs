@@ -36,18 +36,19 @@ use crate::operator::scan_exec::ScanExec;
 const MOST_HELD: usize = 2;
 
 /// Puts a [`DetachedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
-/// `is_thrifty`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all rows, and
-/// a merge is charged with them for each batch; a copy takes time.
+/// `has_little_memory`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all
+/// rows, and a merge is charged with them for each batch; a copy takes time. A merge that fails has sent rows, so the
+/// statement cannot begin again.
 pub fn detach_below_sorts(
     plan: Arc<dyn ExecutionPlan>,
-    is_thrifty: bool,
+    has_little_memory: bool,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let detached = plan.transform_up(|node| {
         let input = match node.downcast_ref::<SortExec>() {
             Some(sort) => Some(sort.input()),
             None => {
                 let merge = node.downcast_ref::<SortPreservingMergeExec>();
-                let merge = merge.filter(|_| is_thrifty);
+                let merge = merge.filter(|_| has_little_memory);
                 merge.map(SortPreservingMergeExec::input)
             }
         };

@@ -14,7 +14,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::utils::memory::get_record_batch_memory_size;
 use datafusion_common::{Result, internal_err};
@@ -124,24 +125,32 @@ impl ExecutionPlan for KeyWidthExec {
     }
 }
 
-/// How wide the keys of the first rows of a batch are, in percent of the rows.
+/// How wide the keys of some rows of a batch, from all over it, are in percent of the rows.
 fn key_percent(keys: &[Arc<dyn PhysicalExpr>], batch: &RecordBatch) -> Result<usize> {
     let rows = batch.num_rows().min(SAMPLED_ROWS);
     let row_bytes = get_record_batch_memory_size(batch).div_ceil(batch.num_rows());
-    let sample = batch.slice(0, rows);
+    let step = batch.num_rows() / rows;
+    let sampled = UInt32Array::from_iter_values((0..rows).map(|row| (row * step) as u32));
+    let sample = take_record_batch(batch, &sampled)?;
     let mut bytes = 0;
     for key in keys {
-        bytes += VALUE_BYTES * rows;
-        // A column's buffers are those of the whole batch, and its bytes are some of the row's.
-        bytes += match key.is::<Column>() {
-            true => row_bytes * rows / batch.num_columns().max(1),
-            false => {
-                let values = key.evaluate(&sample)?.into_array(rows)?;
-                values.get_buffer_memory_size()
-            }
-        };
+        let values = key.evaluate(&sample)?.into_array(rows)?;
+        bytes += VALUE_BYTES * rows + bytes_of_values(values.as_ref());
     }
     Ok(100 * bytes / (row_bytes * rows).max(1))
+}
+
+/// Without what an array shares with others.
+fn bytes_of_values(array: &dyn Array) -> usize {
+    let lengths =
+        |lengths: &mut dyn Iterator<Item = u32>| lengths.map(|length| length as usize).sum();
+    if let Some(texts) = array.as_string_view_opt() {
+        return lengths(&mut texts.lengths());
+    }
+    if let Some(bytes) = array.as_binary_view_opt() {
+        return lengths(&mut bytes.lengths());
+    }
+    array.get_buffer_memory_size()
 }
 
 #[cfg(test)]
@@ -168,9 +177,15 @@ mod tests {
         let twice = lit(ScalarValue::Utf8View(Some(text.repeat(2))));
         let three = binary(Arc::clone(&column), Operator::StringConcat, twice, &schema);
         let three = three.expect("an expression");
-        let narrow = key_percent(&[column], &batch).expect("bytes");
+        let narrow = key_percent(&[Arc::clone(&column)], &batch).expect("bytes");
         let wide = key_percent(&[three], &batch).expect("bytes");
-        assert!((100..200).contains(&narrow), "{narrow}");
+        assert!((80..200).contains(&narrow), "{narrow}");
         assert!((200..500).contains(&wide), "{wide}");
+        // Short texts come first.
+        let texts = (0..1_000).map(|row| text.repeat(row / 100));
+        let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
+        let batch = RecordBatch::try_new(schema, vec![texts]).expect("a batch");
+        let all = key_percent(&[column], &batch).expect("bytes");
+        assert!((80..200).contains(&all), "{all}");
     }
 }

@@ -105,7 +105,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     };
     let plan = late_columns::read_late(plan, &context.cancel)?;
     let plan = shared_subplans::share(plan, &outline, context)?;
-    let plan = detach_below_sorts(plan, context.settings.is_thrifty())?;
+    let plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
     let plan = match result_limits(context) {
         Some(limits) => bound_projections(plan, limits)?,
         None => plan,
