@@ -678,6 +678,8 @@ mod tests {
         ]
     }
 
+    const GROUPS: usize = 5;
+
     #[test]
     fn all_groups_together_are_what_each_is_alone() {
         let of_groups = || Groups {
@@ -685,7 +687,6 @@ mod tests {
             groups: Vec::new(),
             bytes: 0,
         };
-        const GROUPS: usize = 5;
         let mut alone: Vec<Collected> = (0..GROUPS).map(|_| Collected::default()).collect();
         let (mut first, mut second) = (of_groups(), of_groups());
         for start in (0..400).step_by(100) {

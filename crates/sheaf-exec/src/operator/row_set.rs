@@ -129,14 +129,14 @@ impl RowSet {
         // Rows of one hash may lie in several blocks.
         let first = run.blocks.partition_point(|(first, _)| *first < hash);
         let mut bytes = Vec::new();
-        for at in first.saturating_sub(1)..run.blocks.len() {
-            let (lowest, start) = run.blocks[at];
-            if lowest > hash {
+        let blocks = run.blocks.iter().enumerate();
+        for (at, (lowest, start)) in blocks.skip(first.saturating_sub(1)) {
+            if *lowest > hash {
                 break;
             }
             let end = run.blocks.get(at + 1).map_or(run.end, |(_, start)| *start);
             bytes.resize((end - start) as usize, 0);
-            blocking(|| file.read_exact_at(&mut bytes, start)).map_err(failed)?;
+            blocking(|| file.read_exact_at(&mut bytes, *start)).map_err(failed)?;
             if holds(&bytes, row) {
                 return Ok(true);
             }

@@ -64,7 +64,7 @@ impl Session {
                 // Rows leave while the statement runs.
                 self.transactions.finish_commit(&self.handle.counters)?;
                 sink.columns(&returned.columns)?;
-                while let Some(batch) = returned.batches.next()? {
+                while let Some(batch) = returned.batches.next_batch()? {
                     sink.rows(&batch)?;
                 }
                 self.end_query(sink)

@@ -50,7 +50,7 @@ impl BatchSpool {
 
 impl SpooledBatches {
     /// The next batch; `None` behind the last.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Some(bytes) = self.0.next_record()? else {
             return Ok(None);
         };
@@ -92,9 +92,12 @@ mod tests {
             assert_eq!(spool.0.has_spilled(), limit_bytes == 0);
             let mut read = spool.read();
             for start in (0..1000).step_by(100) {
-                assert_eq!(read.next().expect("a read"), Some(all.slice(start, 100)));
+                assert_eq!(
+                    read.next_batch().expect("a read"),
+                    Some(all.slice(start, 100))
+                );
             }
-            assert_eq!(read.next().expect("the end"), None);
+            assert_eq!(read.next_batch().expect("the end"), None);
         }
     }
 }

@@ -21,14 +21,14 @@ pub(super) struct Whole {
     rows: VecDeque<RecordBatch>,
     rows_bytes: usize,
     /// Once there was no memory for the rows.
-    file: Option<Filed>,
+    file: Option<Box<Filed>>,
     count: usize,
 }
 
 /// A partition that is complete: in a file, with the values of the functions that have one for all rows, or with those
 /// of all functions.
 pub(super) enum Ended {
-    Filed(Filed, Vec<Option<ArrayRef>>),
+    Filed(Box<Filed>, Vec<Option<ArrayRef>>),
     Rows(Rows),
 }
 
@@ -68,7 +68,7 @@ impl Whole {
         if self.file.is_some() || self.rows.is_empty() {
             return Ok(false);
         }
-        let mut file = Filed::new(functions, context)?;
+        let mut file = Box::new(Filed::new(functions, context)?);
         for rows in std::mem::take(&mut self.rows) {
             file.append(functions, &rows)?;
         }
@@ -86,7 +86,7 @@ impl Whole {
     pub(super) fn kept_bytes(&self) -> usize {
         let accumulators = self.accumulators.iter().flatten();
         let accumulators: usize = accumulators.map(|accumulator| accumulator.size()).sum();
-        accumulators + self.file.as_ref().map_or(0, Filed::kept_bytes)
+        accumulators + self.file.as_ref().map_or(0, |file| file.kept_bytes())
     }
 
     /// What it takes for a moment to compute the values of rows that are in memory.
