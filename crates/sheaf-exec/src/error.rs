@@ -1,6 +1,9 @@
 //! Errors of running a plan.
 
+use std::io;
+
 use datafusion_common::DataFusionError;
+use sheaf_storage::TempFileError;
 use thiserror::Error;
 
 /// What can go wrong while a plan runs.
@@ -30,4 +33,13 @@ impl ExecError {
             _ => false,
         }
     }
+}
+
+/// A temporary file that failed, as DataFusion's operators report it.
+pub(crate) fn temp_file_error(error: TempFileError) -> DataFusionError {
+    DataFusionError::IoError(temp_file_io_error(error))
+}
+
+pub(crate) fn temp_file_io_error(error: TempFileError) -> io::Error {
+    io::Error::new(error.source.kind(), error)
 }

@@ -22,7 +22,7 @@ use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_storage::{TempFile, TempSpace};
 
 use crate::blocking::blocking;
-use crate::runtime::spill_files::failed;
+use crate::error::temp_file_error;
 
 /// Bytes of a block, about: what is read to look for a row.
 const BLOCK_BYTES: usize = 4 << 10;
@@ -136,7 +136,7 @@ impl RowSet {
             }
             let end = run.blocks.get(at + 1).map_or(run.end, |(_, start)| *start);
             bytes.resize((end - start) as usize, 0);
-            blocking(|| file.read_exact_at(&mut bytes, *start)).map_err(failed)?;
+            blocking(|| file.read_exact_at(&mut bytes, *start)).map_err(temp_file_error)?;
             if holds(&bytes, row) {
                 return Ok(true);
             }
@@ -155,7 +155,7 @@ impl RowSet {
         rows.sort_unstable();
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(self.space.create("rows").map_err(failed)?),
+            none => none.insert(self.space.create("rows").map_err(temp_file_error)?),
         };
         let mut run = Run::new(rows.len());
         let (mut bytes, mut start) = (Vec::new(), file.length());
@@ -169,13 +169,13 @@ impl RowSet {
             bytes.extend_from_slice(&(row.len() as u32).to_le_bytes());
             bytes.extend_from_slice(row);
             if bytes.len() >= WRITE_BYTES {
-                blocking(|| file.append(&bytes)).map_err(failed)?;
+                blocking(|| file.append(&bytes)).map_err(temp_file_error)?;
                 start += bytes.len() as u64;
                 block_end -= bytes.len().min(block_end);
                 bytes.clear();
             }
         }
-        blocking(|| file.append(&bytes)).map_err(failed)?;
+        blocking(|| file.append(&bytes)).map_err(temp_file_error)?;
         run.end = file.length();
         drop(rows);
         self.table_bytes = 0;

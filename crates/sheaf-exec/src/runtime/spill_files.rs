@@ -13,7 +13,9 @@ use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::{SpillFile, SpillWriter, TempFileFactory};
 use futures::{Stream, stream};
 use sheaf_memory::of_this_statement;
-use sheaf_storage::{TempFile, TempFileError, TempSpace};
+use sheaf_storage::{TempFile, TempSpace};
+
+use crate::error::{temp_file_error, temp_file_io_error};
 
 /// Bytes that are read at a time.
 const READ_BYTES: u64 = 256 << 10;
@@ -23,7 +25,7 @@ pub(crate) struct SpillFiles(pub Arc<TempSpace>);
 
 impl TempFileFactory for SpillFiles {
     fn create_temp_file(&self, _: &str) -> Result<Arc<dyn SpillFile>> {
-        let file = self.0.create("spill").map_err(failed)?;
+        let file = self.0.create("spill").map_err(temp_file_error)?;
         Ok(Arc::new(Spilled(Arc::new(file))))
     }
 }
@@ -44,7 +46,8 @@ impl SpillFile for Spilled {
             }
             let read = tokio::task::spawn_blocking(of_this_statement(move || {
                 let mut bytes = vec![0; length as usize];
-                file.read_exact_at(&mut bytes, at).map_err(failed)?;
+                file.read_exact_at(&mut bytes, at)
+                    .map_err(temp_file_error)?;
                 Ok((Bytes::from(bytes), (file, at + length)))
             }));
             match read.await {
@@ -64,7 +67,7 @@ struct Writer(Arc<TempFile>);
 
 impl io::Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.append(bytes).map_err(io_error)?;
+        self.0.append(bytes).map_err(temp_file_io_error)?;
         Ok(bytes.len())
     }
 
@@ -77,12 +80,4 @@ impl SpillWriter for Writer {
     fn finish(&mut self) -> Result<()> {
         Ok(())
     }
-}
-
-fn io_error(error: TempFileError) -> io::Error {
-    io::Error::new(error.source.kind(), error)
-}
-
-pub(crate) fn failed(error: TempFileError) -> DataFusionError {
-    DataFusionError::IoError(io_error(error))
 }

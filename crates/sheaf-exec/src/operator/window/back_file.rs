@@ -11,7 +11,7 @@ use datafusion_execution::TaskContext;
 use sheaf_storage::{TempFile, TempSpace};
 
 use crate::blocking::blocking;
-use crate::runtime::spill_files::failed;
+use crate::error::temp_file_error;
 
 /// See the module's comment.
 pub(super) struct BackFile {
@@ -30,7 +30,7 @@ impl BackFile {
 
     fn within(space: Arc<TempSpace>) -> Result<BackFile> {
         Ok(BackFile {
-            file: space.create("window").map_err(failed)?,
+            file: space.create("window").map_err(temp_file_error)?,
             space,
             ends: Vec::new(),
         })
@@ -48,7 +48,7 @@ impl BackFile {
         writer.write(batch)?;
         writer.finish()?;
         drop(writer);
-        blocking(|| self.file.append(&bytes)).map_err(failed)?;
+        blocking(|| self.file.append(&bytes)).map_err(temp_file_error)?;
         self.ends.push(self.file.length());
         Ok(())
     }
@@ -60,7 +60,7 @@ impl BackFile {
         };
         let start = self.ends.last().copied().unwrap_or(0);
         let mut bytes = vec![0; (end - start) as usize];
-        blocking(|| self.file.read_exact_at(&mut bytes, start)).map_err(failed)?;
+        blocking(|| self.file.read_exact_at(&mut bytes, start)).map_err(temp_file_error)?;
         let mut reader = StreamReader::try_new(bytes.as_slice(), None)?;
         let batch = reader.next();
         let batch = batch.ok_or_else(|| internal_datafusion_err!("a file without its batch"))??;
