@@ -20,17 +20,19 @@ use sqlparser::ast::{
 };
 
 use super::block::Clause;
+use super::scope::Found;
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::context::window_function;
 use crate::error::SqlError;
-use crate::lower::column_default::column_of_default;
+use crate::lower::column_default::{column_of_default, default_expression};
 use crate::lower::expression::object_text;
 use crate::lower::function::{
     Arguments, aggregate_name, frame, invalid_group_function, take_arguments, unit_argument,
     wrong_argument_count,
 };
 use crate::lower::grouped::{
-    check_window_arguments, group_concat_over_window, with_default_of_row,
+    check_window_arguments, group_concat_over_window, has_window_function,
+    misplaced_window_function, nested_window_function, with_default_of_row,
 };
 use crate::lower::scope::{derived_window, is_same, no_such_window};
 use crate::lower::select::{is_position, number_digits};
@@ -55,8 +57,9 @@ impl Binder<'_> {
         if matches!(call.args, FunctionArguments::Subquery(_)) {
             return unsupported("a subquery as an argument list");
         }
-        if column_of_default(call)?.is_some() {
-            return unsupported("DEFAULT()");
+        if let Some((table, name)) = column_of_default(call)? {
+            let table = table.map(|table| table.value.as_str());
+            return self.default_of(table, &name.value);
         }
         let arguments = take_arguments(call.args.clone())?;
         if let Some(aggregate) = aggregate_name(&name) {
@@ -100,6 +103,34 @@ impl Binder<'_> {
         }
         let arguments = self.values(&arguments.values)?;
         Ok(self.typing().call_function(udf, arguments)?)
+    }
+
+    /// The default of a column of the innermost block that has it.
+    fn default_of(&mut self, table: Option<&str>, name: &str) -> Bound<Scalar> {
+        let clause = self.block()?.clause;
+        let blocks = self.blocks.iter().rev();
+        let mut found = blocks.filter_map(|block| {
+            let found = match table {
+                Some(table) => block.scope.column_of(None, table, name),
+                None => block.scope.column(name),
+            };
+            match found {
+                Found::Column(column) => Some(Arc::clone(&column.table)),
+                _ => None,
+            }
+        });
+        let Some(table) = found.next() else {
+            return Err(SqlError::bad_field(name, clause.name()).into());
+        };
+        let opened = self.context.catalog.table(&table.database, &table.table);
+        let columns = opened.ok().and_then(|table| {
+            let position = table.definition.column_position(name)?;
+            Some(table.definition.columns[position].clone())
+        });
+        match columns {
+            Some(column) => self.value(&default_expression(&column)?),
+            None => unsupported("DEFAULT() of a column that is computed"),
+        }
     }
 
     /// Functions that are special forms.
@@ -464,12 +495,23 @@ impl Binder<'_> {
         over: &WindowType,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<Scalar> {
-        let block = self.block()?;
-        if !matches!(block.clause, Clause::FieldList | Clause::OrderBy) || block.in_window {
-            return unsupported("a window function where there is none");
-        }
         let name = function.name().to_string();
+        let block = self.block()?;
+        let is_allowed = matches!(block.clause, Clause::FieldList | Clause::OrderBy);
+        if !is_allowed || block.in_window || block.in_aggregate {
+            let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
+            return Err(misplaced_window_function(shown).into());
+        }
         let spec = self.window_spec(over)?;
+        let order_by = spec.order_by.iter().map(|item| &item.expr);
+        if spec
+            .partition_by
+            .iter()
+            .chain(order_by)
+            .any(has_window_function)
+        {
+            return Err(nested_window_function().into());
+        }
         self.block()?.in_window = true;
         let call = self.window_operands(function, arguments, aggregate, &spec, null_treatment);
         self.block()?.in_window = false;

@@ -23,7 +23,9 @@ use super::{Binder, Bound, CommonTable, Output, unsupported};
 use crate::context::window_function;
 use crate::error::SqlError;
 use crate::lower::scope::is_same;
-use crate::lower::select::{MAX_ROW_COUNT, is_beyond_all_rows, is_position, number_digits};
+use crate::lower::select::{
+    MAX_ROW_COUNT, check_row_count, is_beyond_all_rows, is_position, number_digits,
+};
 use crate::query::Header;
 
 impl Binder<'_> {
@@ -398,6 +400,7 @@ impl Binder<'_> {
     }
 
     fn rows(&mut self, expr: &Expr) -> Bound<u64> {
+        check_row_count(expr)?;
         let Expr::Value(value) = expr else {
             return unsupported("a limit that is no number");
         };

@@ -324,7 +324,7 @@ impl Binder<'_> {
                 SelectItem::Wildcard(_) => {
                     let columns = self.block()?.scope.shown.clone();
                     if columns.is_empty() {
-                        return unsupported("* without a table");
+                        return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used").into());
                     }
                     items.extend(columns.iter().map(wildcard_item));
                 }
@@ -345,7 +345,7 @@ impl Binder<'_> {
                         .cloned()
                         .collect();
                     if columns.is_empty() {
-                        return unsupported(format!("the unknown table {}", object_text(name)));
+                        return Err(SqlError::bad_table(&object_text(name)).into());
                     }
                     items.extend(columns.iter().map(wildcard_item));
                 }
