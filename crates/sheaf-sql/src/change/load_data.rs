@@ -2,7 +2,8 @@
 //!
 //! Fields go from the reader's buffer straight into column values. Into an empty table they are bulk loaded (see
 //! `change/table_writer.rs`). As in MySQL a file of the server must fit (strict mode), while LOCAL is lenient, because
-//! the server cannot stop the client from sending the rest: problems are warnings, and duplicates are skipped.
+//! the server cannot stop the client from sending the rest: problems are warnings, and duplicates are skipped but for a
+//! bulk load's.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -57,10 +58,7 @@ impl Session {
                 "LOAD DATA ... LINES TERMINATED BY ''",
             ));
         }
-        let on_duplicate = match load.on_duplicate {
-            OnDuplicate::Error if load.local => OnDuplicate::Ignore,
-            written => written,
-        };
+        let on_duplicate = load.on_duplicate;
         let lenient = load.local
             || on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
@@ -80,6 +78,10 @@ impl Session {
         };
         let encoding = file_encoding(load.character_set.as_deref())?;
         let mut writer = self.open_writer(&database, &table_name, options)?;
+        // A bulk load finds duplicates at its end, where they are an error: it is not given up for their sake.
+        if load.local && on_duplicate == OnDuplicate::Error {
+            writer.skip_duplicates();
+        }
         let done = places_of(writer.table(), &load.targets).and_then(|places| {
             let plan = FilePlan {
                 load: Parsed::new(&load, text),

@@ -452,6 +452,14 @@ impl TableWriter {
         Ok(())
     }
 
+    /// Rows with a key that is there are left out with a warning, unless the table is bulk loaded.
+    pub(crate) fn skip_duplicates(&mut self) {
+        if matches!(self.target, Target::Rows { .. }) {
+            self.options.on_duplicate = OnDuplicate::Skip;
+            self.options.ignore = true;
+        }
+    }
+
     /// Deletes the rows that have a key of this one, and inserts it.
     fn replace(&mut self, row: &[Value]) -> Result<InsertOutcome> {
         let Target::Rows {
