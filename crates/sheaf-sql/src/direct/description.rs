@@ -46,8 +46,7 @@ impl Session {
         let Some(parameters) = self.given_of(plan, &[]) else {
             return Ok(None);
         };
-        let is_limited = self.variables.sql_select_limit() != u64::MAX;
-        if is_limited || self.transactions.reads_lock() || self.table_locks.are_held() {
+        if self.transactions.reads_lock() || self.table_locks.are_held() {
             return Ok(None);
         }
         let mut description = Description {
@@ -361,6 +360,10 @@ impl Description<'_> {
 
     /// A query in a FROM, or a UNION.
     fn derived(&mut self, derived: &Derived, block: Block<'_>) -> Result<Option<PlanNode>> {
+        // See `Derived::rows`.
+        if self.session.variables.sql_select_limit() != u64::MAX {
+            return Ok(None);
+        }
         let mut parts = Vec::with_capacity(derived.parts.len());
         for (number, part) in derived.parts.iter().enumerate() {
             let block = match number {
