@@ -199,12 +199,16 @@ impl Access {
         let operands = || equal.iter().filter_map(|comparison| comparison.operand());
         let is_looked_up = operands().any(|operand| read.column(operand).is_some());
         let is_equal = matches!(self.next, Next::Anything);
-        let type_ = match () {
-            () if self.is_whole() => "index",
-            () if self.is_single() && is_looked_up => "eq_ref",
-            () if self.is_single() => "const",
-            () if is_equal => "ref",
-            () => "range",
+        let type_ = if self.is_whole() {
+            "index"
+        } else if self.is_single() && is_looked_up {
+            "eq_ref"
+        } else if self.is_single() {
+            "const"
+        } else if is_equal {
+            "ref"
+        } else {
+            "range"
         };
         let (block, kind) = read.block;
         let mut row = ExplainRow::table(block, kind, read.alias, type_);
