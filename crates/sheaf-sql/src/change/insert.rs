@@ -7,10 +7,10 @@ use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
+use crate::change::assigned::is_default;
 use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
 use crate::change::row_spool::SpooledRows;
 use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
-use crate::change::update::is_default;
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};

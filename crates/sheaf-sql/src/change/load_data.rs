@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use sheaf_table::Table;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
 
+use crate::change::assigned::is_default;
 use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
 use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
-use crate::change::update::is_default;
 use crate::change::values_before::name_values_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;

@@ -6,6 +6,7 @@
 //! | [`on_duplicate`] | ON DUPLICATE KEY UPDATE |
 //! | [`update`] | UPDATE, of one table and of several |
 //! | [`delete`] | DELETE, from one table and from several |
+//! | [`assigned`] | expressions that are assigned to columns |
 //! | [`change_query`] | the query that finds the rows of an UPDATE or a DELETE |
 //! | [`row_spool`] | rows that wait until the query has found its last one |
 //! | [`first_finds`] | which rows a join has found before |
@@ -16,6 +17,7 @@
 //! | [`values_before`] | values that name columns of the row that they are for |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 
+pub(crate) mod assigned;
 pub(crate) mod change_query;
 pub(crate) mod delete;
 pub(crate) mod field_reader;

@@ -27,7 +27,8 @@ use sheaf_types::{
 };
 use sqlparser::ast;
 
-use crate::change::update::{assign, is_default};
+use crate::change::assigned::is_default;
+use crate::change::update::assign;
 use crate::change::values_before::write_defaults;
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};

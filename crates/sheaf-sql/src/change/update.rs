@@ -19,11 +19,12 @@ use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{default_in_row, to_column};
 use sheaf_table::{ChangeSet, Column, Privileges, RowToChange, Table};
 use sheaf_types::{
-    ColumnProblem, ColumnType, Value,
+    ColumnProblem, Value,
     assignment::{Mode, current_timestamp},
 };
 use sqlparser::ast;
 
+use crate::change::assigned::{as_stored, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::row_spool::SpooledRows;
@@ -446,12 +447,6 @@ fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<V
         .collect()
 }
 
-/// The keyword DEFAULT.
-pub(crate) fn is_default(expression: &ast::Expr) -> bool {
-    matches!(expression, ast::Expr::Identifier(name)
-        if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("DEFAULT"))
-}
-
 /// Puts into each expression what the assignments before it made of the columns that it names.
 fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Result<Vec<Assignment>> {
     let mut substitution = Substitution {
@@ -535,28 +530,6 @@ impl ExpressionVisitor for Substitution<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// An expression as a column of this type would hold it.
-pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::Expr> {
-    let cast = match ty {
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => format!("CAST(0 AS DECIMAL({precision},{scale}))"),
-        ColumnType::Date => "CAST(0 AS DATE)".to_string(),
-        ColumnType::Time { fsp } => format!("CAST(0 AS TIME({fsp}))"),
-        ColumnType::DateTime { fsp } | ColumnType::Timestamp { fsp } => {
-            format!("CAST(0 AS DATETIME({fsp}))")
-        }
-        ty if ty.integer_range().is_some() && ty.is_unsigned() => "CAST(0 AS UNSIGNED)".to_string(),
-        ty if ty.integer_range().is_some() => "CAST(0 AS SIGNED)".to_string(),
-        _ => return Ok(expression.clone()),
-    };
-    let mut cast = crate::parser::parse_expression(&cast, &Default::default())?;
-    if let ast::Expr::Cast { expr, .. } = &mut cast {
-        **expr = expression.clone();
-    }
-    Ok(cast)
 }
 
 /// The tables to change, and the columns of the query that finds their rows.

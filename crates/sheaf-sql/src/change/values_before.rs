@@ -16,7 +16,7 @@ use sheaf_table::{Column, Table};
 use sheaf_types::{ColumnType, Value, assignment::zero_value, column_text};
 use sqlparser::ast;
 
-use crate::change::update::{as_stored, is_default};
+use crate::change::assigned::{as_stored, is_default};
 use crate::error::{Result, SqlError};
 
 /// Columns that are replaced in one row: each may repeat a whole expression.
