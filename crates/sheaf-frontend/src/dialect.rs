@@ -497,6 +497,11 @@ fn parse_char(parser: &mut Parser) -> Result<Expr, ParserError> {
 /// `INTERVAL expr unit`, composite units included, or the function `INTERVAL(n, a, b, ...)`. `None` if it is neither:
 /// then it is a name.
 fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
+    // What is parsed twice at each level of a nest is parsed 2^n times.
+    if is_followed_by_list(parser) {
+        let name = parser.parse_identifier()?;
+        return Ok(Some(parser.parse_function(ObjectName::from(vec![name]))?));
+    }
     let interval = parser.maybe_parse(|parser| {
         parser.advance_token();
         let value = Box::new(parser.parse_expr()?);
@@ -522,6 +527,25 @@ fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
         let name = parser.parse_identifier()?;
         parser.parse_function(ObjectName::from(vec![name]))
     })
+}
+
+/// Whether the word that comes next has several operands between parentheses behind it.
+fn is_followed_by_list(parser: &Parser) -> bool {
+    if parser.peek_nth_token_ref(1).token != Token::LParen {
+        return false;
+    }
+    let mut depth = 0;
+    for at in 0.. {
+        match parser.peek_nth_token_no_skip(at).token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth <= 1 => return false,
+            Token::RParen => depth -= 1,
+            Token::Comma if depth == 1 => return true,
+            Token::EOF => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The units of an interval that combine two fields, as in `INTERVAL '1 2' DAY_HOUR`.
