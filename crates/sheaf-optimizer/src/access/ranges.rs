@@ -168,14 +168,20 @@ fn of_branches<'t>(
 }
 
 /// What a conjunction says of each column.
-pub(crate) fn column_sets(conditions: &[impl Borrow<Term>]) -> ColumnSets<'_> {
-    let mut sets = ColumnSets::new();
+pub(crate) fn column_sets<'c>(conditions: &'c [impl Borrow<Term>]) -> ColumnSets<'c> {
+    let mut of_columns = BTreeMap::<_, Vec<&ColumnSet>>::new();
     for term in conditions.iter().flat_map(|term| conjuncts(term.borrow())) {
         if let Term::Column { column, set, .. } = term {
-            intersect_into(&mut sets, *column, set);
+            of_columns.entry(*column).or_default().push(set);
         }
     }
-    sets
+    let intersection = |sets: Vec<&'c ColumnSet>| match sets.as_slice() {
+        [set] => Some(Cow::Borrowed(*set)),
+        sets => ColumnSet::intersection_of(sets).map(Cow::Owned),
+    };
+    let sets = of_columns.into_iter();
+    sets.filter_map(|(column, sets)| Some((column, intersection(sets)?)))
+        .collect()
 }
 
 /// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.

@@ -191,6 +191,15 @@ impl ColumnSet {
 
     /// Values in all of the sets. They are intersected in pairs, and these in pairs again. So of many sets that leave
     /// out one value each, as NOT IN has them, none is walked more often than needed.
+    pub(crate) fn intersection_of(sets: &[&ColumnSet]) -> Option<ColumnSet> {
+        let pairs = sets.chunks(2).map(|pair| match pair {
+            [one, other] => one.intersect(other),
+            pair => pair[0].clone(),
+        });
+        ColumnSet::intersection(pairs.collect())
+    }
+
+    /// The same of sets that nobody else has.
     pub(crate) fn intersection(mut sets: Vec<ColumnSet>) -> Option<ColumnSet> {
         while sets.len() > 1 {
             let mut pairs = Vec::with_capacity(sets.len().div_ceil(2));
@@ -261,6 +270,10 @@ impl ColumnSet {
                 .collect::<Option<_>>()?;
             return Some(EncodedCondition::In { column, values });
         }
+        // Of many texts that a value must not be, a set of them is tested faster than the ranges between them.
+        if self.intervals.len() > MAX_RANGES_OF_TEXTS && self.are_texts() && self.is_complement() {
+            return None;
+        }
         let mut terms = Vec::new();
         let mut ranges = Vec::new();
         for interval in &self.intervals {
@@ -282,6 +295,35 @@ impl ColumnSet {
         })
     }
 
+    /// Whether every value is in the set but for some points.
+    fn is_complement(&self) -> bool {
+        let is_next = |pair: &[Interval]| match pair {
+            [
+                Interval::Range {
+                    upper: Bound::Excluded(a),
+                    ..
+                },
+                Interval::Range {
+                    lower: Bound::Excluded(b),
+                    ..
+                },
+            ] => a == b,
+            _ => false,
+        };
+        self.intervals.windows(2).all(is_next)
+    }
+
+    fn are_texts(&self) -> bool {
+        let bound = self.intervals.iter().find_map(|interval| match interval {
+            Interval::Range {
+                upper: Bound::Excluded(value),
+                ..
+            } => Some(value),
+            _ => None,
+        });
+        matches!(bound, Some(Value::Text(_) | Value::Bytes(_)))
+    }
+
     /// From the least value that is not NULL to the greatest; `None` if there is none, or NULL is in the set.
     pub(crate) fn hull(&self) -> Option<(Bound<&Value>, Bound<&Value>)> {
         match (self.intervals.first()?, self.intervals.last()?) {
@@ -292,6 +334,9 @@ impl ColumnSet {
         }
     }
 }
+
+/// Ranges of texts that are tested one by one.
+const MAX_RANGES_OF_TEXTS: usize = 256;
 
 /// A condition that is true only for values of one column between two bounds.
 pub(crate) struct Within<'v> {

@@ -88,21 +88,23 @@ impl Selectivity {
         conditions: impl Iterator<Item = &'e Expr>,
         schema: &DFSchema,
     ) -> f64 {
-        let mut sets: BTreeMap<usize, (ColumnSet, f64)> = BTreeMap::new();
+        let mut sets: BTreeMap<usize, (Vec<ColumnSet>, f64)> = BTreeMap::new();
         let mut share = 1.0;
         for expr in conditions {
             match condition::analyze(expr, &self.table.definition) {
                 Term::Column { column, set, .. } => {
                     let guess = guess(expr);
-                    let known = sets.entry(column);
-                    let both = known.or_insert_with(|| (ColumnSet::everything(), 1.0));
-                    *both = (both.0.intersect(&set), both.1 * guess);
+                    let (known, share) = sets.entry(column).or_insert_with(|| (Vec::new(), 1.0));
+                    known.push(set);
+                    *share *= guess;
                 }
                 _ => share *= self.of_other(expr, schema),
             }
         }
-        for (column, (set, guess)) in sets {
-            share *= self.of_set(column, &set).unwrap_or(guess);
+        for (column, (sets, guess)) in sets {
+            let set = ColumnSet::intersection(sets);
+            let known = set.and_then(|set| self.of_set(column, &set));
+            share *= known.unwrap_or(guess);
         }
         share
     }
