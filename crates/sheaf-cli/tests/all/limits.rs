@@ -78,6 +78,23 @@ fn long_lists_and_chains_are_planned() {
     );
     let chain = join((0..5000).map(|n| format!("id <> {}", 6 * n)), " and ");
     assert_eq!(count(&chain), ["1000"]);
+    let chain = join((0..5000).map(|n| format!("c <> {n}")), " and ");
+    assert_eq!(count(&chain), ["0"]);
+    // Numbers that are no dates, and texts that are no numbers.
+    let few = join((0..3000).map(|n| format!("{n}")), ",");
+    assert_eq!(count(&format!("date(20200101 + c % 9) in ({few})")), ["0"]);
+    assert_eq!(
+        count(&format!("date(20200101 + c % 9) in ({few}, 20200102)")),
+        ["223"]
+    );
+    let texts = join((0..3000).map(|n| format!("'t{n}'")), ",");
+    assert_eq!(count(&format!("concat('t', c) in ({texts})")), ["2000"]);
+    assert_eq!(count(&format!("concat('u', c) not in ({texts})")), ["2000"]);
+    let branches = join(
+        (0..500).map(|n| format!("when c = {n} then {}", n % 2)),
+        " ",
+    );
+    assert_eq!(count(&format!("case {branches} end")), ["250"]);
     let chain = join((0..4001).map(|n| format!("c < {n}")), " xor ");
     // An odd number of these is true.
     assert_eq!(count(&chain), ["1000"]);
@@ -111,6 +128,50 @@ fn deep_nests_are_planned() {
     assert_eq!(error_of(c.query_drop(format!("select {deep}"))).0, 1436);
     let deep = nest(400, "1", |inner| format!("not {inner}"));
     assert_eq!(error_of(c.query_drop(format!("select {deep}"))).0, 1436);
+}
+
+/// Operators whose meaning names an operand twice, inside of each other: planned once for each time that it is written.
+#[test]
+fn nests_that_repeat_an_operand_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    c.query_drop("set max_execution_time = 120000").unwrap();
+    let nests = [
+        "nullif(x, b)",
+        "nullif(concat(x), 'q')",
+        "ifnull(x, a + 1)",
+        "coalesce(nullif(x, 5), a - 1, b * 2, 3)",
+        "if(x > 3, a, b)",
+        "case x when 1 then 2 when 3 then 4 else a end",
+        "(x between a and b)",
+        "(x in (a, b))",
+        "((x, a) < (b, a))",
+        "(x <=> a)",
+        "(x = a)",
+        "interval(x, 1, 2)",
+    ];
+    for wrapped in nests {
+        let nested = |times| nest(times, "c", |inner| wrapped.replace('x', inner));
+        for times in [4, 30] {
+            let sql = format!("select count(*) from t where {} or true", nested(times));
+            assert_eq!(query_text(&mut c, &sql), ["2000"], "{wrapped}");
+            let sql = format!("select count(v) from (select {} v from t) d", nested(times));
+            let count = query_text(&mut c, &sql);
+            assert_eq!(count.len(), 1, "{wrapped}: {count:?}");
+        }
+    }
+    // Every level does the same to what the one below it gives.
+    let same = nest(30, "c", |inner| format!("nullif({inner}, 7)"));
+    let sql = format!("select count({same}), sum({same}) from t");
+    assert_eq!(query_text(&mut c, &sql), ["1999\t1998993"]);
+    let same = nest(30, "c", |inner| {
+        format!("ifnull(nullif({inner}, 7), b + 0)")
+    });
+    let sql = format!("select count({same}), sum({same}) from t");
+    assert_eq!(query_text(&mut c, &sql), ["2000\t1999000"]);
+    let flips = nest(30, "c", |inner| format!("({inner} between 1 and b + 3000)"));
+    let sql = format!("select sum({flips}) from t");
+    assert_eq!(query_text(&mut c, &sql), ["1999"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray};
 use arrow::compute::kernels::{cmp, zip::zip};
-use arrow::compute::{is_not_null, is_null, nullif};
+use arrow::compute::{CastOptions, cast_with_options, is_not_null, is_null, nullif};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 use sheaf_types::error::codes;
@@ -48,6 +48,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$hybrid", (1, 1), |_| Ok(field::hybrid())),
     // A condition as a value.
     Function::marker("$int", (1, 1), |_| Ok(field::bigint())),
+    // What two rows are compared by: the first of one, the first of the other, the second of one, and so on.
+    Function::marker("$row_lt", (2, VARIADIC), condition),
+    Function::marker("$row_le", (2, VARIADIC), condition),
+    Function::marker("$row_gt", (2, VARIADIC), condition),
+    Function::marker("$row_ge", (2, VARIADIC), condition),
+    // The value that is compared, then as for `$case`, with values in place of the conditions.
+    Function::marker("$simple_case", (3, VARIADIC), |operands| {
+        let values = case_values(operands.fields.len() - 1);
+        let values = values.map(|at| Arc::clone(&operands.fields[at + 1]));
+        common_field(&values.collect::<Vec<_>>())
+    }),
     // Condition, value, condition, value, ..., default.
     Function::marker("$case", (2, VARIADIC), |operands| {
         common_field(
@@ -88,6 +99,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (2, VARIADIC),
         |operands| common_field(operands.fields),
         |call| extreme(call, false),
+    ),
+    // A value, and a NULL of a wider type.
+    Function::new(
+        "$widen",
+        (2, 2),
+        |operands| Ok(Field::new("", operands.fields[1].data_type().clone(), true)),
+        |call| {
+            let value = call.args.args[0].to_array(call.rows())?;
+            let options = CastOptions {
+                safe: false,
+                ..CastOptions::default()
+            };
+            let to = call.args.return_field.data_type();
+            Ok(cast_with_options(&value, to, &options)?)
+        },
     ),
     // A value, its SQL type text, its shown decimals and its coercibility: the same value, whose field says so.
     Function::strict("$typed", (4, 4), typed_field, |call| {

@@ -23,6 +23,8 @@ use datafusion_expr::{
     Volatility,
 };
 
+use super::call_name::name_of_call;
+
 /// Members of a list from which on it is packed.
 pub const MIN_PACKED: usize = 1_000;
 
@@ -87,6 +89,10 @@ impl Hash for InNumbers {
 impl ScalarUDFImpl for InNumbers {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {

@@ -13,7 +13,9 @@
 pub mod argument;
 pub mod arithmetic;
 pub mod bits;
+pub(crate) mod call_name;
 pub mod cast;
+pub mod closed;
 pub mod collation;
 pub mod control;
 pub mod date;
@@ -42,9 +44,11 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::interval_arithmetic::Interval;
 use datafusion_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+
+use call_name::name_of_call;
 
 pub use argument::{Argument, Call};
 pub use error::EvaluationError;
@@ -260,6 +264,10 @@ impl ScalarUDFImpl for MysqlFunction {
         self.function.name
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -398,11 +406,11 @@ pub fn as_function(udf: &ScalarUDF) -> Option<&'static Function> {
 }
 
 /// A call of one of our functions; the name must exist.
-pub(crate) fn call(name: &str, args: Vec<datafusion_expr::Expr>) -> datafusion_expr::Expr {
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let udf = FUNCTIONS
         .get(name)
         .unwrap_or_else(|| panic!("no function {name}"));
-    datafusion_expr::Expr::ScalarFunction(datafusion_expr::expr::ScalarFunction::new_udf(
+    Expr::ScalarFunction(datafusion_expr::expr::ScalarFunction::new_udf(
         Arc::clone(udf),
         args,
     ))

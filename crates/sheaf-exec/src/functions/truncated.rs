@@ -27,6 +27,7 @@ use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_partial_date, rea
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
+use super::call_name::name_of_call;
 use super::date_format::{Reading, reading};
 use super::types::MAX_PRECISION;
 
@@ -429,6 +430,10 @@ impl ScalarUDFImpl for NumberOfText {
         self.kind.function_name()
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -506,6 +511,10 @@ impl ScalarUDFImpl for MomentText {
         self.kind.function_name()
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -569,6 +578,10 @@ impl ScalarUDFImpl for Divisor {
         DIVISOR
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -626,6 +639,10 @@ impl Hash for ParsedDate {
 impl ScalarUDFImpl for ParsedDate {
     fn name(&self) -> &str {
         PARSED_DATE
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
     }
 
     fn signature(&self) -> &Signature {

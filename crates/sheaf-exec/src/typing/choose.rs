@@ -1,15 +1,16 @@
 //! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::Collation;
 
-use super::compare::comparison;
+use super::compare::{case_value, comparison};
+use super::once::{are_many, computed_once, hidden, is_small};
 use super::{
-    Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, type_of, typed_literal,
+    Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
+    typed_literal,
 };
 use crate::functions::call;
 use crate::functions::control::{case_values, common_field, microseconds};
@@ -128,10 +129,36 @@ pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
     while let (Some(condition), Some(value)) = (args.next(), args.next()) {
         branches.push((Box::new(condition), Box::new(value)));
     }
-    Ok(with_metadata(
-        Expr::Case(Case::new(None, branches, default)),
-        &to,
-    ))
+    let conditions = branches.iter().map(|(condition, _)| condition.as_ref());
+    let is_hidden = are_many(&conditions.collect::<Vec<_>>());
+    let case = with_metadata(Expr::Case(Case::new(None, branches, default)), &to);
+    match is_hidden {
+        true => hidden("case", case, schema),
+        false => Ok(case),
+    }
+}
+
+/// CASE of a value, which is compared with others.
+pub(super) fn simple_case(
+    mut args: Vec<Expr>,
+    (schema, texts): (&DFSchema, &Texts),
+    purpose: Purpose,
+) -> Result<Expr> {
+    let value = args.remove(0);
+    let make = |values: Vec<Expr>, mut args: Vec<Expr>, schema: &DFSchema| {
+        let [value] = operands(values)?;
+        for at in 0..args.len() / 2 {
+            let when = std::mem::take(&mut args[2 * at]);
+            let pair = vec![value.clone(), when];
+            let pair = match purpose.watches_divisors(texts) {
+                true => reached::in_operands("$when", pair, schema, texts)?,
+                false => pair,
+            };
+            args[2 * at] = case_value(pair, schema, texts)?;
+        }
+        case(args, schema, texts)
+    };
+    computed_once("case", (vec![value], args), schema, make)
 }
 
 pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
@@ -159,48 +186,58 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
             last => with_metadata(last, &to),
         });
     }
-    // CASE has each value twice, and nests of it have as many as there are stars. Where those behind cost nothing and
-    // fail never, they can be computed for all rows as well.
+    // Where those behind cost nothing and fail never, they can be computed for all rows as well.
     let is_harmless = |expr: &Expr| matches!(expr, Expr::Column(_) | Expr::Literal(..));
-    if converted[1..].iter().chain([&last]).all(is_harmless) && !is_small(&converted[0])? {
+    if converted[1..].iter().chain([&last]).all(is_harmless) && !is_small(&converted[0]) {
         converted.push(last);
         return Ok(with_metadata(call("$coalesce", converted), &to));
     }
-    let branches = converted
-        .into_iter()
-        .map(|value| (Box::new(value.clone().is_not_null()), Box::new(value)))
-        .collect();
-    Ok(with_metadata(
-        Expr::Case(Case::new(None, branches, Some(Box::new(last)))),
-        &to,
-    ))
+    converted.push(last);
+    Ok(with_metadata(first_there_is(converted, schema)?, &to))
 }
 
-/// Whether an expression may be repeated without much ado.
-fn is_small(expr: &Expr) -> Result<bool> {
-    const FEW_NODES: usize = 8;
-    let mut nodes = 0;
-    expr.apply(|_| {
-        nodes += 1;
-        Ok(match nodes > FEW_NODES {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
-        })
-    })?;
-    Ok(nodes <= FEW_NODES)
+/// The first of values of one type that is not NULL. Those behind it are not computed.
+fn first_there_is(mut values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
+    let Some(last) = values.pop() else {
+        return Ok(lit(ScalarValue::Null));
+    };
+    if values.is_empty() {
+        return Ok(last);
+    }
+    if values.iter().all(is_small) {
+        let there_is = |value: Expr| (Box::new(value.clone().is_not_null()), Box::new(value));
+        let branches = values.into_iter().map(there_is).collect();
+        return Ok(Expr::Case(Case::new(None, branches, Some(Box::new(last)))));
+    }
+    values.push(last);
+    // In halves, so that functions of many values are no deep nest.
+    let behind = values.split_off(values.len().div_ceil(2));
+    let before = first_there_is(values, schema)?;
+    let make = |before: Vec<Expr>, behind: Vec<Expr>, schema: &DFSchema| {
+        let [before] = operands(before)?;
+        let there_is = Box::new(before.clone().is_not_null());
+        let behind = Box::new(first_there_is(behind, schema)?);
+        let branches = vec![(there_is, Box::new(before))];
+        Ok(Expr::Case(Case::new(None, branches, Some(behind))))
+    };
+    computed_once("coalesce", (vec![before], behind), schema, make)
 }
 
 pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [value, other] = operands(args)?;
-    let field = field_of(&value, schema)?;
-    let equal = comparison(Operator::Eq, value.clone(), other, schema, texts)?;
-    let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
-    let case = Case::new(
-        None,
-        vec![(Box::new(equal), Box::new(null))],
-        Some(Box::new(value)),
-    );
-    Ok(with_metadata(Expr::Case(case), &field))
+    let make = |values: Vec<Expr>, others: Vec<Expr>, schema: &DFSchema| {
+        let ([value], [other]) = (operands(values)?, operands(others)?);
+        let field = field_of(&value, schema)?;
+        let equal = comparison(Operator::Eq, value.clone(), other, schema, texts)?;
+        let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
+        let case = Case::new(
+            None,
+            vec![(Box::new(equal), Box::new(null))],
+            Some(Box::new(value)),
+        );
+        Ok(with_metadata(Expr::Case(case), &field))
+    };
+    computed_once("nullif", (vec![value], vec![other]), schema, make)
 }
 
 /// What arguments of GREATEST and LEAST are compared as. Beside a date, texts and numbers are dates, too.

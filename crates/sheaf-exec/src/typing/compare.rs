@@ -32,6 +32,7 @@ use sheaf_types::number::{
 use sheaf_types::temporal::{self, DAY, full_year};
 
 use super::choose::as_shown;
+use super::once::{computed_once, is_small};
 use super::{
     Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands,
     type_of, typed_literal,
@@ -371,7 +372,14 @@ fn text_of<'a>(value: &'a ScalarValue, ty: &SqlType) -> Option<Cow<'a, str>> {
 
 /// Whether two values are equal, or might be if it was known what NULL stands for.
 pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let [left, right] = operands(args)?;
+    let make = |sides: Vec<Expr>, _: Vec<Expr>, schema: &DFSchema| {
+        let [left, right] = operands(sides)?;
+        may_be_equal_sides(left, right, schema, texts)
+    };
+    computed_once("equal", (args, Vec::new()), schema, make)
+}
+
+fn may_be_equal_sides(left: Expr, right: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let equal = comparison(Operator::Eq, left, right, schema, texts)?;
     let Expr::BinaryExpr(BinaryExpr {
         left,
@@ -390,12 +398,46 @@ pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) ->
     Ok(may_be_equal)
 }
 
+/// `(a, b) < (c, d)` and its relatives: `a < c OR a = c AND b < d`. The last position decides about equality.
+pub(super) fn rows(
+    op: Operator,
+    args: Vec<Expr>,
+    schema: &DFSchema,
+    texts: &Texts,
+) -> Result<Expr> {
+    let strict = match op {
+        Operator::Lt | Operator::LtEq => Operator::Lt,
+        _ => Operator::Gt,
+    };
+    let make = |mut sides: Vec<Expr>, _: Vec<Expr>, schema: &DFSchema| {
+        let compare = |op, a, b| comparison(op, a, b, schema, texts);
+        let (Some(b), Some(a)) = (sides.pop(), sides.pop()) else {
+            return internal_err!("rows without values");
+        };
+        let mut result = compare(op, a, b)?;
+        while let (Some(b), Some(a)) = (sides.pop(), sides.pop()) {
+            let equal = compare(Operator::Eq, a.clone(), b.clone())?;
+            result = compare(strict, a, b)?.or(equal.and(result));
+        }
+        Ok(result)
+    };
+    computed_once("row", (args, Vec::new()), schema, make)
+}
+
 /// `x BETWEEN low AND high`: all three are compared as one type.
 ///
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
 /// between a string and a date a point in time.
 pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let [mut x, low, high] = operands(texts_beside(args, schema, texts)?)?;
+    let [x, low, high] = operands(texts_beside(args, schema, texts)?)?;
+    let make = |values: Vec<Expr>, bounds: Vec<Expr>, schema: &DFSchema| {
+        let ([x], [low, high]) = (operands(values)?, operands(bounds)?);
+        between_bounds([x, low, high], schema, texts)
+    };
+    computed_once("between", (vec![x], vec![low, high]), schema, make)
+}
+
+fn between_bounds([mut x, low, high]: [Expr; 3], schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let types = [
         type_of(&x, schema)?,
         type_of(&low, schema)?,
@@ -724,38 +766,52 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Resu
     let Some(x) = args.next() else {
         return Ok(lit(false));
     };
-    let mut subject: Option<Expr> = None;
-    let mut members: Vec<Expr> = Vec::new();
+    let make = |x: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
+        let [x] = operands(x)?;
+        in_members(x, members, schema, texts)
+    };
+    computed_once("in", (vec![x], args.collect()), schema, make)
+}
+
+fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+    // What x is compared as depends on the member: a date with a number as a number. There are few such kinds.
+    const MOST_SUBJECTS: usize = 8;
+    let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
     let mut others: Vec<Expr> = Vec::new();
     let mut has_null = false;
-    for member in args {
+    for member in members {
         if literal(&member).is_some_and(ScalarValue::is_null) {
             has_null = true;
             continue;
         }
         let surroundings = (schema, texts);
         let no_date = NoDate::BelowAll;
-        match compare(Operator::Eq, x.clone(), member, surroundings, no_date)? {
+        let equality = compare(Operator::Eq, x.clone(), member, surroundings, no_date)?;
+        match equality {
             Expr::BinaryExpr(equality)
                 if equality.op == Operator::Eq
                     && literal(&equality.right).is_some()
-                    && literal(&equality.left).is_none()
-                    && subject
-                        .as_ref()
-                        .is_none_or(|subject| *subject == *equality.left) =>
+                    && literal(&equality.left).is_none() =>
             {
-                subject = Some(*equality.left);
-                members.push(*equality.right);
+                let (subject, member) = (*equality.left, *equality.right);
+                match lists.iter().position(|(known, _)| *known == subject) {
+                    Some(at) => lists[at].1.push(member),
+                    None if lists.len() < MOST_SUBJECTS => lists.push((subject, vec![member])),
+                    None => others.push(subject.eq(member)),
+                }
             }
+            // Of members that x cannot be, all comparisons are the same.
+            other if others.last() == Some(&other) && !other.is_volatile() => {}
             other => others.push(other),
         }
     }
-    let result = match subject {
-        Some(subject) if members.len() == 1 => Some(subject.eq(members.remove(0))),
-        Some(subject) => Some(subject.in_list(members, false)),
-        None => None,
-    };
-    others.splice(0..0, result);
+    let lists = lists
+        .into_iter()
+        .map(|(subject, mut members)| match members.len() {
+            1 => subject.eq(members.remove(0)),
+            _ => subject.in_list(members, false),
+        });
+    others.splice(0..0, lists.collect::<Vec<_>>());
     let mut result = any_of(others);
     if has_null {
         result = Some(match result {
@@ -819,6 +875,12 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Exp
     Ok(match ty {
         SqlType::Boolean => value,
         SqlType::Null => unknown(),
+        // DataFusion would compare each branch of a CASE with zero, and make conditions of all.
+        SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year
+            if !is_small(&value) =>
+        {
+            call("$is_not_zero", vec![as_shown(value, schema)?])
+        }
         SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year => {
             comparison(Operator::NotEq, value, lit(0i64), schema, texts)?
         }

@@ -14,6 +14,7 @@
 mod change_condition;
 mod choose;
 mod compare;
+mod once;
 mod plan;
 mod reached;
 mod single_row;
@@ -32,13 +33,14 @@ use datafusion_expr::expr::{
 };
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
+    SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
 use sheaf_access::cancel;
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
 
+use crate::functions::closed::closed_operator;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::date_format::{Reading, reading};
@@ -64,15 +66,27 @@ pub const ROW_SUBQUERY: &str = "$row";
 const RED_ZONE_BYTES: usize = 256 << 10;
 const STACK_BYTES: usize = 2 << 20;
 
-/// The field of an expression.
+/// Runs what walks down an expression, on more stack if there is little left.
+pub(crate) fn deep<T>(walk: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, walk)
+}
+
+/// The field of an expression: its type and metadata. Its name may be any, and it may say NULL where there is none.
 ///
-/// DataFusion writes the name of each expression on the way, which is the text of all below it.
+/// DataFusion names each expression on the way and looks for branches that are never taken, which takes time that
+/// grows with the square of an expression's size.
 pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
     match expr {
-        Expr::ScalarFunction(call) if as_function(&call.func).is_some() => {
+        // Whatever its arguments are.
+        Expr::ScalarFunction(call) if closed_operator(&call.func).is_some() => {
+            call.func.return_field_from_args(ReturnFieldArgs {
+                arg_fields: &[],
+                scalar_arguments: &[],
+            })
+        }
+        Expr::ScalarFunction(call) if takes_any(&call.func) => {
             let fields = || call.args.iter().map(|arg| field_of(arg, schema)).collect();
-            let arg_fields: Vec<FieldRef> =
-                stacker::maybe_grow(RED_ZONE_BYTES, STACK_BYTES, || -> Result<_> { fields() })?;
+            let arg_fields: Vec<FieldRef> = deep(|| -> Result<_> { fields() })?;
             let literals = call.args.iter().map(|arg| match arg {
                 Expr::Literal(value, _) => Some(value),
                 _ => None,
@@ -82,14 +96,75 @@ pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
                 scalar_arguments: &literals.collect::<Vec<_>>(),
             })
         }
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().map(|(_, then)| then);
+            for value in branches.chain(&case.else_expr) {
+                let field = deep(|| field_of(value, schema))?;
+                if !field.data_type().is_null() {
+                    let data_type = field.data_type().clone();
+                    return Ok(Arc::new(Field::new("", data_type, true)));
+                }
+            }
+            Ok(Arc::new(Field::new("", DataType::Null, true)))
+        }
+        Expr::Alias(alias) if alias.metadata.is_none() => deep(|| field_of(&alias.expr, schema)),
+        Expr::Cast(cast) if !cast.field.name().is_empty() => {
+            let (to, metadata) = (cast.field.data_type(), cast.field.metadata());
+            let field = Field::new("", to.clone(), true).with_metadata(metadata.clone());
+            Ok(Arc::new(field))
+        }
+        expr if is_condition(expr) => Ok(Arc::new(Field::new("", DataType::Boolean, true))),
         expr => Ok(expr.to_field(schema)?.1),
     }
+}
+
+/// Whether a function takes arguments as they are.
+fn takes_any(function: &ScalarUDF) -> bool {
+    let takes_any = || matches!(function.signature().type_signature, TypeSignature::Any(_));
+    as_function(function).is_some() || takes_any()
+}
+
+/// Whether a glance at an expression says that it is a truth value.
+pub fn is_condition(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => is_condition_operator(binary.op),
+        Expr::Literal(value, None) => matches!(value, ScalarValue::Boolean(_)),
+        expr => matches!(
+            expr,
+            Expr::Not(_)
+                | Expr::IsNull(_)
+                | Expr::IsNotNull(_)
+                | Expr::IsTrue(_)
+                | Expr::IsFalse(_)
+                | Expr::IsUnknown(_)
+                | Expr::IsNotTrue(_)
+                | Expr::IsNotFalse(_)
+                | Expr::IsNotUnknown(_)
+                | Expr::Between(_)
+                | Expr::InList(_)
+                | Expr::Like(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+        ),
+    }
+}
+
+/// Whether the operator gives a truth value, whatever its operands are.
+fn is_condition_operator(op: Operator) -> bool {
+    op.is_logic_operator() || op.supports_propagation()
 }
 
 /// The MySQL type of an expression.
 pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
     let field = field_of(expr, schema)?;
     Ok(SqlType::of(&field))
+}
+
+/// Whether two expressions have values of one Arrow type.
+pub fn is_of_same_type(one: &Expr, other: &Expr, schema: &DFSchema) -> Result<bool> {
+    let (one, other) = (field_of(one, schema)?, field_of(other, schema)?);
+    Ok(one.data_type() == other.data_type())
 }
 
 /// What is to be known of a statement's texts, and of its day.
@@ -272,6 +347,11 @@ fn resolve_call(
         "$to_date" => to_date(args, schema, (texts, purpose)),
         "$to_datetime" => to_datetime(args, schema, (texts, purpose)),
         "$case" => choose::case(args, schema, texts),
+        "$simple_case" => choose::simple_case(args, (schema, texts), purpose),
+        "$row_lt" => compare::rows(Operator::Lt, args, schema, texts),
+        "$row_le" => compare::rows(Operator::LtEq, args, schema, texts),
+        "$row_gt" => compare::rows(Operator::Gt, args, schema, texts),
+        "$row_ge" => compare::rows(Operator::GtEq, args, schema, texts),
         "coalesce" => choose::coalesce(args, schema, texts),
         "nullif" => choose::nullif(args, schema, texts),
         "greatest" | "least" => choose::extreme(name, args, schema, (texts, purpose)),
@@ -748,9 +828,17 @@ fn operands<const N: usize>(args: Vec<Expr>) -> Result<[Expr; N]> {
 
 /// A plain cast between Arrow types for which arrow's conversion is MySQL's: a widening.
 ///
+/// Of more than a few nodes it is a function: DataFusion asks what is cast whether it may be NULL once for itself and
+/// once for its field, so in a nest of casts it asks the innermost 2^n times.
+///
 /// The field has a name, so that it is taken as it is. Of a cast to a mere type DataFusion hands on the metadata of
 /// what is cast, so a BIGINT would be announced as the SMALLINT that it once was.
 pub(crate) fn cast(expr: Expr, to: DataType) -> Expr {
+    if !once::is_small(&expr)
+        && let Ok(null) = ScalarValue::try_from(&to)
+    {
+        return call("$widen", vec![expr, lit(null)]);
+    }
     let field = Arc::new(Field::new("cast", to, true));
     Expr::Cast(Cast::new_from_field(Box::new(expr), field))
 }

@@ -418,9 +418,18 @@ impl Lowering<'_> {
                 ..
             } => {
                 let operand = operand.map(|operand| self.value(*operand)).transpose()?;
-                let mut args = Vec::with_capacity(2 * conditions.len() + 1);
+                let mut args = Vec::with_capacity(2 * conditions.len() + 2);
+                // What is compared with several values is there once.
+                let (compared, operand) = match operand {
+                    Some(operand) if conditions.len() > 1 && !is_plain(&operand) => {
+                        args.push(operand);
+                        (true, None)
+                    }
+                    operand => (false, operand),
+                };
                 for branch in conditions {
                     args.push(match &operand {
+                        None if compared => self.value(branch.condition)?,
                         Some(operand) => call(
                             "$when",
                             vec![operand.clone(), self.value(branch.condition)?],
@@ -432,7 +441,7 @@ impl Lowering<'_> {
                 if let Some(default) = else_result {
                     args.push(self.value(*default)?);
                 }
-                Value(call("$case", args))
+                Value(call(if compared { "$simple_case" } else { "$case" }, args))
             }
             Expr::Exists { subquery, negated } => Condition(self.exists(*subquery, negated)?),
             Expr::Subquery(query) => Value(Expr::Subquery(self.subquery(*query)?)),
@@ -812,8 +821,21 @@ fn compare_rows(left: Vec<Expr>, op: BinaryOperator, right: Vec<Expr>) -> Result
                 BinaryOperator::Gt => "$gt",
                 _ => "$ge",
             };
+            // All but the last are compared twice.
+            let repeated = left.iter().zip(&right).rev().skip(1);
+            let are_plain = repeated.flat_map(|(a, b)| [a, b]).all(is_plain);
             let left = left.into_iter().map(in_row);
             let mut pairs: Vec<(Expr, Expr)> = left.zip(right.into_iter().map(in_row)).collect();
+            if !are_plain {
+                let name = match op {
+                    BinaryOperator::Lt => "$row_lt",
+                    BinaryOperator::LtEq => "$row_le",
+                    BinaryOperator::Gt => "$row_gt",
+                    _ => "$row_ge",
+                };
+                let sides = pairs.into_iter().flat_map(|(a, b)| [a, b]);
+                return Ok(Lowered::Condition(call(name, sides.collect())));
+            }
             let Some((a, b)) = pairs.pop() else {
                 return Err(operand_columns(1));
             };
@@ -827,6 +849,14 @@ fn compare_rows(left: Vec<Expr>, op: BinaryOperator, right: Vec<Expr>) -> Result
         }
         _ => return Err(operand_columns(1)),
     }))
+}
+
+/// Whether a lowered value is a name or a literal, which may be repeated.
+fn is_plain(value: &Expr) -> bool {
+    matches!(
+        value,
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
+    )
 }
 
 /// The operands of a comparison, with `ROW(a, b)` as `(a, b)`.

@@ -62,12 +62,6 @@ impl ColumnSet {
         }
     }
 
-    pub(crate) fn everything() -> ColumnSet {
-        let mut set = ColumnSet::not_null();
-        set.intervals.insert(0, Interval::Null);
-        set
-    }
-
     pub(crate) fn null() -> ColumnSet {
         ColumnSet {
             intervals: vec![Interval::Null],

@@ -10,6 +10,7 @@ use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
+use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_numbers::as_in_numbers;
 use sheaf_table::text_of_sort_key;
 use sheaf_types::{Collation, Value};
@@ -143,7 +144,10 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
                 let numbers = numbers.collect::<Vec<_>>().join(",");
                 format!("({} in ({numbers}))", text(x, names))
             }
-            (None, None) => call_text(call.func.name(), &call.args, collation, names),
+            (None, None) => {
+                let name = closed_operator(&call.func).unwrap_or(call.func.name());
+                call_text(name, &call.args, collation, names)
+            }
         },
         Expr::AggregateFunction(aggregate) => aggregate_text(aggregate, names),
         Expr::WindowFunction(window) => window_text(window, names),

@@ -50,8 +50,8 @@ pub(crate) mod subquery_check;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion_common::Result;
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
+use datafusion_common::{DFSchema, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::InvariantLevel;
 use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
@@ -75,10 +75,13 @@ use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
+use sheaf_access::cancel;
+use sheaf_exec::functions::as_function;
+use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::runtime::planning_options;
-use sheaf_exec::typing::{rewrite_changed, schema_of_operands};
+use sheaf_exec::typing::{is_condition, is_of_same_type, rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
 use crate::logical::apply::with_applies;
@@ -144,17 +147,71 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         plan => plan,
     };
-    let mut coercion = TypeCoercionRewriter::new(&schema);
+    let mut coercion = Coercion {
+        rewriter: TypeCoercionRewriter::new(&schema),
+        schema: &schema,
+    };
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let coerced = expr.rewrite(&mut coercion)?;
         Ok(coerced.update_data(|expr| name.restore(expr)))
     })?;
-    match coercion.coerce_plan(plan.data)? {
+    match coercion.rewriter.coerce_plan(plan.data)? {
         // Its schema is that of its input.
         filter @ LogicalPlan::Filter(_) => Ok(filter),
         plan => plan.recompute_schema(),
+    }
+}
+
+/// DataFusion's coercion, but for our functions, which take what comes, for operators of conditions, and for operands
+/// of one type. It would ask for the types and names of all operands at each level of a nest.
+struct Coercion<'a> {
+    rewriter: TypeCoercionRewriter<'a>,
+    schema: &'a DFSchema,
+}
+
+impl TreeNodeRewriter for Coercion<'_> {
+    type Node = Expr;
+
+    fn f_down(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        cancel::check_statement().map_err(access_error)?;
+        self.rewriter.f_down(expr)
+    }
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        match &expr {
+            Expr::ScalarFunction(call)
+                if as_function(&call.func).is_some() || closed_operator(&call.func).is_some() =>
+            {
+                Ok(Transformed::no(expr))
+            }
+            Expr::BinaryExpr(chain)
+                if chain.op.is_logic_operator()
+                    && is_condition(&chain.left)
+                    && is_condition(&chain.right) =>
+            {
+                Ok(Transformed::no(expr))
+            }
+            Expr::BinaryExpr(comparison)
+                if comparison.op.supports_propagation()
+                    && is_of_same_type(&comparison.left, &comparison.right, self.schema)? =>
+            {
+                Ok(Transformed::no(expr))
+            }
+            Expr::Not(operand)
+            | Expr::IsTrue(operand)
+            | Expr::IsFalse(operand)
+            | Expr::IsUnknown(operand)
+            | Expr::IsNotTrue(operand)
+            | Expr::IsNotFalse(operand)
+            | Expr::IsNotUnknown(operand)
+                if is_condition(operand) =>
+            {
+                Ok(Transformed::no(expr))
+            }
+            _ => self.rewriter.f_up(expr),
+        }
     }
 }
 
