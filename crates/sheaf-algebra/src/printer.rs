@@ -55,6 +55,9 @@ fn print(relation: &Relation, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::
             ids(f, " by ", &group.keys)?;
             if let Some(level) = group.rollup {
                 write!(f, " with rollup {level}")?;
+                if group.kept > 0 {
+                    write!(f, " below {}", group.kept)?;
+                }
             }
             ids(f, " carrying ", &group.carried)?;
             if !group.aggregates.is_empty() {
@@ -110,6 +113,11 @@ fn print(relation: &Relation, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::
             if limit.skip > 0 {
                 write!(f, " behind {}", limit.skip)?;
             }
+        }
+        Operator::Recursive(recursive) => {
+            let all = if recursive.is_distinct { "" } else { " all" };
+            write!(f, "Recursive{all} {}", recursive.name)?;
+            ids(f, " ", &recursive.columns)?;
         }
         Operator::SetOperation(operation) => {
             write!(f, "{:?}", operation.kind)?;

@@ -14,6 +14,7 @@
 //! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -23,7 +24,7 @@ use datafusion_common::{
 };
 use datafusion_expr::logical_plan::{
     Aggregate, EmptyRelation, Filter, Join, JoinConstraint, JoinType, Limit, LogicalPlanBuilder,
-    Projection, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
+    Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
 };
 use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
 use sheaf_exec::aggregates::aggregate_function;
@@ -31,6 +32,7 @@ use sheaf_exec::functions::scalar_function;
 use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
 
 use crate::column::{ColumnId, Columns};
+use crate::column_set::ColumnSet;
 use crate::relation::{self, DependentKind, JoinKind, Operator, Relation, SetKind};
 use crate::scalar::{Scalar, ScalarKind, Truth};
 
@@ -38,7 +40,11 @@ use crate::scalar::{Scalar, ScalarKind, Truth};
 pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
     let mut tables = HashMap::new();
     name_tables(relation, &mut tables);
-    let translation = Translation { columns, tables };
+    let translation = Translation {
+        columns,
+        tables: Rc::new(tables),
+        outer: ColumnSet::new(),
+    };
     let plan = translation.materialized(relation)?;
     Ok(plan)
 }
@@ -46,7 +52,9 @@ pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<Logical
 struct Translation<'a> {
     columns: &'a Columns,
     /// What each reference to a table is called.
-    tables: HashMap<u32, TableReference>,
+    tables: Rc<HashMap<u32, TableReference>>,
+    /// Columns of the queries around.
+    outer: ColumnSet,
 }
 
 /// Gives each reference a name that no other has. EXPLAIN shows it.
@@ -92,7 +100,14 @@ impl Translation<'_> {
     }
 
     fn column(&self, id: ColumnId) -> Expr {
-        Expr::Column(self.name(id))
+        match self.outer.contains(id) {
+            true => {
+                let field = self.columns.get(id).field.as_ref().clone();
+                let field = Arc::new(field.with_nullable(true));
+                Expr::OuterReferenceColumn(field, self.name(id))
+            }
+            false => Expr::Column(self.name(id)),
+        }
     }
 
     /// An expression under the name of a column.
@@ -204,6 +219,7 @@ impl Translation<'_> {
                 Ok(Translated { plan, values })
             }
             Operator::SetOperation(operation) => self.set_operation(operation),
+            Operator::Recursive(recursive) => self.recursive(recursive),
             Operator::Values(values) => self.values(values),
         }
     }
@@ -335,7 +351,7 @@ impl Translation<'_> {
             return not_impl_err!("a dependent join");
         };
         if !join.right.free_columns().is_empty() {
-            return not_impl_err!("a dependent join");
+            return self.applied(join, column);
         }
         let Translated { plan, mut values } = self.relation(&join.left)?;
         let subquery = self.materialized(&join.right)?;
@@ -351,6 +367,29 @@ impl Translation<'_> {
         }
         values.insert(column, value);
         Ok(Translated { plan, values })
+    }
+
+    /// A value that is computed for each row. The planner knows it as a correlated subquery in a select list.
+    fn applied(&self, join: &relation::DependentJoin, value: ColumnId) -> Result<Translated> {
+        let plan = self.materialized(&join.left)?;
+        let free = join.right.free_columns().clone();
+        let inner = Translation {
+            columns: self.columns,
+            tables: Rc::clone(&self.tables),
+            outer: free.union(&self.outer),
+        };
+        let subquery = inner.materialized(&join.right)?;
+        let outer_ref_columns = join.right.free_columns().iter();
+        let outer_ref_columns = outer_ref_columns.map(|id| inner.column(id)).collect();
+        let subquery = Expr::ScalarSubquery(Subquery {
+            subquery: Arc::new(subquery),
+            outer_ref_columns,
+            spans: Spans::new(),
+        });
+        let left = join.left.columns().iter().map(|id| self.column(*id));
+        let items = left.chain([self.named(subquery, value)]).collect();
+        let projection = Projection::try_new(items, Arc::new(plan))?;
+        Ok(LogicalPlan::Projection(projection).into())
     }
 
     fn group(&self, group: &relation::Group) -> Result<Translated> {
@@ -390,12 +429,42 @@ impl Translation<'_> {
                 // Its width is that of as many bits as there are keys.
                 let told = cast(Expr::Column(told), DataType::UInt64);
                 columns.push(self.named(told, level));
-                vec![Expr::GroupingSet(GroupingSet::Rollup(keys))]
+                vec![Expr::GroupingSet(match group.kept {
+                    0 => GroupingSet::Rollup(keys),
+                    kept => {
+                        let lengths = (kept..=keys.len()).rev();
+                        let sets = lengths.map(|length| keys[..length].to_vec());
+                        GroupingSet::GroupingSets(sets.collect())
+                    }
+                })]
             }
         };
         let aggregate = Aggregate::try_new(Arc::new(plan), keys, aggregates)?;
         let grouped = group_by_key(aggregate)?;
         let projection = Projection::try_new(columns, Arc::new(grouped))?;
+        Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    fn recursive(&self, recursive: &relation::Recursive) -> Result<Translated> {
+        let name_of = |id: &ColumnId| self.columns.get(*id).name.clone();
+        let part = |input: &Relation| {
+            let plan = self.materialized(input)?;
+            let columns = input.columns().iter().zip(&recursive.columns);
+            let columns = columns.map(|(of_input, id)| self.column(*of_input).alias(name_of(id)));
+            let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
+            Ok::<_, datafusion_common::DataFusionError>(Arc::new(LogicalPlan::Projection(
+                projection,
+            )))
+        };
+        let (first, round) = (part(&recursive.first)?, part(&recursive.round)?);
+        let name = recursive.name.clone();
+        let query = RecursiveQuery::try_new(name, first, round, recursive.is_distinct)?;
+        let query = LogicalPlan::RecursiveQuery(query);
+        let columns = recursive.columns.iter().map(|id| {
+            let column = PlanColumn::new_unqualified(name_of(id));
+            self.named(Expr::Column(column), *id)
+        });
+        let projection = Projection::try_new(columns.collect(), Arc::new(query))?;
         Ok(LogicalPlan::Projection(projection).into())
     }
 

@@ -66,6 +66,18 @@ impl SheafTableSource {
         }
     }
 
+    /// The same reference with other hints.
+    pub fn with_hints(&self, hints: TableHints) -> SheafTableSource {
+        SheafTableSource {
+            table: Arc::clone(&self.table),
+            reference: self.reference,
+            alias: self.alias.clone(),
+            hints,
+            schema: Arc::clone(&self.schema),
+            constraints: self.constraints.clone(),
+        }
+    }
+
     /// The same reference with one more column, the encoded clustered key ([`sheaf_access::CLUSTERED_KEY`]): for
     /// statements that change the rows they find.
     pub fn with_clustered_key(self) -> SheafTableSource {

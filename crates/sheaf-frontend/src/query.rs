@@ -131,6 +131,8 @@ pub struct QueryContext<'a> {
     pub virtual_tables: &'a VirtualTables<'a>,
     /// The tables in the outermost FROM have one more column, the clustered key: for statements that change rows.
     pub clustered_keys: bool,
+    /// The plan is to be a list over a condition over the tables, as they are written, if it is nothing else.
+    pub is_over_rows: bool,
 }
 
 /// A column of the result as the client is told.

@@ -71,7 +71,7 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
             });
             dependencies
         }
-        Operator::Values(_) | Operator::SetOperation(_) => Vec::new(),
+        Operator::Values(_) | Operator::SetOperation(_) | Operator::Recursive(_) => Vec::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => Vec::new(),
     }
 }

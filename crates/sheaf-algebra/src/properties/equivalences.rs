@@ -16,7 +16,10 @@ pub(super) fn of(operator: &Operator) -> Vec<ColumnSet> {
         Operator::Limit(limit) => of(&limit.input),
         Operator::Group(group) if group.rollup.is_some() => Vec::new(),
         Operator::Group(group) => of(&group.input),
-        Operator::Scan(_) | Operator::Values(_) | Operator::SetOperation(_) => Vec::new(),
+        Operator::Scan(_)
+        | Operator::Values(_)
+        | Operator::SetOperation(_)
+        | Operator::Recursive(_) => Vec::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => {
             let Some(sides) = sides(operator) else {
                 return Vec::new();

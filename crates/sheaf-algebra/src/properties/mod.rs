@@ -180,6 +180,7 @@ fn columns(operator: &Operator) -> Vec<ColumnId> {
         Operator::Scan(scan) => scan.columns.clone(),
         Operator::Values(values) => values.columns.clone(),
         Operator::SetOperation(operation) => operation.columns.clone(),
+        Operator::Recursive(recursive) => recursive.columns.clone(),
         Operator::Project(project) => project.items.iter().map(|item| item.column).collect(),
         Operator::Filter(filter) => filter.input.columns().to_vec(),
         Operator::Sort(sort) => sort.input.columns().to_vec(),
@@ -221,6 +222,10 @@ fn free_columns(operator: &Operator) -> ColumnSet {
         Operator::Sort(node) => add(&node.input),
         Operator::Limit(node) => add(&node.input),
         Operator::SetOperation(node) => node.inputs.iter().for_each(add),
+        Operator::Recursive(node) => {
+            add(&node.first);
+            add(&node.round);
+        }
         Operator::Join(node) => {
             add(&node.left);
             add(&node.right);

@@ -70,6 +70,7 @@ pub(super) fn not_null(operator: &Operator) -> ColumnSet {
                 .map(|(_, column)| *column)
                 .collect()
         }
+        Operator::Recursive(_) => ColumnSet::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => of_join(operator),
     }
 }

@@ -4,7 +4,8 @@
 //! one group, even of no rows. Without aggregates it is DISTINCT.
 //!
 //! WITH ROLLUP there are groups by all keys, by all but the last, and so on, down to the group of all rows. Keys that a
-//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest.
+//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest. In a
+//! subquery that is unnested, what it takes from outside is kept in all groups.
 
 use super::{Operator, Relation};
 use crate::column::ColumnId;
@@ -21,6 +22,8 @@ pub struct Group {
     pub aggregates: Vec<(ColumnId, Aggregate)>,
     /// The column that tells which keys are rolled up.
     pub rollup: Option<ColumnId>,
+    /// WITH ROLLUP: so many of the first keys are kept in all groups.
+    pub kept: usize,
 }
 
 impl Relation {
@@ -36,6 +39,7 @@ impl Relation {
             carried,
             aggregates,
             rollup: None,
+            kept: 0,
         })
         .into()
     }
@@ -54,6 +58,7 @@ impl Relation {
             carried,
             aggregates,
             rollup: Some(level),
+            kept: 0,
         })
         .into()
     }

@@ -10,6 +10,7 @@
 //! | [`group`] | one for each group | the keys, columns that are carried, and aggregates, which are new |
 //! | [`window`] | the input's | the input's, and functions over windows, which are new |
 //! | [`sort`], [`limit`] | the input's in order, some of them | the input's |
+//! | [`recursive`] | those of the first part, and of rounds over them | new ones |
 //! | [`set_operation`] | those of all inputs, of one without the other, of both | new ones |
 //! | [`values`] | as written | new ones |
 
@@ -19,6 +20,7 @@ pub mod group;
 pub mod join;
 pub mod limit;
 pub mod project;
+pub mod recursive;
 pub mod scan;
 pub mod set_operation;
 pub mod sort;
@@ -33,6 +35,7 @@ pub use group::Group;
 pub use join::{Join, JoinKind};
 pub use limit::Limit;
 pub use project::{Item, Project};
+pub use recursive::Recursive;
 pub use scan::Scan;
 pub use set_operation::{SetKind, SetOperation};
 pub use sort::{Sort, SortKey};
@@ -62,6 +65,7 @@ pub enum Operator {
     Window(Window),
     Sort(Sort),
     Limit(Limit),
+    Recursive(Recursive),
     SetOperation(SetOperation),
     Values(Values),
 }
@@ -115,6 +119,7 @@ impl Relation {
             Operator::Window(window) => vec![&window.input],
             Operator::Sort(sort) => vec![&sort.input],
             Operator::Limit(limit) => vec![&limit.input],
+            Operator::Recursive(node) => vec![&node.first, &node.round],
             Operator::SetOperation(operation) => operation.inputs.iter().collect(),
         }
     }
@@ -158,6 +163,11 @@ impl Relation {
                 input: boxed(node.input),
                 ..node
             }),
+            Operator::Recursive(node) => Operator::Recursive(Recursive {
+                first: boxed(node.first),
+                round: boxed(node.round),
+                ..node
+            }),
             Operator::SetOperation(node) => Operator::SetOperation(SetOperation {
                 inputs: node.inputs.into_iter().map(map).collect(),
                 ..node
@@ -175,9 +185,10 @@ impl Relation {
     pub fn map_scalars(self, map: &mut dyn FnMut(Scalar) -> Scalar) -> Relation {
         let relation = self.map_inputs(&mut |input| input.map_scalars(map));
         let operator = match relation.operator {
-            operator @ (Operator::Scan(_) | Operator::Limit(_) | Operator::SetOperation(_)) => {
-                operator
-            }
+            operator @ (Operator::Scan(_)
+            | Operator::Limit(_)
+            | Operator::Recursive(_)
+            | Operator::SetOperation(_)) => operator,
             Operator::Filter(node) => Operator::Filter(Filter {
                 condition: map(node.condition),
                 ..node
@@ -243,7 +254,10 @@ impl Relation {
 impl Operator {
     pub(crate) fn for_each_scalar(&self, visit: &mut dyn FnMut(&Scalar)) {
         match self {
-            Operator::Scan(_) | Operator::Limit(_) | Operator::SetOperation(_) => {}
+            Operator::Scan(_)
+            | Operator::Limit(_)
+            | Operator::Recursive(_)
+            | Operator::SetOperation(_) => {}
             Operator::Filter(filter) => visit(&filter.condition),
             Operator::Project(project) => project.items.iter().for_each(|item| visit(&item.value)),
             Operator::Join(join) => join.condition.iter().for_each(visit),

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! `A` is computed twice, and has to be the same both times. So it has no limit, no window, and no groups that show the
-//! value of any of their rows.
+//! value of any of their rows. Where it has, `D` is made of a part of `A` below these, which has all the values, and
+//! perhaps more.
 //!
 //! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
 //! So a text is represented by its bytes where values are compared.
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion_common::{Result, ScalarValue};
+use sheaf_exec::WorkTableSource;
 use sheaf_exec::functions::SqlType;
 
 use super::unnest::{Pulled, Unnesting};
@@ -78,17 +80,14 @@ impl Unnesting<'_> {
         left: &Relation,
         right: Relation,
     ) -> Result<Option<Pulled>> {
-        if !is_repeatable(left) || self.shows_any_text(left) {
+        let free = right.free_columns().clone();
+        let of_left = free.intersection(&left.column_set());
+        let Some(left) = self.source(left, &of_left) else {
             return Ok(None);
-        }
+        };
         let not_null = &left.properties().not_null;
         let mut taken = Vec::new();
-        for column in right
-            .free_columns()
-            .clone()
-            .intersection(&left.column_set())
-            .iter()
-        {
+        for column in of_left.iter() {
             let field = Arc::clone(&self.columns.get(column).field);
             let nullable = !not_null.contains(column);
             let field = match field.is_nullable() == nullable {
@@ -125,6 +124,38 @@ impl Unnesting<'_> {
             relation,
             conditions,
         }))
+    }
+
+    /// The highest relation of a tree that may be computed twice, and has all values that the tree has of these columns.
+    /// It may have more of them.
+    fn source<'r>(&self, relation: &'r Relation, taken: &ColumnSet) -> Option<&'r Relation> {
+        if !taken.is_subset(&relation.column_set()) {
+            return None;
+        }
+        if is_repeatable(relation) && !self.shows_any_text(relation) {
+            return Some(relation);
+        }
+        match relation.operator() {
+            Operator::Filter(node) => self.source(&node.input, taken),
+            Operator::Project(node) => self.source(&node.input, taken),
+            Operator::Window(node) => self.source(&node.input, taken),
+            Operator::Sort(node) => self.source(&node.input, taken),
+            Operator::Limit(node) => self.source(&node.input, taken),
+            Operator::Group(node) if node.rollup.is_none() => self.source(&node.input, taken),
+            Operator::DependentJoin(join) => self.source(&join.left, taken),
+            Operator::Join(join) => {
+                let of_right = || match join.kind {
+                    JoinKind::Inner => self.source(&join.right, taken),
+                    _ => None,
+                };
+                self.source(&join.left, taken).or_else(of_right)
+            }
+            Operator::Scan(_)
+            | Operator::Values(_)
+            | Operator::Recursive(_)
+            | Operator::SetOperation(_)
+            | Operator::Group(_) => None,
+        }
     }
 
     /// Whether there are groups by texts: they show any of those that are equal.
@@ -276,7 +307,7 @@ impl Unnesting<'_> {
                 let items = items.into_iter().chain(kept).collect();
                 Ok(Some((values.project(items), instance)))
             }
-            Operator::Values(_) | Operator::Scan(_) => Ok(None),
+            Operator::Values(_) | Operator::Scan(_) | Operator::Recursive(_) => Ok(None),
         }
     }
 
@@ -285,9 +316,6 @@ impl Unnesting<'_> {
         group: Group,
         domain: &Domain<'_>,
     ) -> Result<Option<(Relation, Instance)>> {
-        if group.rollup.is_some() {
-            return Ok(None);
-        }
         let Some((input, instance)) = self.push(*group.input, domain)? else {
             return Ok(None);
         };
@@ -304,6 +332,19 @@ impl Unnesting<'_> {
         let of_values = instance.columns.iter().copied();
         let of_values = of_values.filter(|column| !matched.contains(column));
         let is_whole = group.keys.is_empty();
+        if let Some(level) = group.rollup {
+            let keys = matched.iter().chain(&group.keys).copied().collect();
+            let carried = of_values.chain(group.carried).collect();
+            let relation = Operator::Group(Group {
+                input: Box::new(input),
+                keys,
+                carried,
+                aggregates,
+                rollup: Some(level),
+                kept: group.kept + matched.len(),
+            });
+            return Ok(Some((relation.into(), instance)));
+        }
         let mut keys = group.keys;
         keys.extend(&matched);
         let mut carried = group.carried;
@@ -484,6 +525,8 @@ pub(super) fn is_repeatable(relation: &Relation) -> bool {
     relation.for_each_scalar(&mut |scalar| is_volatile |= scalar.is_volatile());
     let is_repeatable_here = match relation.operator() {
         Operator::Limit(_) | Operator::Window(_) => false,
+        // The rows of a round are read once.
+        Operator::Scan(scan) => scan.source.downcast_ref::<WorkTableSource>().is_none(),
         Operator::Group(group) => group.carried.is_empty() && group.aggregates.iter().all(is_exact),
         _ => true,
     };

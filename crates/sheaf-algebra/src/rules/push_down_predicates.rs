@@ -82,6 +82,7 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
         operator @ (Operator::Scan(_)
         | Operator::Values(_)
         | Operator::Limit(_)
+        | Operator::Recursive(_)
         | Operator::Window(_)) => {
             let relation = Relation::from(operator);
             filtered(

@@ -23,7 +23,8 @@
 //! Where a subquery that is a value may find several rows, these are counted, and [`ONLY_ROW`] makes an error of it.
 //!
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
-//! ([`domain`](super::domain)).
+//! ([`domain`](super::domain)), unless `B` is a value and finds its rows by an index. Then, and where the general rule
+//! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
+use sheaf_exec::SheafTableSource;
 use sheaf_exec::aggregates::aggregate_function;
 
 use crate::column::{ColumnId, Columns};
@@ -40,7 +42,7 @@ use crate::relation::{
     Relation, Sort, SortKey,
 };
 use crate::scalar::typing::{AggregateCall, WindowCall};
-use crate::scalar::{Comparison, Scalar, ScalarKind, Typing};
+use crate::scalar::{Comparison, Scalar, ScalarKind, Truth, Typing};
 
 /// The function that fails where there are several rows.
 const ONLY_ROW: &str = "$only_row";
@@ -114,7 +116,69 @@ impl Unnesting<'_> {
                 let condition = Scalar::and(conditions);
                 Ok(join.left.join(kind, pulled.relation, Some(condition)))
             }
-            None => Ok(Operator::DependentJoin(join).into()),
+            None => self.counted(join),
+        }
+    }
+
+    /// A mark as a value of one row, for what is run for each row of the left side:
+    ///
+    /// ```text
+    ///   A mark join m of B on p  =  project A, m := v = 2 or v = 1 and unknown
+    ///                               (single v (A, (group: v := max(p ? 2 : p is unknown ? 1 : null) of B)))
+    /// ```
+    fn counted(&mut self, join: DependentJoin) -> Result<Relation> {
+        if matches!(join.kind, DependentKind::Inner | DependentKind::LeftOuter) {
+            return Ok(Operator::DependentJoin(join).into());
+        }
+        let number = |number: i64| Scalar::literal(ScalarValue::Int64(Some(number)));
+        let found = match join.condition {
+            None => number(2),
+            Some(condition) => {
+                let unknown = condition.clone().test(Truth::Unknown, false);
+                let case = vec![condition, number(2), unknown, number(1)];
+                self.typing.call("$case", case)?
+            }
+        };
+        let (best, aggregate) = self.add_aggregate("max", found)?;
+        let right = join
+            .right
+            .group(Vec::new(), Vec::new(), vec![(best, aggregate)]);
+        let mut shown: Vec<Item> = join
+            .left
+            .columns()
+            .iter()
+            .map(|id| self.passed_on(*id))
+            .collect();
+        let applied = join
+            .left
+            .dependent_join(DependentKind::Single(best), right, None);
+        let is = |operator: Comparison, found: i64| {
+            let best = self.column(best);
+            Scalar::comparison(operator, best, number(found))
+        };
+        match join.kind {
+            DependentKind::Semi => Ok(applied.filter(is(Comparison::Equal, 2)).project(shown)),
+            DependentKind::Anti => {
+                let is_found = is(Comparison::NullSafeEqual, 2);
+                Ok(applied.filter(is_found.not()).project(shown))
+            }
+            DependentKind::Mark(mark) | DependentKind::Found(mark) => {
+                let is_found = is(Comparison::NullSafeEqual, 2);
+                let may_be = is(Comparison::NullSafeEqual, 1);
+                let unknown = Scalar::literal(ScalarValue::Boolean(None));
+                let value = match join.kind {
+                    DependentKind::Mark(_) => {
+                        Scalar::or([is_found, Scalar::and([may_be, unknown])])
+                    }
+                    _ => is_found,
+                };
+                shown.push(Item {
+                    column: mark,
+                    value,
+                });
+                Ok(applied.project(shown))
+            }
+            _ => internal_err!("not a mark"),
         }
     }
 
@@ -148,7 +212,7 @@ impl Unnesting<'_> {
             false => None,
         };
         let Some(pulled) = pulled else {
-            return Ok(Operator::DependentJoin(join).into());
+            return self.counted(join);
         };
         let mut shown: Vec<Item> = join
             .left
@@ -302,8 +366,12 @@ impl Unnesting<'_> {
         Ok(relation.project(shown))
     }
 
-    /// The same, joined with the distinct values of what it takes from the left side.
+    /// The same, joined with the distinct values of what it takes from the left side. Not where it finds its rows by an
+    /// index: it is run for each of these values then, which are fewer rows.
     fn single_over_domain(&mut self, join: DependentJoin, value: ColumnId) -> Result<Relation> {
+        if finds_by_index(&join.right, &join.left.column_set()) {
+            return Ok(Operator::DependentJoin(join).into());
+        }
         let right = self.of_one_row(join.right.as_ref().clone(), value)?;
         let Some(pulled) = self.over_domain(&join.left, right)? else {
             return Ok(Operator::DependentJoin(join).into());
@@ -443,6 +511,7 @@ impl Unnesting<'_> {
             | Operator::Values(_)
             | Operator::Group(_)
             | Operator::DependentJoin(_)
+            | Operator::Recursive(_)
             | Operator::SetOperation(_) => Ok(None),
         }
     }
@@ -680,6 +749,46 @@ fn inner_columns(conditions: &[Scalar], outer: &ColumnSet) -> ColumnSet {
         .iter()
         .for_each(|condition| condition.add_columns(&mut columns));
     columns.difference(outer)
+}
+
+/// Whether a subquery compares the first column of an index with what it takes from outside.
+fn finds_by_index(relation: &Relation, outer: &ColumnSet) -> bool {
+    let mut indexed = ColumnSet::new();
+    add_indexed(relation, &mut indexed);
+    compares(relation, &indexed, outer)
+}
+
+fn add_indexed(relation: &Relation, indexed: &mut ColumnSet) {
+    if let Operator::Scan(scan) = relation.operator()
+        && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
+    {
+        let indexes = source.table.definition.indexes();
+        let first = indexes.filter_map(|index| index.parts.first());
+        indexed.extend(first.filter_map(|part| scan.columns.get(part.column).copied()));
+    }
+    for input in relation.inputs() {
+        add_indexed(input, indexed);
+    }
+}
+
+fn compares(relation: &Relation, indexed: &ColumnSet, outer: &ColumnSet) -> bool {
+    let mut found = false;
+    relation.for_each_scalar(&mut |scalar| {
+        found |= scalar.conjuncts().iter().any(|conjunct| {
+            let ScalarKind::Comparison { left, right, .. } = conjunct.kind() else {
+                return false;
+            };
+            let sides = [(left, right), (right, left)];
+            sides.into_iter().any(|(column, of)| {
+                let column = crate::properties::plain_column(column);
+                column.is_some_and(|column| indexed.contains(column))
+                    && of.columns().intersects(outer)
+                    && of.columns().is_subset(outer)
+            })
+        });
+    });
+    let mut inputs = relation.inputs().into_iter();
+    found || inputs.any(|input| compares(input, indexed, outer))
 }
 
 /// Whether what a subquery takes from outside is equal to a key of its rows, of which there is at most one then.

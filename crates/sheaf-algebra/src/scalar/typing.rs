@@ -34,7 +34,9 @@ use datafusion_expr::{
     WindowFunctionDefinition,
 };
 use sheaf_exec::functions::{as_function, scalar_function};
-use sheaf_exec::typing::{Purpose, Texts, as_column_of, key_of, resolve_node};
+use sheaf_exec::typing::{
+    Purpose, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
+};
 
 use super::window::WindowOrder;
 use super::{Aggregate, Comparison, Scalar, ScalarKind, WindowFunction};
@@ -146,6 +148,51 @@ impl Typing<'_> {
         let schema = operands.schema()?;
         let converted = as_column_of(value, to, &schema, Some(self.texts))?;
         operands.scalar(converted)
+    }
+
+    /// A value of a round of a recursive table, as a column of its first part. Error 1264 for what is out of its range.
+    pub fn of_round(&self, value: Scalar, to: &Field) -> Result<Scalar> {
+        let from = value.field().data_type();
+        if from == to.data_type() && value.field().metadata() == to.metadata() {
+            return Ok(value);
+        }
+        let is_exact =
+            matches!(to.data_type(), DataType::Decimal128(..)) || to.data_type().is_integer();
+        let value = match !is_exact || from == to.data_type() || from.is_null() {
+            true => value,
+            false => {
+                let null = ScalarValue::try_from(to.data_type())?;
+                let null = Scalar::typed_literal(null, to.metadata().clone());
+                let name = Scalar::literal(ScalarValue::Utf8(Some(to.name().clone())));
+                self.call("$fitted", vec![value, null, name])?
+            }
+        };
+        let operands = Operands::default();
+        let value = operands.expr(value);
+        let schema = operands.schema()?;
+        operands.scalar(as_column_of(value, to, &schema, None)?)
+    }
+
+    /// A condition over a table by which a statement finds the rows that it changes. `parts`: its parts, and whether they
+    /// have subqueries; `indexed`: columns that indexes begin with.
+    pub fn watched_condition(
+        &self,
+        parts: Vec<(Scalar, bool)>,
+        indexed: &[String],
+    ) -> Result<Scalar> {
+        let operands = Operands::default();
+        let parts = parts
+            .into_iter()
+            .map(|(part, has_subquery)| (operands.whole(&part), has_subquery));
+        operands.scalar(watched_condition(parts.collect(), indexed)?)
+    }
+
+    /// A condition over a table, where texts that are no numbers are errors.
+    pub fn refused_texts(&self, condition: Scalar) -> Result<Scalar> {
+        let operands = Operands::default();
+        let condition = operands.whole(&condition);
+        let schema = operands.schema()?;
+        operands.scalar(refused_texts(condition, &schema, self.texts)?)
     }
 
     /// What a value sorts by: the sort key of a text, for example.

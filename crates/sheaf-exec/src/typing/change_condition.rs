@@ -34,7 +34,7 @@ use crate::table_source::SheafTableSource;
 const WATCHED: &str = "$watched";
 
 /// Conditions of so many parts are watched, because each part may get copies of the others.
-const MAX_PARTS: usize = 16;
+pub const MAX_PARTS: usize = 16;
 
 /// Marks the conditions over tables, where the statement wants to hear of their divisions.
 pub(super) fn marked(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
@@ -79,9 +79,12 @@ pub(super) fn watched(predicate: &Expr) -> Option<&Expr> {
 /// The columns that an index of the table begins with.
 pub(super) fn indexed_columns(input: &LogicalPlan) -> Vec<String> {
     let source = scan(input).and_then(|scan| scan.source.downcast_ref::<SheafTableSource>());
-    let Some(definition) = source.map(|source| &source.table.definition) else {
-        return Vec::new();
-    };
+    source.map_or_else(Vec::new, indexed_columns_of)
+}
+
+/// As [`indexed_columns`], of a table.
+pub fn indexed_columns_of(source: &SheafTableSource) -> Vec<String> {
+    let definition = &source.table.definition;
     let first = definition.indexes().filter_map(|index| index.parts.first());
     let names = first.map(|part| definition.columns[part.column].name.clone());
     names.collect()
@@ -104,10 +107,19 @@ pub(super) fn by_parts(
         };
         resolved.push(resolve(part, purpose)?);
     }
+    let typed = resolved.into_iter().map(|part| {
+        let has_subquery = has_subquery(&part)?;
+        Ok((part, has_subquery))
+    });
+    of_typed_parts(typed.collect::<Result<_>>()?, indexed)
+}
+
+/// As [`by_parts`], of parts that are typed for the purposes that they have there, and whether they have subqueries.
+pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Expr> {
+    let (resolved, subqueries): (Vec<Expr>, Vec<bool>) = parts.into_iter().unzip();
     let mut conditions: Vec<Option<Expr>> = Vec::with_capacity(resolved.len());
     let mut comes_first: Vec<bool> = Vec::with_capacity(resolved.len());
-    for part in &resolved {
-        let is_subquery = has_subquery(part)?;
+    for (part, is_subquery) in resolved.iter().zip(subqueries) {
         let copy = match is_subquery {
             true => None,
             false => reached::copy(part)?,

@@ -52,9 +52,12 @@ use crate::functions::types::{
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 use crate::operator::scan_exec::access_error;
 
+pub use change_condition::{
+    MAX_PARTS as MAX_WATCHED_PARTS, indexed_columns_of, of_typed_parts as watched_condition,
+};
 pub use choose::as_column_of;
 pub use plan::{
-    distinct_by_key, group_by_key, is_set_operation, resolve_plan, rewrite_changed,
+    distinct_by_key, group_by_key, is_set_operation, refused_texts, resolve_plan, rewrite_changed,
     schema_of_operands,
 };
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
@@ -209,6 +212,16 @@ impl Texts {
             are_parameters,
             ..self
         }
+    }
+
+    /// Divisions by zero in conditions are errors, as in a statement that changes rows.
+    pub fn watch_conditions(&self) -> bool {
+        self.truncated.watches_conditions()
+    }
+
+    /// What is no number where one is wanted is an error.
+    pub fn are_refused(&self) -> bool {
+        self.truncated.is_refused()
     }
 
     /// The statement runs on this day, counted from 1970-01-01.

@@ -408,13 +408,19 @@ fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Resul
     if !is_table(&filter.input) {
         return Ok(filter);
     }
+    let predicate = refused_texts(filter.predicate, schema, texts)?;
+    Filter::try_new(predicate, filter.input)
+}
+
+/// A condition over a table, in which a text of a row that is compared with a number and is none is noted.
+pub fn refused_texts(predicate: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let noted = |operand: Box<Expr>| -> Result<Box<Expr>> {
         Ok(match number_of_text(&operand, schema)? {
             Some((kind, text)) => Box::new(texts.truncated.number_of(kind, text)),
             None => operand,
         })
     };
-    let conditions = split_conjunction_owned(filter.predicate);
+    let conditions = split_conjunction_owned(predicate);
     let conditions = conditions.into_iter().map(|condition| match condition {
         Expr::BinaryExpr(comparison) if !comparison.op.is_logic_operator() => {
             Ok(Expr::BinaryExpr(BinaryExpr {
@@ -426,8 +432,7 @@ fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Resul
         other => Ok(other),
     });
     let conditions = conditions.collect::<Result<Vec<_>>>()?;
-    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
-    Filter::try_new(predicate, filter.input)
+    Ok(conjunction(conditions).unwrap_or_else(|| lit(true)))
 }
 
 fn is_table(plan: &LogicalPlan) -> bool {

@@ -50,6 +50,17 @@ pub struct NamedItem {
     pub name: String,
     pub is_alias: bool,
     pub expr: Expr,
+    /// Among the items, without wildcards.
+    pub position: usize,
+}
+
+/// What WITH ROLLUP groups by, for GROUPING().
+#[derive(Clone)]
+pub struct RolledUp {
+    /// The column that tells which keys are rolled up.
+    pub level: Scalar,
+    /// Of each key what it may be written as.
+    pub keys: Vec<Vec<Scalar>>,
 }
 
 /// A query block.
@@ -76,6 +87,9 @@ pub struct Block {
     pub grouped: Vec<(Expr, Scalar)>,
     /// An item that stands for its name is bound: names in it are those of tables.
     pub in_item: bool,
+    /// So many items have their meaning: subqueries in later ones may name them.
+    pub items_so_far: usize,
+    pub rolled_up: Option<RolledUp>,
 }
 
 impl Block {
@@ -94,6 +108,8 @@ impl Block {
             in_window: false,
             grouped: Vec::new(),
             in_item: false,
+            items_so_far: 0,
+            rolled_up: None,
         }
     }
 

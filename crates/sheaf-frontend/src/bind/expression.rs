@@ -9,6 +9,7 @@ use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::{Comparison, Truth};
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_exec::functions::types::SqlType;
+use sheaf_types::error::codes;
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, TrimWhereField,
     UnaryOperator, Value as Literal, ValueWithSpan,
@@ -359,8 +360,10 @@ impl Binder<'_> {
                 }
                 Found::Nothing => {}
             }
+            let is_around = at + 1 < self.blocks.len();
             let knows_items = matches!(block.clause, Clause::GroupBy | Clause::OrderBy)
-                || block.clause == Clause::Having && block.in_aggregate;
+                || block.clause == Clause::Having && block.in_aggregate
+                || block.clause == Clause::FieldList && is_around;
             if table.is_none()
                 && knows_items
                 && let Some(item) = self.item_named(at, column)?
@@ -381,8 +384,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The item of the select list that has this alias, bound where its name stands. In HAVING, what the block groups
-    /// by hides it.
+    /// The item of the select list that has this alias, bound where its name stands, in the scopes of the block. In
+    /// HAVING, what the block groups by hides it. Error 1247 for an item of the same list that comes later.
     fn item_named(&mut self, at: usize, name: &str) -> Bound<Option<Scalar>> {
         let block = &self.blocks[at];
         if block.in_item
@@ -397,15 +400,21 @@ impl Binder<'_> {
         // In HAVING a column that is shown is an item, too.
         let in_having = block.clause == Clause::Having;
         let item = items.find(|item| (item.is_alias || in_having) && is_same(&item.name, name));
-        let Some(expr) = item.map(|item| item.expr.clone()) else {
+        let Some((expr, position)) = item.map(|item| (item.expr.clone(), item.position)) else {
             return Ok(None);
         };
-        if at + 1 < self.blocks.len() {
-            return unsupported("the alias of a query around");
+        if block.clause == Clause::FieldList && position >= block.items_so_far {
+            return Err(SqlError::new(
+                codes::ILLEGAL_REFERENCE,
+                format!("Reference '{name}' not supported (forward reference in item list)"),
+            )
+            .into());
         }
+        let inner = self.blocks.split_off(at + 1);
         self.blocks[at].in_item = true;
         let item = self.value(&expr);
         self.blocks[at].in_item = false;
+        self.blocks.extend(inner);
         Ok(Some(item?))
     }
 

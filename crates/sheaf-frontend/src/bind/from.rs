@@ -5,10 +5,11 @@ use std::sync::Arc;
 use datafusion_expr::TableSource;
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_algebra::column::Origin;
-use sheaf_algebra::relation::{Join, JoinKind, Operator, Scan};
+use sheaf_algebra::relation::{DependentKind, Join, JoinKind, Operator, Scan};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::{Column, Relation, Scalar};
 use sheaf_exec::SheafTableSource;
+use sheaf_types::error::codes;
 use sqlparser::ast::{
     Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableIndexHints,
     TableWithJoins,
@@ -16,7 +17,7 @@ use sqlparser::ast::{
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::scope::{Scope, ScopeColumn, TableName};
-use super::{Binder, Bound, Output, unsupported};
+use super::{Binder, Bound, Definition, Output, unsupported};
 use crate::error::SqlError;
 use crate::lower::TableReference;
 use crate::lower::expression::object_text;
@@ -28,22 +29,31 @@ impl Binder<'_> {
     pub(super) fn from(&mut self, tables: &[TableWithJoins]) -> Bound<(Relation, Scope)> {
         let mut all: Option<(Relation, Scope)> = None;
         for table in tables {
-            let Some((relation, scope)) = self.table_with_joins(table)? else {
+            let before: Vec<&Scope> = all.iter().map(|(_, names)| names).collect();
+            let Some((relation, scope)) = self.table_with_joins(table, &before)? else {
                 continue;
             };
             all = Some(match all {
                 None => (relation, scope),
                 Some((left, mut names)) => {
                     names.append(scope)?;
-                    (left.join(JoinKind::Inner, relation, None), names)
+                    let joined = match takes_from(&relation, &left) {
+                        true => left.dependent_join(DependentKind::Inner, relation, None),
+                        false => left.join(JoinKind::Inner, relation, None),
+                    };
+                    (joined, names)
                 }
             });
         }
         Ok(all.unwrap_or_else(|| (Relation::unit(), Scope::default())))
     }
 
-    /// `None` for `DUAL`, which is no table.
-    fn table_with_joins(&mut self, table: &TableWithJoins) -> Bound<Option<(Relation, Scope)>> {
+    /// `None` for `DUAL`, which is no table. `before`: the tables that lateral ones may name.
+    fn table_with_joins(
+        &mut self,
+        table: &TableWithJoins,
+        before: &[&Scope],
+    ) -> Bound<Option<(Relation, Scope)>> {
         if let TableFactor::Table { name, .. } = &table.relation
             && name.0.len() == 1
             && object_text(name).eq_ignore_ascii_case("dual")
@@ -51,10 +61,10 @@ impl Binder<'_> {
             return Ok(None);
         }
         let first = self.hints.tables_so_far();
-        let (mut relation, mut names) = self.table_factor(&table.relation)?;
+        let (mut relation, mut names) = self.table_factor(&table.relation, before)?;
         for join in &table.joins {
             let middle = self.hints.tables_so_far();
-            (relation, names) = self.join(relation, names, join)?;
+            (relation, names) = self.join(relation, names, join, before)?;
             if matches!(join.join_operator, JoinOperator::StraightJoin(_)) {
                 let end = self.hints.tables_so_far();
                 self.hints.add_straight_join(first..middle, middle..end);
@@ -68,6 +78,7 @@ impl Binder<'_> {
         left: Relation,
         mut names: Scope,
         join: &sqlparser::ast::Join,
+        before: &[&Scope],
     ) -> Bound<(Relation, Scope)> {
         let (constraint, kind, keeps_right) = match &join.join_operator {
             JoinOperator::Join(constraint)
@@ -85,7 +96,8 @@ impl Binder<'_> {
         if kind == JoinKind::LeftOuter && matches!(constraint, JoinConstraint::None) {
             return Err(SqlError::parse_error("", 1).into());
         }
-        let (right, mut right_names) = self.table_factor(&join.relation)?;
+        let visible: Vec<&Scope> = before.iter().copied().chain([&names]).collect();
+        let (right, mut right_names) = self.table_factor(&join.relation, &visible)?;
         match (kind, keeps_right) {
             (JoinKind::LeftOuter, false) => right_names.may_be_missing(),
             (JoinKind::LeftOuter, true) => names.may_be_missing(),
@@ -123,12 +135,27 @@ impl Binder<'_> {
             true => (right, left),
             false => (left, right),
         };
+        let is_lateral = takes_from(&second, &first);
         let (first, second) = match kind {
-            JoinKind::LeftOuter => {
-                with_subqueries_of_sides(first, second, std::mem::take(&mut pending))?
+            JoinKind::LeftOuter if !is_lateral => {
+                with_subqueries_of_sides(first, second, &mut pending)
             }
             _ => (first, second),
         };
+        if is_lateral || kind == JoinKind::LeftOuter && !pending.is_empty() {
+            let kind = match kind {
+                JoinKind::LeftOuter => DependentKind::LeftOuter,
+                _ => DependentKind::Inner,
+            };
+            // What takes from both sides is tested on the right side, for each row of the left.
+            let (second, condition) = match (pending.is_empty(), condition) {
+                (false, Some(condition)) => {
+                    (with_subqueries(second, pending).filter(condition), None)
+                }
+                (_, condition) => (second, condition),
+            };
+            return Ok((first.dependent_join(kind, second, condition), names));
+        }
         if !pending.is_empty() {
             let joined = with_subqueries(first.join(kind, second, None), pending);
             let relation = match condition {
@@ -155,7 +182,11 @@ impl Binder<'_> {
         Ok((!conditions.is_empty()).then(|| Scalar::and(conditions)))
     }
 
-    fn table_factor(&mut self, factor: &TableFactor) -> Bound<(Relation, Scope)> {
+    fn table_factor(
+        &mut self,
+        factor: &TableFactor,
+        before: &[&Scope],
+    ) -> Bound<(Relation, Scope)> {
         match factor {
             TableFactor::Table {
                 name,
@@ -172,14 +203,18 @@ impl Binder<'_> {
                 let Some(alias) = alias else {
                     return Err(SqlError::derived_without_alias().into());
                 };
-                if *lateral {
-                    return unsupported("LATERAL");
-                }
-                if !self.context.session.merges_derived_tables() {
-                    return unsupported("derived_merge=off");
-                }
                 let first = self.tables.len();
-                let (relation, outputs) = self.query(subquery)?;
+                let blocks = self.blocks.len();
+                if *lateral {
+                    let mut visible = Scope::default();
+                    for names in before {
+                        visible.append((*names).clone())?;
+                    }
+                    self.blocks.push(Block::new(visible));
+                }
+                let bound = self.query(subquery);
+                self.blocks.truncate(blocks);
+                let (relation, outputs) = bound?;
                 self.hints.add_derived(&alias.name.value, first);
                 let names: Vec<&str> = alias
                     .columns
@@ -191,7 +226,7 @@ impl Binder<'_> {
             }
             TableFactor::NestedJoin {
                 table_with_joins, ..
-            } => match self.table_with_joins(table_with_joins)? {
+            } => match self.table_with_joins(table_with_joins, before)? {
                 Some(joined) => Ok(joined),
                 None => Err(SqlError::parse_error("DUAL", 1).into()),
             },
@@ -228,17 +263,29 @@ impl Binder<'_> {
             _ => return Err(SqlError::parse_error(&name.to_string(), 1).into()),
         };
         let known_as = alias.map_or_else(|| table.clone(), |alias| alias.name.value.clone());
-        let reference = self.tables.len() as u32;
         let source = self.source(&database, &table, &known_as, hints)?;
-        self.hints.add_table(&known_as);
-        let table_name = Arc::new(TableName {
-            alias: known_as.clone(),
-            table: table.clone(),
-            database: database.clone(),
-        });
+        let name = TableName {
+            alias: known_as,
+            table,
+            database,
+        };
+        self.scan(source, name)
+    }
+
+    /// A reference to a table.
+    pub(super) fn scan(
+        &mut self,
+        source: Arc<dyn TableSource>,
+        name: TableName,
+    ) -> Bound<(Relation, Scope)> {
+        self.count_block()?;
+        let reference = self.tables.len() as u32;
+        self.hints.add_table(&name.alias);
+        let table_name = Arc::new(name);
         let schema = source.schema();
         let mut ids = Vec::with_capacity(schema.fields().len());
         let mut columns = Vec::with_capacity(schema.fields().len());
+        let mut hidden = Vec::new();
         for (position, field) in schema.fields().iter().enumerate() {
             let id = self.columns.add(Column {
                 field: Arc::clone(field),
@@ -249,29 +296,35 @@ impl Binder<'_> {
                 }),
             });
             ids.push(id);
-            if field.name() != CLUSTERED_KEY {
-                columns.push(ScopeColumn {
-                    id,
-                    name: field.name().clone(),
-                    field: Arc::clone(field),
-                    may_be_missing: false,
-                    table: Arc::clone(&table_name),
-                });
+            let column = ScopeColumn {
+                id,
+                name: field.name().clone(),
+                field: Arc::clone(field),
+                may_be_missing: false,
+                table: Arc::clone(&table_name),
+            };
+            match field.name() == CLUSTERED_KEY {
+                true => hidden.push(column),
+                false => columns.push(column),
             }
         }
         self.tables.push(TableReference {
             source: Arc::clone(&source),
-            alias: known_as.clone(),
-            database,
-            table,
+            alias: table_name.alias.clone(),
+            database: table_name.database.clone(),
+            table: table_name.table.clone(),
         });
         let scan = Scan {
             reference,
-            name: known_as,
+            name: table_name.alias.clone(),
             source,
             columns: ids,
         };
-        Ok((scan.relation(), Scope::of_table(table_name, columns)))
+        let mut scope = Scope::of_table(table_name, columns);
+        if let Some(table) = scope.tables.first_mut() {
+            table.columns.extend(hidden);
+        }
+        Ok((scan.relation(), scope))
     }
 
     fn source(
@@ -299,12 +352,12 @@ impl Binder<'_> {
         };
         let hints = index_hints(hints, exists, table)?;
         let reference = self.tables.len() as u32;
-        Ok(Arc::new(SheafTableSource::new(
-            opened,
-            reference,
-            known_as.to_string(),
-            hints,
-        )))
+        let source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
+        let outermost = self.depth == 1;
+        Ok(Arc::new(match self.context.clustered_keys && outermost {
+            true => source.with_clustered_key(),
+            false => source,
+        }))
     }
 
     /// The common table expression of this name, if there is one.
@@ -318,19 +371,36 @@ impl Binder<'_> {
             return Ok(None);
         };
         let table = &self.common_tables[at];
-        let (query, names) = (table.query.clone(), table.columns.clone());
+        let common_name = table.name.clone();
+        let alias = alias.map_or(name, |alias| alias.name.value.as_str());
+        let (query, names) = match &table.definition {
+            Definition::Query(query) => (Arc::clone(query), table.columns.clone()),
+            Definition::Round(source) => {
+                let source = Arc::clone(source);
+                let name = TableName {
+                    alias: alias.to_string(),
+                    ..TableName::default()
+                };
+                return self.scan(source, name).map(Some);
+            }
+        };
         let (known, blocks) = (table.known, table.blocks);
+        let is_recursive = table.is_recursive;
         // It sees what was known where it was defined.
         let first = self.tables.len();
         let later_tables = self.common_tables.split_off(known);
         let inner_blocks = self.blocks.split_off(blocks);
-        let bound = self.query(&query);
+        self.open_common_tables += 1;
+        let bound = match is_recursive {
+            true => self.recursive_query(&common_name, &names, &query),
+            false => self.query(&query),
+        };
+        self.open_common_tables -= 1;
         self.blocks.truncate(blocks);
         self.blocks.extend(inner_blocks);
         self.common_tables.truncate(known);
         self.common_tables.extend(later_tables);
         let (relation, outputs) = bound?;
-        let alias = alias.map_or(name, |alias| alias.name.value.as_str());
         self.hints.add_derived(alias, first);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let scope = scope_of_query(alias, &outputs, &names)?;
@@ -338,34 +408,56 @@ impl Binder<'_> {
     }
 }
 
-/// Subqueries in ON of an outer join are tested for the rows of one side, before these are joined.
+/// Whether something is computed for each row of `left`.
+fn takes_from(right: &Relation, left: &Relation) -> bool {
+    let free = right.free_columns();
+    !free.is_empty() && free.intersects(&left.column_set())
+}
+
+/// Subqueries in ON of an outer join are tested for the rows of one side, before these are joined. Those that take from
+/// both sides are left, and those after them, which may take their values.
 fn with_subqueries_of_sides(
     mut first: Relation,
     mut second: Relation,
-    pending: Vec<Pending>,
-) -> Bound<(Relation, Relation)> {
-    for pending in pending {
+    all: &mut Vec<Pending>,
+) -> (Relation, Relation) {
+    let mut left = Vec::new();
+    for pending in std::mem::take(all) {
         let mut taken = pending.right.free_columns().clone();
         if let Some(condition) = &pending.condition {
             let own = pending.right.column_set();
             taken.union_with(&condition.columns().difference(&own));
         }
-        if !taken.intersects(&first.column_set()) {
+        if !left.is_empty() {
+            left.push(pending);
+        } else if !taken.intersects(&first.column_set()) {
             second = with_subqueries(second, vec![pending]);
         } else if !taken.intersects(&second.column_set()) {
             first = with_subqueries(first, vec![pending]);
         } else {
-            return unsupported("a subquery in ON of an outer join that takes from both sides");
+            left.push(pending);
         }
     }
-    Ok((first, second))
+    *all = left;
+    (first, second)
+}
+
+/// Error 1353 for names that are too many or too few.
+pub(super) fn check_names(names: usize, outputs: usize) -> Bound<()> {
+    match names == 0 || names == outputs {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            codes::VIEW_WRONG_LIST,
+            "In definition of view, derived table or common table expression, SELECT list and column names list have \
+             different column counts",
+        )
+        .into()),
+    }
 }
 
 /// The columns of a query under the name of a table; `names` are those that the alias gives. Errors 1060 and 1353.
 fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) -> Bound<Scope> {
-    if !names.is_empty() && names.len() != outputs.len() {
-        return unsupported("names for another number of columns");
-    }
+    check_names(names.len(), outputs.len())?;
     let table = Arc::new(TableName {
         alias: alias.to_string(),
         ..TableName::default()

@@ -37,6 +37,7 @@ use crate::lower::grouped::{
 use crate::lower::scope::{derived_window, is_same, no_such_window};
 use crate::lower::select::{is_position, number_digits};
 use crate::lower::session::{group_concat_limit, session_function};
+use crate::sleep::sleep_function;
 
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {
@@ -140,8 +141,18 @@ impl Binder<'_> {
             true => Ok(()),
             false => Err(wrong_argument_count(name)),
         };
-        if name == "sleep" || name == "last_insert_id" && count == 1 {
-            return unsupported(format!("{name}()"));
+        if name == "last_insert_id" && count == 1 {
+            let id = self.value(&values[0])?;
+            let id = self.call("$cast_unsigned", vec![id])?;
+            let function = self.context.session.insert_id_cell().function();
+            return Ok(Some(self.typing().call_function(function, vec![id])?));
+        }
+        if name == "sleep" {
+            expect(count == 1)?;
+            let seconds = self.value(&values[0])?;
+            let seconds = self.call("$cast_double", vec![seconds])?;
+            let function = sleep_function(self.context.session.cancel_flag());
+            return Ok(Some(self.typing().call_function(function, vec![seconds])?));
         }
         if count <= 1 {
             let fsp = values.first().and_then(number_digits);
@@ -235,9 +246,10 @@ impl Binder<'_> {
             return Err(invalid_group_function().into());
         }
         if name == "grouping" {
-            return unsupported(name);
+            return self.grouping(arguments);
         }
         let in_window = block.in_window;
+        let pending = block.pending_in_aggregates.len();
         block.in_aggregate = true;
         self.open_aggregates.push(OpenAggregate {
             block: self.blocks.len() - 1,
@@ -267,12 +279,46 @@ impl Binder<'_> {
                 if self.blocks[block].in_aggregate {
                     return Err(invalid_group_function().into());
                 }
+                // Subqueries in it go with it.
+                let pending = self.block()?.pending_in_aggregates.split_off(pending);
+                self.blocks[block].pending_in_aggregates.extend(pending);
                 return self.aggregate_around(block, name, operands, distinct);
             }
         }
         match has_aggregates {
             true => self.aggregate_of(name, operands, distinct),
             false => Err(invalid_group_function().into()),
+        }
+    }
+
+    /// GROUPING(keys): which of them are rolled up, the last as the lowest bit. Error 3602 for what is no key.
+    fn grouping(&mut self, arguments: &Arguments) -> Bound<Scalar> {
+        let Some(rolled_up) = self.block()?.rolled_up.clone() else {
+            return Err(invalid_group_function().into());
+        };
+        let mut bits: Option<Scalar> = None;
+        for (at, argument) in arguments.values.iter().enumerate() {
+            let value = self.with_purpose(Purpose::Other, |this| this.value(argument))?;
+            let mut keys = rolled_up.keys.iter();
+            let Some(key) = keys.position(|written| written.contains(&value)) else {
+                let text = format!("Argument #{at} of GROUPING function is not in GROUP BY");
+                return Err(SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, text).into());
+            };
+            let lower = rolled_up.keys.len() - 1 - key;
+            let shift = vec![rolled_up.level.clone(), self.integer(lower as i64)];
+            let bit = self.call("$shift_right", shift)?;
+            let bit = self.call("$bit_and", vec![bit, self.integer(1)])?;
+            bits = Some(match bits {
+                None => bit,
+                Some(bits) => {
+                    let shifted = self.call("$shift_left", vec![bits, self.integer(1)])?;
+                    self.call("$bit_or", vec![shifted, bit])?
+                }
+            });
+        }
+        match bits {
+            Some(bits) => self.call("$cast_signed", vec![bits]),
+            None => Err(SqlError::parse_error(")", 1).into()),
         }
     }
 
@@ -284,10 +330,6 @@ impl Binder<'_> {
         operands: Vec<Scalar>,
         distinct: bool,
     ) -> Bound<Scalar> {
-        let mut inner = self.blocks[block + 1..].iter();
-        if inner.any(|block| !block.pending_in_aggregates.is_empty()) {
-            return unsupported("a subquery in an aggregate of a query around");
-        }
         let inner = self.blocks.split_off(block + 1);
         let aggregate = self.aggregate_of(name, operands, distinct);
         self.blocks.extend(inner);

@@ -24,7 +24,7 @@ use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
-use super::block::{Clause, NamedItem, with_subqueries};
+use super::block::{Clause, NamedItem, RolledUp, with_subqueries};
 use super::from::plain_name;
 use super::{Binder, Bound, Refusal, unsupported};
 use crate::error::SqlError;
@@ -38,6 +38,8 @@ pub(super) struct Keys {
     pub computed: Vec<Item>,
     /// The same expressions as they are in a select list, which notes more than GROUP BY.
     shown: Vec<(Scalar, ColumnId)>,
+    /// WITH ROLLUP: keys that come again. What is named above the group is the first of them.
+    repeated: Vec<Item>,
     /// WITH ROLLUP: the column that tells which keys are rolled up.
     pub level: Option<ColumnId>,
 }
@@ -122,7 +124,11 @@ impl Binder<'_> {
             columns: Vec::new(),
             computed: Vec::new(),
             shown: Vec::new(),
-            level: None,
+            repeated: Vec::new(),
+            level: is_rollup.then(|| {
+                let field = Arc::new(Field::new("level", DataType::UInt64, false));
+                self.columns.add_computed("level", field)
+            }),
         };
         for expr in exprs {
             let expr = match self.position(expr, items.len(), "group statement")? {
@@ -148,15 +154,39 @@ impl Binder<'_> {
                 }
             }
         }
-        if is_rollup {
-            if keys.columns.len() != exprs.len() {
-                return unsupported("WITH ROLLUP of a key that comes twice");
-            }
-            let field = Arc::new(Field::new("level", DataType::UInt64, false));
-            keys.level = Some(self.columns.add_computed("level", field));
+        if let Some(level) = keys.level {
+            let level = Scalar::column(level, Arc::clone(&self.columns.get(level).field));
+            let written = keys.columns.iter().map(|key| self.written(&keys, *key));
+            let written = written.collect();
+            self.block()?.rolled_up = Some(RolledUp {
+                level,
+                keys: written,
+            });
         }
         let pending = std::mem::take(&mut self.block()?.pending);
         Ok((with_subqueries(relation, pending), Some(keys)))
+    }
+
+    /// What a key may be written as.
+    fn written(&self, keys: &Keys, key: ColumnId) -> Vec<Scalar> {
+        let mut written = vec![Scalar::column(
+            key,
+            Arc::clone(&self.columns.get(key).field),
+        )];
+        let computed = keys.computed.iter().filter(|item| item.column == key);
+        written.extend(computed.map(|item| item.value.clone()));
+        let shown = keys.shown.iter().filter(|(_, column)| *column == key);
+        written.extend(shown.map(|(value, _)| value.clone()));
+        written
+    }
+
+    /// WITH ROLLUP, a key that comes again is a key of its own.
+    fn repeat(&mut self, value: Scalar, keys: &mut Keys) {
+        if keys.level.is_some() {
+            let column = self.new_column("again", &value);
+            keys.columns.push(column);
+            keys.repeated.push(Item { column, value });
+        }
     }
 
     /// An item of the select list that is grouped by under its alias.
@@ -179,20 +209,26 @@ impl Binder<'_> {
     fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
         let value = self.value(expr)?;
         if !self.block()?.aggregates.is_empty() {
-            return unsupported("an aggregate in GROUP BY");
+            return Err(SqlError::new(
+                codes::WRONG_GROUP_FIELD,
+                format!("Can't group on '{expr}'"),
+            )
+            .into());
         }
         let own = self.own_columns()?;
         if let Some(column) = value.as_column()
             && own.contains(column)
         {
-            if !keys.columns.contains(&column) {
-                keys.columns.push(column);
+            match keys.columns.contains(&column) {
+                true => self.repeat(value, keys),
+                false => keys.columns.push(column),
             }
             return Ok(true);
         }
         let has_subqueries = !self.block()?.pending.is_empty();
         let mut known = keys.computed.iter();
         if known.any(|item| item.value == value) {
+            self.repeat(value, keys);
             return Ok(false);
         }
         let column = self.new_column(&expr.to_string(), &value);
@@ -239,8 +275,11 @@ impl Binder<'_> {
             _ => Vec::new(),
         };
         let (by, computed) = match keys {
-            Some(keys) => (keys.columns, keys.computed),
-            None => (Vec::new(), Vec::new()),
+            Some(keys) => {
+                let computed = keys.computed.into_iter().chain(keys.repeated);
+                (keys.columns, computed.collect())
+            }
+            None => (Vec::new(), Vec::<Item>::new()),
         };
         if !computed.is_empty() {
             let columns = &self.columns;
@@ -289,12 +328,14 @@ impl Binder<'_> {
 
 /// The items that GROUP BY, HAVING and ORDER BY may name.
 pub(super) fn named_items(items: &[(Expr, Option<String>)]) -> Vec<NamedItem> {
-    let named = items.iter().filter_map(|(expr, alias)| {
+    let named = items.iter().enumerate();
+    let named = named.filter_map(|(position, (expr, alias))| {
         let column = is_plain_column(expr).map(|column| column.value.clone());
         Some(NamedItem {
             name: alias.clone().or(column)?,
             is_alias: alias.is_some(),
             expr: expr.clone(),
+            position,
         })
     });
     let mut all: Vec<NamedItem> = Vec::new();

@@ -25,42 +25,53 @@
 //! |---|---|
 //! | [`scope`] | what names mean in a block |
 //! | [`block`] | a query block while it is bound |
-//! | [`query`] | WITH, set operations, ORDER BY and LIMIT of these |
+//! | [`query`] | WITH, VALUES, set operations, ORDER BY and LIMIT of these |
+//! | [`recursive`] | common table expressions that name themselves |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
+//! | [`change_condition`] | WHERE of statements that change rows |
 //! | [`group`] | GROUP BY, and what may be named above it |
 //! | [`expression`] | operators, literals, casts, CASE |
 //! | [`function`] | calls: special forms, functions, aggregates, windows |
 //! | [`subquery`] | EXISTS, IN, ANY, ALL and values |
 
 mod block;
+mod change_condition;
 mod expression;
 mod from;
 mod function;
 mod group;
 mod query;
+mod recursive;
 mod scope;
 mod select;
 mod subquery;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion_common::DataFusionError;
-use datafusion_expr::LogicalPlan;
+use datafusion_expr::logical_plan::Projection;
+use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use sheaf_access::cancel;
 use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plan;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
+use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::EvaluationError;
+use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Purpose, Texts};
 use sheaf_types::temporal::split_datetime;
 use sqlparser::ast::Query;
 
 use crate::error::SqlError;
 use crate::lower::hints::QueryBlocks;
-use crate::lower::{self, MAX_NESTING, StatementText, TableReference};
+use crate::lower::{
+    self, HIDDEN_SUFFIX, MAX_BLOCKS, MAX_NESTING, MAX_REPEATED_EXPRESSIONS, StatementText,
+    TableReference,
+};
 use crate::query::{Header, LoweredQuery, QueryContext};
 use block::Block;
 
@@ -115,9 +126,6 @@ struct Output {
 /// # Errors
 /// MySQL's; and what is not bound yet.
 pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, Refusal> {
-    if context.clustered_keys {
-        return unsupported("rows that are to be changed");
-    }
     let text = StatementText::new(context.sql);
     let texts = Texts::of(
         context.session.collation(),
@@ -125,10 +133,8 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
     );
     let texts = texts
         .on_day(split_datetime(lower::local_now(context.session)).0)
+        .of_parameters(context.session.has_parameters())
         .refusing_zero_dates(context.session.refuses_zero_dates());
-    if context.session.truncated_texts().is_refused() {
-        return unsupported("a query whose rows are stored in a strict mode");
-    }
     let mut binder = Binder {
         context,
         text: &text,
@@ -143,6 +149,11 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         parameters_seen: 0,
         locking: false,
         depth: 0,
+        blocks_so_far: 0,
+        open_common_tables: 0,
+        repeated_expressions: 0,
+        open_subqueries: 0,
+        watches_conditions: texts.watch_conditions() && !change_condition::has_limit(query),
     };
     let (relation, outputs) = binder.query(query)?;
     let Binder {
@@ -158,6 +169,14 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         .map(|table| Arc::clone(&table.source))
         .collect();
     let hint_warnings = hints.resolve(&mut tables);
+    let is_told_to_stay = |table: &TableReference| {
+        let source = table.source.downcast_ref::<SheafTableSource>();
+        let derived = source.and_then(|source| source.hints.block.derived.as_ref());
+        derived.is_some_and(|(_, merges)| !merges)
+    };
+    if tables.iter().any(is_told_to_stay) {
+        return unsupported("a derived table that is not merged");
+    }
     let is_same = |(table, source): (&TableReference, &Arc<_>)| Arc::ptr_eq(&table.source, source);
     let relation = match tables.iter().zip(&sources).all(is_same) {
         true => relation,
@@ -167,15 +186,55 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         texts: &texts,
         purpose: Purpose::Other,
     };
-    let relation = rules::rewrite(relation, &mut columns, &typing)?;
+    let relation = match context.is_over_rows {
+        true => relation,
+        false => rules::rewrite(relation, &mut columns, &typing)?,
+    };
     let plan: LogicalPlan = to_logical_plan(&relation, &columns)?;
+    check_plan_size(&plan)?;
+    let headers: Vec<Header> = outputs.into_iter().map(|output| output.header).collect();
     Ok(LoweredQuery {
-        plan,
-        headers: outputs.into_iter().map(|output| output.header).collect(),
+        plan: with_names(plan, &headers)?,
+        headers,
         parameter_count: text.parameter_count().max(parameters_seen),
         locking,
         hint_warnings,
     })
+}
+
+/// The same with the names of the result. Of equal ones the later are set apart.
+fn with_names(plan: LogicalPlan, headers: &[Header]) -> Result<LogicalPlan, DataFusionError> {
+    let fields = plan.schema().fields().iter();
+    if fields
+        .zip(headers)
+        .all(|(field, header)| *field.name() == header.name)
+    {
+        return Ok(plan);
+    }
+    let mut used = HashSet::with_capacity(headers.len());
+    let names = headers.iter().enumerate().map(|(position, header)| {
+        match used.insert(header.name.to_lowercase()) {
+            true => header.name.clone(),
+            false => format!("{}{HIDDEN_SUFFIX}{position}", header.name),
+        }
+    });
+    let names: Vec<String> = names.collect();
+    let (exprs, input) = match plan {
+        LogicalPlan::Projection(projection) => (projection.expr, projection.input),
+        other => {
+            let columns = other.schema().columns().into_iter().map(Expr::Column);
+            (columns.collect(), Arc::new(other))
+        }
+    };
+    let exprs = exprs
+        .into_iter()
+        .zip(names)
+        .map(|(expr, name)| match &expr {
+            Expr::Column(column) if column.name == name => expr,
+            _ => expr.unalias().alias(name),
+        });
+    let projection = Projection::try_new(exprs.collect(), input)?;
+    Ok(LogicalPlan::Projection(projection))
 }
 
 /// The same over sources that have their hints.
@@ -208,6 +267,16 @@ struct Binder<'a> {
     parameters_seen: usize,
     locking: bool,
     depth: usize,
+    /// Tables and query blocks that have been bound.
+    blocks_so_far: u64,
+    /// Common table expressions that are bound where they are named.
+    open_common_tables: usize,
+    /// Expressions that were bound in these.
+    repeated_expressions: u64,
+    /// Subqueries of expressions that are open.
+    open_subqueries: usize,
+    /// Divisions by zero in conditions over tables are noted, but for those of subqueries.
+    watches_conditions: bool,
 }
 
 /// An aggregate whose arguments are bound.
@@ -224,11 +293,20 @@ struct OpenAggregate {
 struct CommonTable {
     name: String,
     columns: Vec<String>,
-    query: Query,
+    definition: Definition,
+    /// It may name itself.
+    is_recursive: bool,
     /// How many of those before it its query may name.
     known: usize,
     /// How many blocks were open around its definition.
     blocks: usize,
+}
+
+/// What stands behind the name of a common table expression.
+enum Definition {
+    Query(Arc<Query>),
+    /// Inside of its own definition: the rows of the round before.
+    Round(Arc<dyn TableSource>),
 }
 
 impl Binder<'_> {
@@ -253,10 +331,25 @@ impl Binder<'_> {
             return Err(SqlError::stack_overrun(MAX_NESTING).into());
         }
         cancel::check_statement()?;
+        if self.open_common_tables > 0 {
+            self.repeated_expressions += 1;
+            if self.repeated_expressions > MAX_REPEATED_EXPRESSIONS {
+                return Err(SqlError::plan_too_large(MAX_BLOCKS).into());
+            }
+        }
         self.depth += 1;
         let result = inner(self);
         self.depth -= 1;
         result
+    }
+
+    /// Counts a table or a query block. Error 1116 for too many.
+    fn count_block(&mut self) -> Bound<()> {
+        self.blocks_so_far += 1;
+        match self.blocks_so_far > MAX_BLOCKS {
+            true => Err(SqlError::plan_too_large(MAX_BLOCKS).into()),
+            false => Ok(()),
+        }
     }
 
     fn block(&mut self) -> Bound<&mut Block> {

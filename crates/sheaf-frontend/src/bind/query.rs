@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
-use sheaf_algebra::relation::{Item, JoinKind, SetKind, SortKey};
+use sheaf_algebra::relation::{Item, JoinKind, Operator, SetKind, SortKey, Values};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
@@ -16,10 +16,10 @@ use sqlparser::ast::{
     SetQuantifier, With,
 };
 
-use super::block::{Block, Clause};
+use super::block::{Block, Clause, with_subqueries};
 use super::from::{listed_names, plain_name};
 use super::scope::{Scope, ScopeColumn, TableName};
-use super::{Binder, Bound, CommonTable, Output, unsupported};
+use super::{Binder, Bound, CommonTable, Definition, Output, Refusal, unsupported};
 use crate::context::window_function;
 use crate::error::SqlError;
 use crate::lower::scope::is_same;
@@ -62,10 +62,7 @@ impl Binder<'_> {
         Ok((relation, outputs))
     }
 
-    fn with(&mut self, with: &With) -> Bound<()> {
-        if with.recursive {
-            return unsupported("WITH RECURSIVE");
-        }
+    pub(super) fn with(&mut self, with: &With) -> Bound<()> {
         let first = self.common_tables.len();
         for table in &with.cte_tables {
             let name = table.alias.name.value.clone();
@@ -78,7 +75,8 @@ impl Binder<'_> {
             self.common_tables.push(CommonTable {
                 name,
                 columns: listed_names(&table.alias),
-                query: table.query.as_ref().clone(),
+                definition: Definition::Query(Arc::new(table.query.as_ref().clone())),
+                is_recursive: with.recursive,
                 known: self.common_tables.len(),
                 blocks: self.blocks.len(),
             });
@@ -86,7 +84,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn set_expression(&mut self, body: &SetExpr) -> Bound<(Relation, Vec<Output>)> {
+    pub(super) fn set_expression(&mut self, body: &SetExpr) -> Bound<(Relation, Vec<Output>)> {
         match body {
             SetExpr::Select(select) => self.select(select, &[]),
             SetExpr::Query(query) => self.query(query),
@@ -110,7 +108,7 @@ impl Binder<'_> {
                 };
                 self.set_operation(kind, all, left, right)
             }
-            SetExpr::Values(_) => unsupported("VALUES"),
+            SetExpr::Values(values) => self.values_rows(values),
             other => unsupported(other.to_string()),
         }
     }
@@ -286,7 +284,7 @@ impl Binder<'_> {
     }
 
     /// The rows of a set operation or of a query in parentheses in an order. Names are those of its columns.
-    fn ordered(
+    pub(super) fn ordered(
         &mut self,
         relation: Relation,
         outputs: &[Output],
@@ -313,16 +311,119 @@ impl Binder<'_> {
             keys.collect::<Bound<Vec<_>>>()
         });
         let block = self.blocks.pop();
-        let keys = keys?;
-        if block.is_some_and(|block| {
-            !block.aggregates.is_empty() || !block.functions.is_empty() || !block.pending.is_empty()
-        }) {
-            return unsupported("aggregates and subqueries in ORDER BY of a set operation");
+        let mut keys = keys?;
+        let Some(block) = block else {
+            return unsupported("no block");
+        };
+        if !block.aggregates.is_empty() || !block.functions.is_empty() {
+            return unsupported("aggregates in ORDER BY of a set operation");
         }
-        if keys.iter().all(|key| key.value.as_column().is_some()) {
+        keys.retain(|key| key.value.as_literal().is_none());
+        if keys.iter().all(|key| key.value.as_column().is_some()) && block.pending.is_empty() {
             return Ok(relation.sort(keys));
         }
-        unsupported("expressions in ORDER BY of a set operation")
+        let shown = |output: &Output| Item {
+            column: output.id,
+            value: Scalar::column(output.id, Arc::clone(&output.field)),
+        };
+        let mut items: Vec<Item> = outputs.iter().map(shown).collect();
+        let relation = with_subqueries(relation, block.pending);
+        for key in &mut keys {
+            let is_shown = |item: &Item| key.value.as_column() == Some(item.column);
+            if items.iter().any(is_shown) {
+                continue;
+            }
+            let field = Arc::clone(key.value.field());
+            let column = self.columns.add_computed("order", Arc::clone(&field));
+            let value = std::mem::replace(&mut key.value, Scalar::column(column, field));
+            items.push(Item { column, value });
+        }
+        let sorted = relation.project(items).sort(keys);
+        Ok(sorted.project(outputs.iter().map(shown).collect()))
+    }
+
+    /// The rows of VALUES. A column has the type that all its values fit in.
+    fn values_rows(&mut self, values: &sqlparser::ast::Values) -> Bound<(Relation, Vec<Output>)> {
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        let mut block = Block::new(Scope::default());
+        block.clause = Clause::FieldList;
+        self.blocks.push(block);
+        let bound = self.with_purpose(Purpose::Shown, |this| {
+            let mut rows = Vec::with_capacity(values.rows.len());
+            for (at, row) in values.rows.iter().enumerate() {
+                if row.content.len() != width {
+                    return Err(SqlError::wrong_value_count_on_row(at as u64 + 1).into());
+                }
+                let mut shown = Vec::with_capacity(width);
+                for expr in &row.content {
+                    let value = this.value(expr)?;
+                    shown.push(this.call("$result", vec![value])?);
+                }
+                rows.push((shown, std::mem::take(&mut this.block()?.pending)));
+            }
+            Ok::<_, Refusal>(rows)
+        });
+        self.blocks.pop();
+        let rows = bound?;
+        let mut outputs = Vec::with_capacity(width);
+        let mut fields = Vec::with_capacity(width);
+        for at in 0..width {
+            let of_rows: Vec<_> = rows
+                .iter()
+                .map(|(row, _)| Arc::clone(row[at].field()))
+                .collect();
+            let nullable = rows.iter().any(|(row, _)| row[at].is_nullable());
+            let field = Arc::new(common_field(&of_rows)?.with_nullable(nullable));
+            let name = format!("column_{at}");
+            outputs.push(Output {
+                id: self.columns.add_computed(&name, Arc::clone(&field)),
+                field: Arc::clone(&field),
+                header: Header {
+                    name,
+                    ..Header::default()
+                },
+            });
+            fields.push(field);
+        }
+        let typing = self.typing();
+        let is_plain = rows.iter().all(|(_, pending)| pending.is_empty());
+        let mut typed = Vec::with_capacity(rows.len());
+        for (row, pending) in rows {
+            let values = row.into_iter().zip(&fields);
+            let values = values.map(|(value, to)| {
+                let is_same = value.field().data_type() == to.data_type()
+                    && value.field().metadata() == to.metadata();
+                match is_same {
+                    true => Ok(value),
+                    false => typing.column_of(value, to),
+                }
+            });
+            typed.push((values.collect::<Result<Vec<_>, _>>()?, pending));
+        }
+        let columns: Vec<_> = outputs.iter().map(|output| output.id).collect();
+        if is_plain {
+            let rows = typed.into_iter().map(|(row, _)| row).collect();
+            let values = Values { columns, rows };
+            return Ok((Operator::Values(values).into(), outputs));
+        }
+        let mut inputs = Vec::with_capacity(typed.len());
+        for (row, pending) in typed {
+            let items = row.into_iter().map(|value| Item {
+                column: self.new_column("value", &value),
+                value,
+            });
+            let items: Vec<Item> = items.collect();
+            inputs.push(with_subqueries(Relation::unit(), pending).project(items));
+        }
+        if inputs.len() == 1 {
+            let ids = inputs[0].columns().to_vec();
+            for (output, id) in outputs.iter_mut().zip(ids) {
+                output.id = id;
+            }
+            return Ok((inputs.remove(0), outputs));
+        }
+        let union = Relation::set_operation(SetKind::Union, inputs, columns);
+        Ok((union, outputs))
     }
 
     fn key_of_output(&mut self, item: &OrderByExpr, outputs: &[Output]) -> Bound<Option<SortKey>> {
@@ -372,7 +473,7 @@ impl Binder<'_> {
         }
     }
 
-    fn limit(&mut self, relation: Relation, clause: &LimitClause) -> Bound<Relation> {
+    pub(super) fn limit(&mut self, relation: Relation, clause: &LimitClause) -> Bound<Relation> {
         let (limit, offset) = match clause {
             LimitClause::LimitOffset {
                 limit,
@@ -417,14 +518,14 @@ impl Binder<'_> {
 }
 
 /// The column of a set operation is not that of a table.
-fn bare_header(header: Header) -> Header {
+pub(super) fn bare_header(header: Header) -> Header {
     Header {
         name: header.name,
         ..Header::default()
     }
 }
 
-fn order_items(order_by: Option<&OrderBy>) -> Bound<&[OrderByExpr]> {
+pub(super) fn order_items(order_by: Option<&OrderBy>) -> Bound<&[OrderByExpr]> {
     match order_by.map(|order_by| &order_by.kind) {
         None => Ok(&[]),
         Some(OrderByKind::Expressions(items)) => Ok(items),

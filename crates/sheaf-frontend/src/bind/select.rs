@@ -17,13 +17,14 @@
 
 use std::sync::Arc;
 
+use sheaf_access::CLUSTERED_KEY;
 use sheaf_algebra::relation::{DependentKind, Item, SortKey};
 use sheaf_algebra::{ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Select, SelectItem,
-    SelectItemQualifiedWildcardKind,
+    Distinct, Expr, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Select,
+    SelectItem, SelectItemQualifiedWildcardKind,
 };
 
 use super::block::{Block, Clause, Pending, with_subqueries};
@@ -69,6 +70,7 @@ impl Binder<'_> {
         {
             return unsupported("clauses of SELECT that MySQL does not have, or INTO");
         }
+        self.count_block()?;
         let enclosing = self.hints.open(select, self.context.sql);
         let blocks = self.blocks.len();
         let bound = match has_any_value(self.context.sql) {
@@ -105,7 +107,7 @@ impl Binder<'_> {
                 .collect();
             for (at, (name, _)) in windows.iter().enumerate() {
                 if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
-                    return unsupported("two windows of one name");
+                    return Err(window_defined_twice(name).into());
                 }
                 let spec = resolved_window(name, &windows, 0)?;
                 block.windows.push((name.clone(), spec));
@@ -124,7 +126,7 @@ impl Binder<'_> {
         }
         self.blocks.push(block);
         if let Some(condition) = &select.selection {
-            let condition = self.condition(condition)?;
+            let condition = self.condition_of_rows(condition, &relation)?;
             relation = with_subqueries(relation, self.take_pending()?);
             relation = relation.filter(condition);
         }
@@ -173,11 +175,10 @@ impl Binder<'_> {
             condition.is_some_and(|condition| condition.columns().intersects(&of_windows))
                 || pending.right.free_columns().intersects(&of_windows)
         };
-        if pending.iter().any(uses_windows) {
-            return unsupported("a subquery that takes a value of a window");
-        }
-        relation = with_subqueries(relation, pending);
+        let (above, below): (Vec<_>, Vec<_>) = pending.into_iter().partition(uses_windows);
+        relation = with_subqueries(relation, below);
         relation = relation.window(functions);
+        relation = with_subqueries(relation, above);
         self.listed_rows(select, relation, items, order)
     }
 
@@ -281,8 +282,6 @@ impl Binder<'_> {
     /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them.
     fn listed(&mut self, select: &Select) -> Bound<Vec<(Expr, Option<String>)>> {
         let mut listed = Vec::with_capacity(select.projection.len());
-        let has_no_groups =
-            matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
         for item in &select.projection {
             match item {
                 SelectItem::UnnamedExpr(expr) => listed.push((expr.clone(), None)),
@@ -293,11 +292,15 @@ impl Binder<'_> {
                     let columns = self.block()?.scope.shown.iter();
                     listed.extend(columns.map(|column| (qualified_name(column), None)));
                 }
-                _ => {
-                    if !has_no_groups {
-                        return unsupported("table.* in a query with GROUP BY");
-                    }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let columns = self.columns_of_wildcard(name)?;
+                    let columns = columns.iter();
+                    listed.extend(columns.map(|column| (qualified_name(column), None)));
                 }
+                _ => {}
             }
         }
         Ok(listed)
@@ -313,6 +316,7 @@ impl Binder<'_> {
         let has_text = written.len() == select.projection.len();
         let mut items = Vec::with_capacity(select.projection.len());
         for (position, item) in select.projection.iter().enumerate() {
+            self.block()?.items_so_far = items.len();
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let header = header_of(expr, has_text.then(|| written[position]));
@@ -332,27 +336,36 @@ impl Binder<'_> {
                     SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
-                    let parts: Vec<_> = name.0.iter().filter_map(|part| part.as_ident()).collect();
-                    let (database, table) = match parts.as_slice() {
-                        [table] => (None, table),
-                        [database, table] => (Some(database.value.as_str()), table),
-                        _ => return unsupported("a wildcard without a table"),
-                    };
-                    let scope = &self.block()?.scope;
-                    let columns: Vec<_> = scope
-                        .tables_named(database, &table.value)
-                        .flat_map(|table| &table.columns)
-                        .cloned()
-                        .collect();
-                    if columns.is_empty() {
-                        return Err(SqlError::bad_table(&object_text(name)).into());
-                    }
+                    let columns = self.columns_of_wildcard(name)?;
                     items.extend(columns.iter().map(wildcard_item));
                 }
                 other => return unsupported(other.to_string()),
             }
         }
         Ok(items)
+    }
+
+    /// The columns of `table.*`. Error 1051 for a table that there is not.
+    fn columns_of_wildcard(&mut self, name: &ObjectName) -> Bound<Vec<ScopeColumn>> {
+        let parts: Vec<&str> = name
+            .0
+            .iter()
+            .filter_map(|part| part.as_ident())
+            .map(|ident| ident.value.as_str())
+            .collect();
+        let (database, table) = match parts.as_slice() {
+            [table] => (None, *table),
+            [database, table] => (Some(*database), *table),
+            _ => return Err(SqlError::bad_table(&object_text(name)).into()),
+        };
+        let scope = &self.block()?.scope;
+        let mut tables = scope.tables_named(database, table).peekable();
+        if tables.peek().is_none() {
+            return Err(SqlError::bad_table(&parts.join(".")).into());
+        }
+        let columns = tables.flat_map(|table| &table.columns);
+        let columns = columns.filter(|column| column.name != CLUSTERED_KEY);
+        Ok(columns.cloned().collect())
     }
 
     fn item(&mut self, expr: &Expr, name: String, is_alias: bool) -> Bound<BoundItem> {
@@ -490,6 +503,10 @@ fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
     for pending in pending {
         let condition = pending.condition.take();
         pending.condition = condition.map(|condition| keys.in_expression(condition));
+        if !pending.right.free_columns().is_empty() {
+            let right = std::mem::replace(&mut pending.right, Relation::unit());
+            pending.right = right.map_scalars(&mut |scalar| keys.in_expression(scalar));
+        }
     }
 }
 
@@ -507,6 +524,14 @@ fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
         true => Ok(Some(first)),
         false => Err(SqlError::non_unique_column(name, "order clause").into()),
     }
+}
+
+/// 3591.
+fn window_defined_twice(name: &str) -> SqlError {
+    SqlError::new(
+        codes::WINDOW_DUPLICATE_NAME,
+        format!("Window '{name}' is defined twice."),
+    )
 }
 
 /// DISTINCT rows are ordered by what they show.

@@ -27,7 +27,10 @@ use sheaf_algebra::Relation;
 impl Binder<'_> {
     /// A query in the scopes that are open.
     fn subquery(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
-        self.with_purpose(Purpose::Other, |this| this.query(query))
+        self.open_subqueries += 1;
+        let bound = self.with_purpose(Purpose::Other, |this| this.query(query));
+        self.open_subqueries -= 1;
+        bound
     }
 
     /// A mark join of `right` by `condition`, as the column that it gives.

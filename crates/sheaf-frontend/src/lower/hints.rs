@@ -670,12 +670,8 @@ impl<'a> Resolver<'a> {
                 .or_else(|| switch(TableSwitch::BatchedKeyAccess));
             hints.hash_join = hints.hash_join.or_else(|| switch(TableSwitch::HashJoin));
             hints.block = Arc::clone(&blocks[block]);
-            // The source is not shared yet.
-            if let Some(source) = Arc::get_mut(&mut reference.source) {
-                let source: &mut dyn std::any::Any = source;
-                if let Some(source) = source.downcast_mut::<SheafTableSource>() {
-                    source.hints = hints;
-                }
+            if let Some(source) = source(reference) {
+                reference.source = Arc::new(source.with_hints(hints));
             }
         }
     }

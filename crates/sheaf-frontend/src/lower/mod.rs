@@ -48,8 +48,8 @@ pub const MAX_NESTING: usize = 250;
 
 /// The most tables and query blocks of a statement, and the most expressions and operators that it repeats by naming
 /// common table expressions. These count each time that they are named, since they are planned each time.
-const MAX_BLOCKS: u64 = 20_000;
-const MAX_REPEATED_EXPRESSIONS: u64 = 1_000_000;
+pub const MAX_BLOCKS: u64 = 20_000;
+pub const MAX_REPEATED_EXPRESSIONS: u64 = 1_000_000;
 
 /// How much there is to plan.
 #[derive(Clone, Copy, Default)]

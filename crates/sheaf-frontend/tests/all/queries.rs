@@ -165,6 +165,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Lower
         &query,
         &QueryContext {
             clustered_keys: false,
+            is_over_rows: false,
             sql,
             catalog,
             session: &FixedSession,

@@ -707,11 +707,7 @@ impl Session {
         let given = Arc::new(Schema::new(inputs.fields.clone()));
         let given = MemoryTableSource::new(INPUTS.to_string(), given, Vec::new());
         let lowered = self
-            .lower(
-                Parsed::new(&written, &query.text),
-                Some(&Arc::new(given)),
-                false,
-            )
+            .lower_over_rows(Parsed::new(&written, &query.text), &Arc::new(given))
             .ok()?;
         let (metas, types) = match inputs.fields.is_empty() {
             true => (

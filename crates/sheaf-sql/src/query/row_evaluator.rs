@@ -122,6 +122,7 @@ impl Session {
                 parameters: &[],
                 virtual_tables: &virtual_tables,
                 clustered_keys: false,
+                is_over_rows: true,
             },
         )?;
         let metas = self.columns_of(&lowered.plan, &lowered.headers);

@@ -460,6 +460,24 @@ impl Session {
         extra: Option<&Arc<MemoryTableSource>>,
         clustered_keys: bool,
     ) -> Result<LoweredQuery> {
+        self.lower_with(query, extra, (clustered_keys, false))
+    }
+
+    /// As [`Self::lower`], of a query whose FROM is to be replaced by rows: everything else stays above it.
+    pub(crate) fn lower_over_rows(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: &Arc<MemoryTableSource>,
+    ) -> Result<LoweredQuery> {
+        self.lower_with(query, Some(extra), (false, true))
+    }
+
+    fn lower_with(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: Option<&Arc<MemoryTableSource>>,
+        (clustered_keys, is_over_rows): (bool, bool),
+    ) -> Result<LoweredQuery> {
         let virtual_tables =
             |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
                 if let Some(extra) = extra
@@ -487,6 +505,7 @@ impl Session {
                 parameters: &[],
                 virtual_tables: &virtual_tables,
                 clustered_keys,
+                is_over_rows,
             },
         )
     }
@@ -503,6 +522,7 @@ impl Session {
                 Ok(None)
             },
             clustered_keys: false,
+            is_over_rows: false,
         };
         logical_plan(query, &context)
     }

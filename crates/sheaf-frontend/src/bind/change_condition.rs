@@ -1,0 +1,170 @@
+//! WHERE over a table of a statement that changes rows in a strict mode. What is no number where one is wanted ends the
+//! statement, and so does a division by zero, for the rows that MySQL comes to (`sheaf_exec::typing`).
+
+use std::ops::ControlFlow;
+
+use sheaf_algebra::relation::Operator;
+use sheaf_algebra::{Relation, Scalar};
+use sheaf_exec::SheafTableSource;
+use sheaf_exec::typing::{MAX_WATCHED_PARTS, Purpose, indexed_columns_of};
+use sqlparser::ast::{BinaryOperator, Expr, Query};
+
+use super::expression::comparison_of;
+use super::{Binder, Bound};
+use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
+
+impl Binder<'_> {
+    /// The condition of a WHERE over these rows.
+    pub(super) fn condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
+        let Operator::Scan(scan) = rows.operator() else {
+            return self.condition(expr);
+        };
+        let condition = match scan.source.downcast_ref::<SheafTableSource>() {
+            Some(source) if self.watches_conditions && self.open_subqueries == 0 => {
+                self.watched_condition(expr, &indexed_columns_of(source))?
+            }
+            _ => self.condition(expr)?,
+        };
+        match self.texts.are_refused() {
+            true => Ok(self.typing().refused_texts(condition)?),
+            false => Ok(condition),
+        }
+    }
+
+    fn watched_condition(&mut self, expr: &Expr, indexed: &[String]) -> Bound<Scalar> {
+        let mut parts = Vec::new();
+        add_conjuncts(expr, &mut parts);
+        let is_watched = parts.len() <= MAX_WATCHED_PARTS;
+        let mut bound = Vec::with_capacity(parts.len());
+        for part in parts {
+            let has_subquery = Found::has_subquery(part);
+            let purpose = match is_watched && !has_subquery {
+                true if seeks_a_constant(part, indexed) => Purpose::Sought,
+                true => Purpose::ChangeCondition,
+                false => Purpose::Other,
+            };
+            let condition = self.with_purpose(purpose, |this| this.condition(part))?;
+            bound.push((condition, has_subquery));
+        }
+        Ok(self.typing().watched_condition(bound, indexed)?)
+    }
+}
+
+/// Whether the statement, but for subqueries in expressions, has a limit.
+pub(super) fn has_limit(query: &Query) -> bool {
+    let mut limits = Limits::default();
+    walk_query(&mut query.clone(), &mut limits);
+    limits.found
+}
+
+fn add_conjuncts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) {
+    match expr {
+        Expr::Nested(inner) => add_conjuncts(inner, parts),
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::And,
+            right,
+        } => {
+            add_conjuncts(left, parts);
+            add_conjuncts(right, parts);
+        }
+        other => parts.push(other),
+    }
+}
+
+/// Whether a part compares an indexed column with constants. MySQL computes these before it looks at rows.
+fn seeks_a_constant(part: &Expr, indexed: &[String]) -> bool {
+    let operands: Vec<&Expr> = match part {
+        Expr::BinaryOp { left, op, right }
+            if comparison_of(op).is_some() && *op != BinaryOperator::Spaceship =>
+        {
+            vec![left, right]
+        }
+        Expr::Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        } => vec![expr, low, high],
+        Expr::InList {
+            expr,
+            list,
+            negated: false,
+        } => std::iter::once(expr.as_ref()).chain(list).collect(),
+        _ => return false,
+    };
+    let columns = operands.into_iter();
+    let columns: Vec<&Expr> = columns
+        .filter(|operand| Found::has_column(operand))
+        .collect();
+    let name = match columns[..] {
+        [Expr::Identifier(column)] => column,
+        [Expr::CompoundIdentifier(parts)] => match parts.last() {
+            Some(column) => column,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let mut indexed = indexed.iter();
+    indexed.any(|column| column.eq_ignore_ascii_case(&name.value))
+}
+
+/// What is in an expression.
+#[derive(Default)]
+struct Found {
+    subquery: bool,
+    column: bool,
+}
+
+impl Found {
+    fn of(expr: &Expr) -> Found {
+        let mut found = Found::default();
+        walk_expression(&mut expr.clone(), &mut found);
+        found
+    }
+
+    fn has_subquery(expr: &Expr) -> bool {
+        Found::of(expr).subquery
+    }
+
+    fn has_column(expr: &Expr) -> bool {
+        Found::of(expr).column
+    }
+}
+
+impl ExpressionVisitor for Found {
+    fn enter_query(&mut self, _query: &Query) {
+        self.subquery = true;
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        self.column |= match expression {
+            Expr::Identifier(name) => !name.value.starts_with('@'),
+            Expr::CompoundIdentifier(parts) => !parts[0].value.starts_with('@'),
+            _ => false,
+        };
+        ControlFlow::Continue(())
+    }
+}
+
+/// Looks for limits outside of expressions.
+#[derive(Default)]
+struct Limits {
+    open_expressions: usize,
+    found: bool,
+}
+
+impl ExpressionVisitor for Limits {
+    fn enter_query(&mut self, query: &Query) {
+        self.found |= self.open_expressions == 0 && query.limit_clause.is_some();
+    }
+
+    fn enter_expression(&mut self, _expression: &Expr) {
+        self.open_expressions += 1;
+    }
+
+    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
+        self.open_expressions -= 1;
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Common table expressions that name themselves.
+//!
+//! ```text
+//!   c AS (A UNION ALL B UNION ALL C ORDER BY .. LIMIT ..)      B and C name c
+//!
+//!   Limit
+//!     Sort
+//!       Recursive all c
+//!         A                     the first part, which tells names and types
+//!         Union all             a round, over the rows of the round before
+//!           B over a scan of c
+//!           C over a scan of c
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef, Schema};
+use sheaf_algebra::relation::{Item, Recursive, SetKind};
+use sheaf_algebra::{Relation, Scalar};
+use sheaf_exec::WorkTableSource;
+use sheaf_types::error::codes;
+use sqlparser::ast::{Expr, Query, SetExpr, SetOperator, SetQuantifier, TableFactor};
+use std::ops::ControlFlow;
+
+use super::from::check_names;
+use super::query::{bare_header, order_items};
+use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
+use crate::error::SqlError;
+use crate::lower::scope::is_same;
+use crate::walk::{ExpressionVisitor, walk_query};
+
+impl Binder<'_> {
+    /// The query of a common table expression that may name itself.
+    pub(super) fn recursive_query(
+        &mut self,
+        name: &str,
+        names: &[String],
+        query: &Query,
+    ) -> Bound<(Relation, Vec<Output>)> {
+        let Some(parts) = parts(name, query)? else {
+            return self.query(query);
+        };
+        self.nested(|this| {
+            let common_tables = this.common_tables.len();
+            let bound = this.recursive(name, names, query, &parts);
+            this.common_tables.truncate(common_tables);
+            bound
+        })
+    }
+
+    fn recursive(
+        &mut self,
+        name: &str,
+        names: &[String],
+        query: &Query,
+        parts: &Parts<'_>,
+    ) -> Bound<(Relation, Vec<Output>)> {
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let (first, outputs) = self.nested(|this| this.set_expression(parts.first))?;
+        check_names(names.len(), outputs.len())?;
+        let (first, fields) = self.first_part(first, &outputs)?;
+        let columns = fields.iter().zip(&outputs).enumerate();
+        let columns = columns.map(|(at, (field, output))| {
+            let name = names.get(at).unwrap_or(&output.header.name);
+            field.as_ref().clone().with_name(name)
+        });
+        let columns: Vec<Field> = columns.collect();
+        for (at, column) in columns.iter().enumerate() {
+            let mut before = columns[..at].iter();
+            if before.any(|known| is_same(known.name(), column.name())) {
+                return Err(SqlError::duplicate_field_name(column.name()).into());
+            }
+        }
+        let shown: Vec<String> = columns.iter().map(|column| column.name().clone()).collect();
+        let source = WorkTableSource::new(name.to_string(), Arc::new(Schema::new(columns)));
+        self.common_tables.push(CommonTable {
+            name: name.to_string(),
+            columns: Vec::new(),
+            definition: Definition::Round(Arc::new(source)),
+            is_recursive: false,
+            known: self.common_tables.len(),
+            blocks: self.blocks.len(),
+        });
+        let mut rounds = Vec::with_capacity(parts.rounds.len());
+        for round in &parts.rounds {
+            let (round, of_round) = self.nested(|this| this.set_expression(round))?;
+            rounds.push(self.round(round, &of_round, &fields)?);
+        }
+        let round = match rounds.len() {
+            1 => rounds.remove(0),
+            _ => {
+                let columns = fields.iter();
+                let columns =
+                    columns.map(|field| self.columns.add_computed("round", Arc::clone(field)));
+                let columns = columns.collect();
+                Relation::set_operation(SetKind::Union, rounds, columns)
+            }
+        };
+        let outputs = outputs.into_iter().zip(&fields).zip(shown);
+        let outputs = outputs.map(|((output, field), name)| Output {
+            id: self.columns.add_computed(name, Arc::clone(field)),
+            field: Arc::clone(field),
+            header: bare_header(output.header),
+        });
+        let outputs: Vec<Output> = outputs.collect();
+        let recursive = Recursive {
+            name: name.to_string(),
+            first: Box::new(first),
+            round: Box::new(round),
+            columns: outputs.iter().map(|output| output.id).collect(),
+            is_distinct: parts.is_distinct,
+        };
+        let order_by = order_items(query.order_by.as_ref())?;
+        let relation = self.ordered(recursive.relation(), &outputs, order_by)?;
+        let relation = match &query.limit_clause {
+            Some(limit) => self.limit(relation, limit)?,
+            None => relation,
+        };
+        Ok((relation, outputs))
+    }
+
+    /// The first part, and what the columns of the table are. What is only NULL, as parameters are before their values
+    /// are known, gets a type.
+    fn first_part(
+        &mut self,
+        first: Relation,
+        outputs: &[Output],
+    ) -> Bound<(Relation, Vec<FieldRef>)> {
+        let mut items = Vec::with_capacity(outputs.len());
+        let mut fields = Vec::with_capacity(outputs.len());
+        for output in outputs {
+            let column = Scalar::column(output.id, Arc::clone(&output.field));
+            let value = self.call("$first_part", vec![column])?;
+            let column = match value.as_column() {
+                Some(column) => column,
+                None => self.new_column(&output.header.name, &value),
+            };
+            let field = value.field().as_ref().clone().with_nullable(true);
+            fields.push(Arc::new(field));
+            items.push(Item { column, value });
+        }
+        let first = match items.iter().all(Item::is_passed_on) {
+            true if first.columns().len() == items.len() => first,
+            _ => first.project(items),
+        };
+        Ok((first, fields))
+    }
+
+    /// The rows of a round in the types of the first part.
+    fn round(
+        &mut self,
+        round: Relation,
+        outputs: &[Output],
+        fields: &[FieldRef],
+    ) -> Bound<Relation> {
+        if outputs.len() != fields.len() {
+            return Err(SqlError::new(
+                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+                "The used SELECT statements have a different number of columns",
+            )
+            .into());
+        }
+        let mut items = Vec::with_capacity(outputs.len());
+        for (output, to) in outputs.iter().zip(fields) {
+            let column = Scalar::column(output.id, Arc::clone(&output.field));
+            let value = self.typing().of_round(column, to)?;
+            let column = match value.as_column() {
+                Some(column) => column,
+                None => self.new_column(&output.header.name, &value),
+            };
+            items.push(Item { column, value });
+        }
+        Ok(round.project(items))
+    }
+}
+
+/// The parts of a query that names itself.
+struct Parts<'q> {
+    first: &'q SetExpr,
+    /// In their order.
+    rounds: Vec<&'q SetExpr>,
+    is_distinct: bool,
+}
+
+/// `None` for a query that does not name itself. Error 3574 for one without a first part that does not.
+fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
+    let names_itself = |body: &SetExpr| {
+        let mut part = Query {
+            body: Box::new(body.clone()),
+            ..query.clone()
+        };
+        let mut found = Named { name, found: false };
+        walk_query(&mut part, &mut found);
+        found.found
+    };
+    let mut rounds = Vec::new();
+    let mut quantifiers = Vec::new();
+    let mut first = query.body.as_ref();
+    while let SetExpr::SetOperation {
+        left,
+        op: SetOperator::Union,
+        set_quantifier,
+        right,
+    } = first
+    {
+        if !names_itself(right) {
+            break;
+        }
+        rounds.push(right.as_ref());
+        quantifiers.push(!matches!(set_quantifier, SetQuantifier::All));
+        first = left;
+    }
+    let is_named_first = names_itself(first);
+    if rounds.is_empty() && !is_named_first {
+        return Ok(None);
+    }
+    if rounds.is_empty() || is_named_first {
+        return Err(SqlError::new(
+            codes::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST,
+            format!(
+                "Recursive Common Table Expression '{name}' should have one or more non-recursive query blocks followed \
+                 by one or more recursive ones"
+            ),
+        )
+        .into());
+    }
+    let is_distinct = quantifiers[0];
+    if quantifiers.iter().any(|other| *other != is_distinct) {
+        return unsupported("UNION and UNION ALL of recursive parts");
+    }
+    rounds.reverse();
+    Ok(Some(Parts {
+        first,
+        rounds,
+        is_distinct,
+    }))
+}
+
+/// Looks for a table of this name.
+struct Named<'n> {
+    name: &'n str,
+    found: bool,
+}
+
+impl ExpressionVisitor for Named<'_> {
+    fn enter_table(&mut self, table: &TableFactor) {
+        if let TableFactor::Table { name, .. } = table
+            && let [part] = name.0.as_slice()
+        {
+            let ident = part.as_ident();
+            self.found |= ident.is_some_and(|ident| ident.value == self.name);
+        }
+    }
+
+    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
