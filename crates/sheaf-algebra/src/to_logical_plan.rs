@@ -59,15 +59,23 @@ struct Translation<'a> {
 
 /// Gives each reference a name that no other has. EXPLAIN shows it.
 fn name_tables(relation: &Relation, tables: &mut HashMap<u32, TableReference>) {
-    if let Operator::Scan(scan) = relation.operator()
-        && !tables.contains_key(&scan.reference)
+    let named = match relation.operator() {
+        Operator::Scan(scan) => Some((scan.reference, &scan.name)),
+        Operator::Project(project) => {
+            let derived = project.derived.as_ref();
+            derived.map(|derived| (derived.reference, &derived.name))
+        }
+        _ => None,
+    };
+    if let Some((reference, name)) = named
+        && !tables.contains_key(&reference)
     {
-        let is_taken = tables.values().any(|known| known.table() == scan.name);
+        let is_taken = tables.values().any(|known| known.table() == name);
         let name = match is_taken {
-            true => format!("{}#{}", scan.name, scan.reference),
-            false => scan.name.clone(),
+            true => format!("{name}#{reference}"),
+            false => name.clone(),
         };
-        tables.insert(scan.reference, TableReference::bare(name));
+        tables.insert(reference, TableReference::bare(name));
     }
     for input in relation.inputs() {
         name_tables(input, tables);
@@ -127,11 +135,22 @@ impl Translation<'_> {
 
     /// The plan with all columns in it.
     fn materialized(&self, relation: &Relation) -> Result<LogicalPlan> {
+        self.materialized_where(relation, |_| true)
+    }
+
+    /// The plan with its columns in it, and those values that are needed.
+    fn materialized_where(
+        &self,
+        relation: &Relation,
+        is_needed: impl Fn(ColumnId) -> bool,
+    ) -> Result<LogicalPlan> {
         let Translated { plan, values } = self.relation(relation)?;
         if values.is_empty() {
             return Ok(plan);
         }
-        let columns = relation.columns().iter().map(|id| match values.get(id) {
+        let columns = relation.columns().iter();
+        let columns = columns.filter(|id| !values.contains_key(id) || is_needed(**id));
+        let columns = columns.map(|id| match values.get(id) {
             Some(value) => self.named(value.clone(), *id),
             None => self.column(*id),
         });
@@ -158,6 +177,18 @@ impl Translation<'_> {
             Operator::Project(project) => {
                 let Translated { plan, values } = self.relation(&project.input)?;
                 let items = project.items.iter();
+                if let Some(derived) = &project.derived
+                    && let Some(name) = self.tables.get(&derived.reference)
+                {
+                    let items = items.map(|item| {
+                        let value = self.expr(&item.value, &values);
+                        value.unalias().alias(self.name(item.column).name)
+                    });
+                    let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
+                    let rows = Arc::new(LogicalPlan::Projection(projection));
+                    let rows = SubqueryAlias::try_new(rows, name.clone())?;
+                    return Ok(LogicalPlan::SubqueryAlias(rows).into());
+                }
                 let items =
                     items.map(|item| self.named(self.expr(&item.value, &values), item.column));
                 let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
@@ -393,7 +424,12 @@ impl Translation<'_> {
     }
 
     fn group(&self, group: &relation::Group) -> Result<Translated> {
-        let plan = self.materialized(&group.input)?;
+        let mut needed: ColumnSet = group.keys.iter().chain(&group.carried).copied().collect();
+        for (_, aggregate) in &group.aggregates {
+            let arguments = aggregate.arguments().iter();
+            arguments.for_each(|argument| argument.add_columns(&mut needed));
+        }
+        let plan = self.materialized_where(&group.input, |id| needed.contains(id))?;
         let is_distinct = group.rollup.is_none()
             && group.aggregates.is_empty()
             && group.carried.is_empty()

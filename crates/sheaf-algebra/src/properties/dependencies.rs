@@ -49,6 +49,11 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
             for item in project.items.iter().filter(|item| !item.is_passed_on()) {
                 if !item.value.is_volatile() {
                     let (from, to) = (item.value.columns(), [item.column].into_iter().collect());
+                    if item.value.as_column().is_some() {
+                        // It is the same under another name.
+                        let (from, to) = (ColumnSet::clone(&to), ColumnSet::clone(&from));
+                        dependencies.push(Dependency { from, to });
+                    }
                     dependencies.push(Dependency { from, to });
                 }
             }

@@ -34,7 +34,7 @@ pub use filter::Filter;
 pub use group::Group;
 pub use join::{Join, JoinKind};
 pub use limit::Limit;
-pub use project::{Item, Project};
+pub use project::{Derived, Item, Project};
 pub use recursive::Recursive;
 pub use scan::Scan;
 pub use set_operation::{SetKind, SetOperation};

@@ -8,6 +8,15 @@ use crate::scalar::Scalar;
 pub struct Project {
     pub input: Box<Relation>,
     pub items: Vec<Item>,
+    /// It is a derived table that is planned by itself.
+    pub derived: Option<Derived>,
+}
+
+/// A derived table by its name. Its columns have their origin in this reference.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    pub reference: u32,
+    pub name: String,
 }
 
 /// A column of the list. One that is passed on has the id that it has below.
@@ -28,6 +37,7 @@ impl Relation {
         Operator::Project(Project {
             input: Box::new(self),
             items,
+            derived: None,
         })
         .into()
     }

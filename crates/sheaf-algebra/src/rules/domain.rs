@@ -246,7 +246,7 @@ impl Unnesting<'_> {
                 let condition = instance.in_scalar(condition);
                 Ok(Some((input.filter(condition), instance)))
             }
-            Operator::Project(Project { input, items }) => {
+            Operator::Project(Project { input, items, .. }) => {
                 let Some((input, instance)) = self.push(*input, domain)? else {
                     return Ok(None);
                 };

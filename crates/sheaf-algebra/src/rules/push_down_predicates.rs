@@ -24,6 +24,9 @@ use crate::relation::{
 };
 use crate::scalar::Scalar;
 
+/// A condition does not grow by more than this: what is computed twice at each level doubles with each.
+const MAX_MORE_NODES: usize = 2_000;
+
 pub fn apply(relation: Relation) -> Relation {
     push(relation, Vec::new())
 }
@@ -39,14 +42,29 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
             conditions.extend(moves);
             filtered(push(*input, conditions), stays)
         }
-        Operator::Project(Project { input, items }) => {
-            let (below, stays) =
+        Operator::Project(Project {
+            input,
+            items,
+            derived,
+        }) => {
+            let (of_items, mut stays) =
                 split_by(conditions, |condition| is_computed_below(condition, &items));
-            let below = below
-                .into_iter()
-                .map(|condition| with_items(condition, &items));
-            let input = push(*input, below.collect());
-            filtered(input.project(items), stays)
+            let mut below = Vec::with_capacity(of_items.len());
+            for condition in of_items {
+                let computed = with_items(condition.clone(), &items);
+                match computed.nodes() <= condition.nodes() + MAX_MORE_NODES {
+                    true => below.push(computed),
+                    false => stays.push(condition),
+                }
+            }
+            let input = push(*input, below);
+            let input = Box::new(input);
+            let project = Project {
+                input,
+                items,
+                derived,
+            };
+            filtered(Operator::Project(project).into(), stays)
         }
         Operator::Sort(Sort { input, keys }) => push(*input, conditions).sort(keys),
         Operator::Group(group) => {

@@ -265,7 +265,7 @@ impl Unnesting<'_> {
         let mut row = right;
         let group = loop {
             match row.into_operator() {
-                Operator::Project(Project { input, items }) => {
+                Operator::Project(Project { input, items, .. }) => {
                     computed.push(Layer::Items(items));
                     row = *input;
                 }
@@ -462,7 +462,9 @@ impl Unnesting<'_> {
                 }
                 Ok(Some(pulled))
             }
-            Operator::Project(Project { input, mut items }) => {
+            Operator::Project(Project {
+                input, mut items, ..
+            }) => {
                 if items
                     .iter()
                     .any(|item| item.value.columns().intersects(outer))
@@ -717,7 +719,7 @@ impl Unnesting<'_> {
 pub(super) fn ordered_input(input: Relation) -> (Relation, Vec<SortKey>) {
     match input.into_operator() {
         Operator::Sort(Sort { input, keys }) => (*input, keys),
-        Operator::Project(Project { input, items }) => match input.into_operator() {
+        Operator::Project(Project { input, items, .. }) => match input.into_operator() {
             Operator::Sort(Sort { input, keys }) if items.iter().all(Item::is_passed_on) => {
                 (*input, keys)
             }

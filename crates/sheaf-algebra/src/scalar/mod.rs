@@ -340,6 +340,13 @@ impl Scalar {
         columns
     }
 
+    /// How large it is.
+    pub fn nodes(&self) -> usize {
+        let mut nodes = 1;
+        self.for_each_operand(&mut |operand| nodes += operand.nodes());
+        nodes
+    }
+
     pub fn add_columns(&self, columns: &mut ColumnSet) {
         match self.kind {
             ScalarKind::Column(id) => columns.insert(id),

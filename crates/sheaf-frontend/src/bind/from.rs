@@ -5,7 +5,9 @@ use std::sync::Arc;
 use datafusion_expr::TableSource;
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_algebra::column::Origin;
-use sheaf_algebra::relation::{DependentKind, Join, JoinKind, Operator, Scan};
+use sheaf_algebra::relation::{
+    DependentKind, Derived, Item, Join, JoinKind, Operator, Project, Scan,
+};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::{Column, Relation, Scalar};
 use sheaf_exec::SheafTableSource;
@@ -23,6 +25,9 @@ use crate::lower::TableReference;
 use crate::lower::expression::object_text;
 use crate::lower::scope::is_same;
 use crate::lower::select::index_hints;
+
+/// The numbers of derived tables begin here, behind all of references to tables.
+const FIRST_DERIVED: u32 = 1 << 30;
 
 impl Binder<'_> {
     /// The tables of a FROM; a row without columns where there is none.
@@ -221,8 +226,7 @@ impl Binder<'_> {
                     .iter()
                     .map(|column| column.name.value.as_str())
                     .collect();
-                let scope = scope_of_query(&alias.name.value, &outputs, &names)?;
-                Ok((relation, scope))
+                self.derived(&alias.name.value, relation, outputs, &names)
             }
             TableFactor::NestedJoin {
                 table_with_joins, ..
@@ -232,6 +236,54 @@ impl Binder<'_> {
             },
             other => unsupported(other.to_string()),
         }
+    }
+
+    /// A query as a table. Where it may have to be planned by itself, its columns get ids and a name of their own.
+    fn derived(
+        &mut self,
+        alias: &str,
+        relation: Relation,
+        outputs: Vec<Output>,
+        names: &[&str],
+    ) -> Bound<(Relation, Scope)> {
+        let mut scope = scope_of_query(alias, &outputs, names)?;
+        if !self.keeps_derived_tables {
+            return Ok((relation, scope));
+        }
+        let reference = FIRST_DERIVED + self.derived_so_far;
+        self.derived_so_far += 1;
+        let mut items = Vec::with_capacity(outputs.len());
+        let mut columns = std::mem::take(&mut scope.shown);
+        for (position, (column, output)) in columns.iter_mut().zip(&outputs).enumerate() {
+            let value = Scalar::column(output.id, Arc::clone(&output.field));
+            let field = output.field.as_ref().clone().with_name(&column.name);
+            column.field = Arc::new(field);
+            column.id = self.columns.add(Column {
+                field: Arc::clone(&column.field),
+                name: column.name.clone(),
+                origin: Some(Origin {
+                    reference,
+                    position: position as u32,
+                }),
+            });
+            items.push(Item {
+                column: column.id,
+                value,
+            });
+        }
+        let project = Project {
+            input: Box::new(relation),
+            items,
+            derived: Some(Derived {
+                reference,
+                name: alias.to_string(),
+            }),
+        };
+        let Some(table) = scope.tables.first() else {
+            return unsupported("a derived table without a name");
+        };
+        let scope = Scope::of_table(Arc::clone(&table.name), columns);
+        Ok((Operator::Project(project).into(), scope))
     }
 
     fn table(
@@ -403,8 +455,7 @@ impl Binder<'_> {
         let (relation, outputs) = bound?;
         self.hints.add_derived(alias, first);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let scope = scope_of_query(alias, &outputs, &names)?;
-        Ok(Some((relation, scope)))
+        self.derived(alias, relation, outputs, &names).map(Some)
     }
 }
 

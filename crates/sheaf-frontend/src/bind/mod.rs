@@ -59,7 +59,6 @@ use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plan;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
-use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Purpose, Texts};
@@ -153,6 +152,10 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         open_common_tables: 0,
         repeated_expressions: 0,
         open_subqueries: 0,
+        keeps_derived_tables: context.is_over_rows
+            || !context.session.merges_derived_tables()
+            || has_word(context.sql, "no_merge"),
+        derived_so_far: 0,
         watches_conditions: texts.watch_conditions() && !change_condition::has_limit(query),
     };
     let (relation, outputs) = binder.query(query)?;
@@ -169,14 +172,6 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         .map(|table| Arc::clone(&table.source))
         .collect();
     let hint_warnings = hints.resolve(&mut tables);
-    let is_told_to_stay = |table: &TableReference| {
-        let source = table.source.downcast_ref::<SheafTableSource>();
-        let derived = source.and_then(|source| source.hints.block.derived.as_ref());
-        derived.is_some_and(|(_, merges)| !merges)
-    };
-    if tables.iter().any(is_told_to_stay) {
-        return unsupported("a derived table that is not merged");
-    }
     let is_same = |(table, source): (&TableReference, &Arc<_>)| Arc::ptr_eq(&table.source, source);
     let relation = match tables.iter().zip(&sources).all(is_same) {
         true => relation,
@@ -200,6 +195,12 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         locking,
         hint_warnings,
     })
+}
+
+/// Whether a text has this word in it, in small letters or not.
+fn has_word(text: &str, word: &str) -> bool {
+    let mut words = text.as_bytes().windows(word.len());
+    words.any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// The same with the names of the result. Of equal ones the later are set apart.
@@ -275,6 +276,9 @@ struct Binder<'a> {
     repeated_expressions: u64,
     /// Subqueries of expressions that are open.
     open_subqueries: usize,
+    /// Derived tables keep their names, because they may have to be planned by themselves.
+    keeps_derived_tables: bool,
+    derived_so_far: u32,
     /// Divisions by zero in conditions over tables are noted, but for those of subqueries.
     watches_conditions: bool,
 }
