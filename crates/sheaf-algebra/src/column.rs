@@ -64,6 +64,20 @@ impl Columns {
         })
     }
 
+    /// What plans show of a column that is computed.
+    pub fn rename(&mut self, id: ColumnId, name: &str) {
+        let column = &mut self.0[id.0 as usize];
+        if column.origin.is_none() {
+            column.name = name.to_string();
+        }
+    }
+
+    /// All of them, the last one first.
+    pub fn newest_first(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        let columns = self.0.iter().enumerate().rev();
+        columns.map(|(at, column)| (ColumnId(at as u32), column))
+    }
+
     pub fn get(&self, id: ColumnId) -> &Column {
         &self.0[id.0 as usize]
     }

@@ -2,7 +2,8 @@
 //!
 //! Names of the plan are unique, so that nothing is captured. A column of a table is qualified by the table's alias,
 //! with the reference's number behind it if another table has the same alias: `t.name`, `t#3.name`. The column has its
-//! own name, by which access paths find it in the table. Every other column is called by its id: `#17`.
+//! own name, by which access paths find it in the table. Every other column has the name that the query gives it, if no
+//! other column is called so, and otherwise its id: `#17`.
 //!
 //! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
 //! That is done by the functions that do it for the plans of SqlToRel (`sheaf_exec::typing`).
@@ -13,7 +14,7 @@
 //! # Errors
 //! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,11 +39,12 @@ use crate::scalar::{Scalar, ScalarKind, Truth};
 
 /// The plan, whose columns are those of the relation in their order.
 pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
-    let mut tables = HashMap::new();
-    name_tables(relation, &mut tables);
+    let (mut tables, mut used) = (HashMap::new(), HashSet::new());
+    name_tables(relation, &mut tables, &mut used);
     let translation = Translation {
         columns,
         tables: Rc::new(tables),
+        names: Rc::new(name_columns(columns, used)),
         outer: ColumnSet::new(),
     };
     let plan = translation.materialized(relation)?;
@@ -53,12 +55,48 @@ struct Translation<'a> {
     columns: &'a Columns,
     /// What each reference to a table is called.
     tables: Rc<HashMap<u32, TableReference>>,
+    /// What columns are called that are computed; those that are missing here by their ids.
+    names: Rc<HashMap<ColumnId, String>>,
     /// Columns of the queries around.
     outer: ColumnSet,
 }
 
-/// Gives each reference a name that no other has. EXPLAIN shows it.
-fn name_tables(relation: &Relation, tables: &mut HashMap<u32, TableReference>) {
+/// Columns by names that no other column has, neither one of a table. EXPLAIN shows them. Those that are made last come
+/// first, because they are nearer to the result.
+fn name_columns(columns: &Columns, mut used: HashSet<String>) -> HashMap<ColumnId, String> {
+    let mut names = HashMap::new();
+    // Names of calls are those that aggregates have in a plan.
+    let is_word = |name: &str| {
+        let mut letters = name.chars();
+        !name.is_empty() && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    for (id, column) in columns.newest_first() {
+        let name = &column.name;
+        if column.origin.is_none() && is_word(name) && used.insert(name.to_lowercase()) {
+            names.insert(id, name.clone());
+        }
+    }
+    names
+}
+
+/// Gives each reference a name that no other has. EXPLAIN shows it. `used`: the names of all columns of tables.
+fn name_tables(
+    relation: &Relation,
+    tables: &mut HashMap<u32, TableReference>,
+    used: &mut HashSet<String>,
+) {
+    if let Operator::Scan(scan) = relation.operator() {
+        let schema = scan.source.schema();
+        used.extend(
+            schema
+                .fields()
+                .iter()
+                .map(|field| field.name().to_lowercase()),
+        );
+    }
+    if let Operator::Recursive(recursive) = relation.operator() {
+        used.insert(recursive.name.to_lowercase());
+    }
     let named = match relation.operator() {
         Operator::Scan(scan) => Some((scan.reference, &scan.name)),
         Operator::Project(project) => {
@@ -78,7 +116,7 @@ fn name_tables(relation: &Relation, tables: &mut HashMap<u32, TableReference>) {
         tables.insert(reference, TableReference::bare(name));
     }
     for input in relation.inputs() {
-        name_tables(input, tables);
+        name_tables(input, tables, used);
     }
 }
 
@@ -103,7 +141,10 @@ impl Translation<'_> {
             .and_then(|origin| self.tables.get(&origin.reference));
         match table {
             Some(table) => PlanColumn::new(Some(table.clone()), column.field.name()),
-            None => PlanColumn::new_unqualified(id.to_string()),
+            None => PlanColumn::new_unqualified(match self.names.get(&id) {
+                Some(name) => name.clone(),
+                None => id.to_string(),
+            }),
         }
     }
 
@@ -407,6 +448,7 @@ impl Translation<'_> {
         let inner = Translation {
             columns: self.columns,
             tables: Rc::clone(&self.tables),
+            names: Rc::clone(&self.names),
             outer: free.union(&self.outer),
         };
         let subquery = inner.materialized(&join.right)?;

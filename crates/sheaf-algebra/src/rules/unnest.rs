@@ -48,13 +48,19 @@ use crate::scalar::{Comparison, Scalar, ScalarKind, Truth, Typing};
 const ONLY_ROW: &str = "$only_row";
 
 pub fn apply(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
-    let mut unnesting = Unnesting { columns, typing };
+    let mut unnesting = Unnesting {
+        columns,
+        typing,
+        keeps_probes: true,
+    };
     unnesting.relation(relation)
 }
 
 pub(super) struct Unnesting<'a> {
     pub(super) columns: &'a mut Columns,
     pub(super) typing: &'a Typing<'a>,
+    /// Values that find their rows by an index may be run for each row.
+    keeps_probes: bool,
 }
 
 /// A right side from which conditions with columns of the left were taken.
@@ -110,7 +116,15 @@ impl Unnesting<'_> {
         if is_independent {
             return Ok(join.left.join(kind, *join.right, join.condition));
         }
-        match self.independent(&join.left, &join.right, &outer)? {
+        let mut pulled = self.independent(&join.left, &join.right, &outer)?;
+        if pulled.is_none() && matches!(kind, JoinKind::Inner | JoinKind::LeftOuter) {
+            // Rows are not run for each row, so nothing inside may be.
+            let keeps = std::mem::replace(&mut self.keeps_probes, false);
+            let right = self.relation(join.right.as_ref().clone())?;
+            self.keeps_probes = keeps;
+            pulled = self.independent(&join.left, &right, &outer)?;
+        }
+        match pulled {
             Some(pulled) => {
                 let conditions = join.condition.into_iter().chain(pulled.conditions);
                 let condition = Scalar::and(conditions);
@@ -369,7 +383,7 @@ impl Unnesting<'_> {
     /// The same, joined with the distinct values of what it takes from the left side. Not where it finds its rows by an
     /// index: it is run for each of these values then, which are fewer rows.
     fn single_over_domain(&mut self, join: DependentJoin, value: ColumnId) -> Result<Relation> {
-        if finds_by_index(&join.right, &join.left.column_set()) {
+        if self.keeps_probes && finds_by_index(&join.right, &join.left.column_set()) {
             return Ok(Operator::DependentJoin(join).into());
         }
         let right = self.of_one_row(join.right.as_ref().clone(), value)?;

@@ -54,11 +54,11 @@ pub struct NamedItem {
     pub position: usize,
 }
 
-/// What WITH ROLLUP groups by, for GROUPING().
+/// What a block groups by, for GROUPING().
 #[derive(Clone)]
-pub struct RolledUp {
-    /// The column that tells which keys are rolled up.
-    pub level: Scalar,
+pub struct Grouping {
+    /// WITH ROLLUP: the column that tells which keys are rolled up.
+    pub level: Option<Scalar>,
     /// Of each key what it may be written as.
     pub keys: Vec<Vec<Scalar>>,
 }
@@ -89,7 +89,7 @@ pub struct Block {
     pub in_item: bool,
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
-    pub rolled_up: Option<RolledUp>,
+    pub grouping: Option<Grouping>,
 }
 
 impl Block {
@@ -109,7 +109,7 @@ impl Block {
             grouped: Vec::new(),
             in_item: false,
             items_so_far: 0,
-            rolled_up: None,
+            grouping: None,
         }
     }
 

@@ -293,21 +293,27 @@ impl Binder<'_> {
 
     /// GROUPING(keys): which of them are rolled up, the last as the lowest bit. Error 3602 for what is no key.
     fn grouping(&mut self, arguments: &Arguments) -> Bound<Scalar> {
-        let Some(rolled_up) = self.block()?.rolled_up.clone() else {
+        let Some(grouping) = self.block()?.grouping.clone() else {
             return Err(invalid_group_function().into());
         };
         let mut bits: Option<Scalar> = None;
         for (at, argument) in arguments.values.iter().enumerate() {
             let value = self.with_purpose(Purpose::Other, |this| this.value(argument))?;
-            let mut keys = rolled_up.keys.iter();
+            let mut keys = grouping.keys.iter();
             let Some(key) = keys.position(|written| written.contains(&value)) else {
-                let text = format!("Argument #{at} of GROUPING function is not in GROUP BY");
+                let number = at + 1;
+                let text = format!("Argument #{number} of GROUPING function is not in GROUP BY");
                 return Err(SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, text).into());
             };
-            let lower = rolled_up.keys.len() - 1 - key;
-            let shift = vec![rolled_up.level.clone(), self.integer(lower as i64)];
-            let bit = self.call("$shift_right", shift)?;
-            let bit = self.call("$bit_and", vec![bit, self.integer(1)])?;
+            let bit = match &grouping.level {
+                None => Scalar::literal(ScalarValue::UInt64(Some(0))),
+                Some(level) => {
+                    let lower = (grouping.keys.len() - 1 - key) as i64;
+                    let shift = vec![level.clone(), self.integer(lower)];
+                    let bit = self.call("$shift_right", shift)?;
+                    self.call("$bit_and", vec![bit, self.integer(1)])?
+                }
+            };
             bits = Some(match bits {
                 None => bit,
                 Some(bits) => {

@@ -22,11 +22,12 @@ use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::{Item, SortKey};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
+use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
-use super::block::{Clause, NamedItem, RolledUp, with_subqueries};
+use super::block::{Clause, Grouping, NamedItem, with_subqueries};
 use super::from::plain_name;
-use super::{Binder, Bound, Refusal, unsupported};
+use super::{Binder, Bound, Refusal, has_word, unsupported};
 use crate::error::SqlError;
 use crate::lower::scope::is_same;
 use crate::lower::select::is_plain_column;
@@ -154,11 +155,12 @@ impl Binder<'_> {
                 }
             }
         }
-        if let Some(level) = keys.level {
-            let level = Scalar::column(level, Arc::clone(&self.columns.get(level).field));
+        if keys.level.is_some() || has_word(self.context.sql, "grouping") {
+            let level = |level| Scalar::column(level, Arc::clone(&self.columns.get(level).field));
+            let level = keys.level.map(level);
             let written = keys.columns.iter().map(|key| self.written(&keys, *key));
             let written = written.collect();
-            self.block()?.rolled_up = Some(RolledUp {
+            self.block()?.grouping = Some(Grouping {
                 level,
                 keys: written,
             });
@@ -207,14 +209,16 @@ impl Binder<'_> {
 
     /// Whether it is a column of FROM.
     fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
-        let value = self.value(expr)?;
-        if !self.block()?.aggregates.is_empty() {
-            return Err(SqlError::new(
-                codes::WRONG_GROUP_FIELD,
-                format!("Can't group on '{expr}'"),
-            )
-            .into());
-        }
+        let value = match self.value(expr) {
+            Err(Refusal::Error(error)) if error.is(codes::INVALID_GROUP_FUNC_USE) => {
+                return Err(SqlError::new(
+                    codes::WRONG_GROUP_FIELD,
+                    format!("Can't group on '{expr}'"),
+                )
+                .into());
+            }
+            value => value?,
+        };
         let own = self.own_columns()?;
         if let Some(column) = value.as_column()
             && own.contains(column)

@@ -184,7 +184,7 @@ struct Parts<'q> {
     is_distinct: bool,
 }
 
-/// `None` for a query that does not name itself. Error 3574 for one without a first part that does not.
+/// `None` for a query that does not name itself. Error 3573 for one without a UNION, and 3574 for one without a first part that does not.
 fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
     let names_itself = |body: &SetExpr| {
         let mut part = Query {
@@ -215,6 +215,10 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
     let is_named_first = names_itself(first);
     if rounds.is_empty() && !is_named_first {
         return Ok(None);
+    }
+    if !matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
+        let text = format!("Recursive Common Table Expression '{name}' should contain a UNION");
+        return Err(SqlError::new(codes::CTE_RECURSIVE_REQUIRES_UNION, text).into());
     }
     if rounds.is_empty() || is_named_first {
         return Err(SqlError::new(

@@ -206,6 +206,7 @@ impl Binder<'_> {
                 Some(column) => column,
                 None => self.new_column(&item.header.name, &item.value),
             };
+            self.columns.rename(id, &item.header.name);
             outputs.push(Output {
                 id,
                 field: Arc::clone(item.value.field()),
