@@ -55,9 +55,6 @@ fn print(relation: &Relation, depth: usize, f: &mut fmt::Formatter<'_>) -> fmt::
             ids(f, " by ", &group.keys)?;
             if let Some(level) = group.rollup {
                 write!(f, " with rollup {level}")?;
-                if group.kept > 0 {
-                    write!(f, " below {}", group.kept)?;
-                }
             }
             ids(f, " carrying ", &group.carried)?;
             if !group.aggregates.is_empty() {

@@ -468,8 +468,8 @@ impl Translation<'_> {
     fn group(&self, group: &relation::Group) -> Result<Translated> {
         let mut needed: ColumnSet = group.keys.iter().chain(&group.carried).copied().collect();
         for (_, aggregate) in &group.aggregates {
-            let arguments = aggregate.arguments().iter();
-            arguments.for_each(|argument| argument.add_columns(&mut needed));
+            let operands = aggregate.operands();
+            operands.for_each(|operand| operand.add_columns(&mut needed));
         }
         let plan = self.materialized_where(&group.input, |id| needed.contains(id))?;
         let is_distinct = group.rollup.is_none()
@@ -507,14 +507,7 @@ impl Translation<'_> {
                 // Its width is that of as many bits as there are keys.
                 let told = cast(Expr::Column(told), DataType::UInt64);
                 columns.push(self.named(told, level));
-                vec![Expr::GroupingSet(match group.kept {
-                    0 => GroupingSet::Rollup(keys),
-                    kept => {
-                        let lengths = (kept..=keys.len()).rev();
-                        let sets = lengths.map(|length| keys[..length].to_vec());
-                        GroupingSet::GroupingSets(sets.collect())
-                    }
-                })]
+                vec![Expr::GroupingSet(GroupingSet::Rollup(keys))]
             }
         };
         let aggregate = Aggregate::try_new(Arc::new(plan), keys, aggregates)?;

@@ -4,8 +4,8 @@
 //! one group, even of no rows. Without aggregates it is DISTINCT.
 //!
 //! WITH ROLLUP there are groups by all keys, by all but the last, and so on, down to the group of all rows. Keys that a
-//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest. In a
-//! subquery that is unnested, what it takes from outside is kept in all groups.
+//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest. The group of
+//! all rows is there, also of no rows.
 
 use super::{Operator, Relation};
 use crate::column::ColumnId;
@@ -22,8 +22,6 @@ pub struct Group {
     pub aggregates: Vec<(ColumnId, Aggregate)>,
     /// The column that tells which keys are rolled up.
     pub rollup: Option<ColumnId>,
-    /// WITH ROLLUP: so many of the first keys are kept in all groups.
-    pub kept: usize,
 }
 
 impl Relation {
@@ -39,7 +37,6 @@ impl Relation {
             carried,
             aggregates,
             rollup: None,
-            kept: 0,
         })
         .into()
     }
@@ -58,7 +55,6 @@ impl Relation {
             carried,
             aggregates,
             rollup: Some(level),
-            kept: 0,
         })
         .into()
     }

@@ -265,7 +265,7 @@ impl Operator {
             Operator::Group(group) => {
                 let aggregates = group.aggregates.iter();
                 aggregates
-                    .flat_map(|(_, aggregate)| aggregate.arguments())
+                    .flat_map(|(_, aggregate)| aggregate.operands())
                     .for_each(visit);
             }
             Operator::Window(window) => {

@@ -12,8 +12,8 @@ pub struct Recursive {
     pub name: String,
     pub first: Box<Relation>,
     pub round: Box<Relation>,
-    /// The columns of the whole, which have the names of those that the second part reads. Those of both parts correspond
-    /// to them in their order.
+    /// The columns of the whole, with the names that the second part reads. Those of both parts correspond to them in
+    /// their order.
     pub columns: Vec<ColumnId>,
     /// Rows that have come already do not come again (UNION without ALL).
     pub is_distinct: bool,

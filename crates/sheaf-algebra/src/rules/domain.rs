@@ -126,8 +126,8 @@ impl Unnesting<'_> {
         }))
     }
 
-    /// The highest relation of a tree that may be computed twice, and has all values that the tree has of these columns.
-    /// It may have more of them.
+    /// The highest relation of a tree that may be computed twice, and has all values that the tree has of these
+    /// columns. It may have more of them.
     fn source<'r>(&self, relation: &'r Relation, taken: &ColumnSet) -> Option<&'r Relation> {
         if !taken.is_subset(&relation.column_set()) {
             return None;
@@ -316,6 +316,10 @@ impl Unnesting<'_> {
         group: Group,
         domain: &Domain<'_>,
     ) -> Result<Option<(Relation, Instance)>> {
+        // The group of all rows would be there for values that have rows alone.
+        if group.rollup.is_some() {
+            return Ok(None);
+        }
         let Some((input, instance)) = self.push(*group.input, domain)? else {
             return Ok(None);
         };
@@ -332,19 +336,6 @@ impl Unnesting<'_> {
         let of_values = instance.columns.iter().copied();
         let of_values = of_values.filter(|column| !matched.contains(column));
         let is_whole = group.keys.is_empty();
-        if let Some(level) = group.rollup {
-            let keys = matched.iter().chain(&group.keys).copied().collect();
-            let carried = of_values.chain(group.carried).collect();
-            let relation = Operator::Group(Group {
-                input: Box::new(input),
-                keys,
-                carried,
-                aggregates,
-                rollup: Some(level),
-                kept: group.kept + matched.len(),
-            });
-            return Ok(Some((relation.into(), instance)));
-        }
         let mut keys = group.keys;
         keys.extend(&matched);
         let mut carried = group.carried;

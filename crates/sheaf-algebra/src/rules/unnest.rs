@@ -20,6 +20,8 @@
 //!     =   project A, v := f(c is null ? 0 : c) (A left join (group by b: c := count of B) on a = b)
 //! ```
 //!
+//! What is NULL of no rows, as `sum(x) + 1` is, is computed below the join: a condition on it makes an inner join of it.
+//!
 //! Where a subquery that is a value may find several rows, these are counted, and [`ONLY_ROW`] makes an error of it.
 //!
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
@@ -31,9 +33,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result, ScalarValue, internal_err};
-use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
+use datafusion_expr::{Expr, WindowFrame, WindowFunctionDefinition};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::typing::constant_value;
 
 use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
@@ -295,6 +298,16 @@ impl Unnesting<'_> {
                 }
                 other => {
                     // A row that is found by a key, or the first of several.
+                    if let Operator::Limit(limit) = &other
+                        && let Some(pulled) = self.first_row(limit, (&computed, value), outer)?
+                        && let Some(pulled) = self.below_layers(pulled, &computed, outer)
+                    {
+                        let condition = Some(Scalar::and(pulled.conditions));
+                        let left = *join.left;
+                        let joined = left.join(JoinKind::LeftOuter, pulled.relation, condition);
+                        shown.push(self.passed_on(value));
+                        return Ok(joined.project(shown));
+                    }
                     let mut relation = Relation::from(other);
                     for layer in computed.into_iter().rev() {
                         relation = layer.around(relation);
@@ -312,6 +325,17 @@ impl Unnesting<'_> {
                 }
             }
         };
+        if let Some(group) = &group
+            && is_null_of_no_rows(group, &computed, value)?
+            && let Some(pulled) = self.pull_group(group.clone(), outer)?
+            && let Some(pulled) = self.below_layers(pulled, &computed, outer)
+        {
+            let condition = Some(Scalar::and(pulled.conditions));
+            let left = *join.left;
+            let joined = left.join(JoinKind::LeftOuter, pulled.relation, condition);
+            shown.push(self.passed_on(value));
+            return Ok(joined.project(shown));
+        }
         // What stands for an aggregate above the join. Of no rows a count is 0.
         let mut values: HashMap<ColumnId, Scalar> = HashMap::new();
         let relation = match group {
@@ -378,6 +402,94 @@ impl Unnesting<'_> {
             value: shown_value,
         });
         Ok(relation.project(shown))
+    }
+
+    /// What a row is computed by, above what was pulled; `None` if that takes something from outside.
+    fn below_layers(&self, pulled: Pulled, layers: &[Layer], outer: &ColumnSet) -> Option<Pulled> {
+        if layers.iter().any(|layer| layer.columns().intersects(outer)) {
+            return None;
+        }
+        let Pulled {
+            mut relation,
+            conditions,
+        } = pulled;
+        let keys = inner_columns(&conditions, outer);
+        for layer in layers.iter().rev() {
+            relation = match layer {
+                Layer::Condition(condition) => relation.filter(condition.clone()),
+                Layer::Items(items) => {
+                    let mut items = items.clone();
+                    for key in keys.iter() {
+                        if !items.iter().any(|item| item.column == key) {
+                            items.push(self.passed_on(key));
+                        }
+                    }
+                    relation.project(items)
+                }
+            };
+        }
+        Some(Pulled {
+            relation,
+            conditions,
+        })
+    }
+
+    /// The first row of a limit of one row, for each value of what the conditions compare with the left side:
+    ///
+    /// ```text
+    ///   A djoin (a = b) (limit 1 of (sort o of B))  =  A djoin (a = b) (group by b: first_value(.. order by o) of B)
+    /// ```
+    fn first_row(
+        &mut self,
+        limit: &Limit,
+        (layers, value): (&[Layer], ColumnId),
+        outer: &ColumnSet,
+    ) -> Result<Option<Pulled>> {
+        if limit.skip != 0 || limit.fetch != Some(1) {
+            return Ok(None);
+        }
+        let (input, order) = ordered_input(limit.input.as_ref().clone());
+        let takes = |key: &SortKey| key.value.columns().intersects(outer);
+        if order.iter().any(takes) {
+            return Ok(None);
+        }
+        let Some(pulled) = self.pull(input, outer)? else {
+            return Ok(None);
+        };
+        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+            return Ok(None);
+        };
+        let mut needed: ColumnSet = [value].into_iter().collect();
+        for layer in layers {
+            needed.union_with(&layer.columns());
+        }
+        let needed = needed.intersection(&pulled.relation.column_set());
+        let needed = needed.difference(&keys.iter().copied().collect());
+        let function = match order.is_empty() {
+            true => "any_value",
+            false => "first_value",
+        };
+        let mut order_by = Vec::with_capacity(order.len());
+        for key in order {
+            order_by.push((self.typing.sort_key(key.value)?, key.descends));
+        }
+        let mut items: Vec<Item> = keys.iter().map(|key| self.passed_on(*key)).collect();
+        let mut aggregates = Vec::new();
+        for column in needed.iter() {
+            let value = self.column(column);
+            let field = value.field().as_ref().clone().with_nullable(true);
+            let (id, aggregate) = self.add_aggregate(function, value)?;
+            aggregates.push((id, aggregate.ordered_by(order_by.clone())));
+            let value = Scalar::column(id, Arc::new(field));
+            items.push(Item { column, value });
+        }
+        if aggregates.len() != 1 {
+            // A row is numbered once, whatever it has.
+            return Ok(None);
+        }
+        let relation = pulled.relation.group(keys, Vec::new(), aggregates);
+        let relation = relation.project(items);
+        Ok(Some(Pulled { relation, ..pulled }))
     }
 
     /// The same, joined with the distinct values of what it takes from the left side. Not where it finds its rows by an
@@ -750,12 +862,74 @@ enum Layer {
 }
 
 impl Layer {
+    fn columns(&self) -> ColumnSet {
+        let mut columns = ColumnSet::new();
+        match self {
+            Layer::Items(items) => items
+                .iter()
+                .for_each(|item| item.value.add_columns(&mut columns)),
+            Layer::Condition(condition) => condition.add_columns(&mut columns),
+        }
+        columns
+    }
+
     fn around(self, relation: Relation) -> Relation {
         match self {
             Layer::Items(items) => relation.project(items),
             Layer::Condition(condition) => relation.filter(condition),
         }
     }
+}
+
+fn calls_only_row(scalar: &Scalar) -> bool {
+    let mut found = match scalar.kind() {
+        ScalarKind::Call { function, .. } => function.name() == ONLY_ROW,
+        _ => false,
+    };
+    scalar.for_each_operand(&mut |operand| found |= calls_only_row(operand));
+    found
+}
+
+/// Whether what is computed of the aggregates of a group is NULL where the group has no rows. Then that is the NULL of an
+/// outer join.
+fn is_null_of_no_rows(group: &Group, layers: &[Layer], value: ColumnId) -> Result<bool> {
+    let mut values: HashMap<ColumnId, Scalar> = HashMap::new();
+    for (id, aggregate) in &group.aggregates {
+        let field = aggregate.field();
+        let none = match aggregate.counts() {
+            true => ScalarValue::Int64(Some(0)),
+            false => ScalarValue::try_from(field.data_type())?,
+        };
+        values.insert(*id, Scalar::typed_literal(none, field.metadata().clone()));
+    }
+    for layer in layers.iter().rev() {
+        match layer {
+            // It may be NULL for groups that have rows.
+            Layer::Condition(_) => return Ok(false),
+            // Whether there are several rows, is asked for the groups that are wanted.
+            Layer::Items(items) if items.iter().any(|item| calls_only_row(&item.value)) => {
+                return Ok(false);
+            }
+            Layer::Items(items) => {
+                let computed = items.iter().map(|item| {
+                    let of_none = item.value.clone();
+                    let of_none =
+                        of_none.replace(&|scalar| values.get(&scalar.as_column()?).cloned());
+                    (item.column, of_none)
+                });
+                let computed: Vec<_> = computed.collect();
+                values.extend(computed);
+            }
+        }
+    }
+    let Some(of_none) = values.remove(&value) else {
+        return Ok(false);
+    };
+    if !of_none.columns().is_empty() || of_none.is_volatile() {
+        return Ok(false);
+    }
+    let expr = of_none.to_expr(&|_, _| Expr::Literal(ScalarValue::Null, None));
+    Ok(constant_value(expr)?.is_some_and(|value| value.is_null()))
 }
 
 /// Columns that conditions name and that are not of the left side.

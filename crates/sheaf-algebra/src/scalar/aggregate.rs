@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion_expr::AggregateUDF;
-use datafusion_expr::Expr;
 use datafusion_expr::expr::AggregateFunction;
+use datafusion_expr::{Expr, SortExpr};
 
 use super::Scalar;
 use crate::column::ColumnId;
@@ -16,6 +16,8 @@ pub struct Aggregate {
     pub(super) function: Arc<AggregateUDF>,
     pub(super) arguments: Vec<Scalar>,
     pub(super) distinct: bool,
+    /// Sort keys, and whether they descend.
+    pub(super) order_by: Vec<(Scalar, bool)>,
     pub(super) field: FieldRef,
 }
 
@@ -24,6 +26,7 @@ impl PartialEq for Aggregate {
         self.distinct == other.distinct
             && self.function == other.function
             && self.arguments == other.arguments
+            && self.order_by == other.order_by
     }
 }
 
@@ -57,14 +60,38 @@ impl Aggregate {
             arguments,
             self.distinct,
             None,
-            Vec::new(),
+            self.order_by
+                .iter()
+                .map(|(key, descends)| SortExpr {
+                    expr: key.to_expr(column),
+                    asc: !descends,
+                    nulls_first: !descends,
+                })
+                .collect(),
             None,
         ))
     }
 
+    /// The same over rows in this order.
+    pub fn ordered_by(self, order_by: Vec<(Scalar, bool)>) -> Aggregate {
+        Aggregate { order_by, ..self }
+    }
+
+    /// Arguments, and what rows are ordered by.
+    pub fn operands(&self) -> impl Iterator<Item = &Scalar> {
+        let order_by = self.order_by.iter().map(|(key, _)| key);
+        self.arguments.iter().chain(order_by)
+    }
+
     /// The same with other arguments, of the same types.
     pub fn map_arguments(self, map: &mut dyn FnMut(Scalar) -> Scalar) -> Aggregate {
-        let arguments = self.arguments.into_iter().map(map).collect();
-        Aggregate { arguments, ..self }
+        let arguments = self.arguments.into_iter().map(&mut *map).collect();
+        let order_by = self.order_by.into_iter();
+        let order_by = order_by.map(|(key, descends)| (map(key), descends));
+        Aggregate {
+            arguments,
+            order_by: order_by.collect(),
+            ..self
+        }
     }
 }

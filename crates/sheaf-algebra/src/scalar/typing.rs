@@ -173,8 +173,8 @@ impl Typing<'_> {
         operands.scalar(as_column_of(value, to, &schema, None)?)
     }
 
-    /// A condition over a table by which a statement finds the rows that it changes. `parts`: its parts, and whether they
-    /// have subqueries; `indexed`: columns that indexes begin with.
+    /// A condition over a table by which a statement finds the rows that it changes. `parts`: its parts, and whether
+    /// they have subqueries; `indexed`: columns that indexes begin with.
     pub fn watched_condition(
         &self,
         parts: Vec<(Scalar, bool)>,
@@ -229,6 +229,7 @@ impl Typing<'_> {
             function: func,
             arguments: operands.scalars(params.args)?,
             distinct: params.distinct,
+            order_by: Vec::new(),
             field,
         })
     }

@@ -59,7 +59,7 @@ use crate::keyed_join::lookup_switch::{
     LookupSwitch, Making, SharedSwitch, SwitchWatch, SwitchingJoin,
 };
 use crate::operator::scan_exec::{ScanCounts, access_error};
-use crate::operator::shared_exec::is_repeatable;
+use crate::operator::shared_exec::{is_repeatable, is_same};
 
 /// Outer rows of a round may take this many times the memory of its keys (`buffer_bytes`).
 pub const OUTER_BYTES_PER_KEY_BYTE: usize = 16;
@@ -246,7 +246,7 @@ impl KeyedJoinExec {
         let filters_the_same = match (&self.filter, &other.filter) {
             (None, None) => true,
             (Some(own), Some(other)) => {
-                own.expression() == other.expression()
+                is_same(own.expression(), other.expression())
                     && own.column_indices() == other.column_indices()
                     && is_repeatable(own.expression())
             }
@@ -255,7 +255,7 @@ impl KeyedJoinExec {
         self.spec.looks_up_the_same(&other.spec)
             && self.keys.len() == other.keys.len()
             && self.keys.iter().zip(&other.keys).all(|(own, other)| {
-                own.expr.eq(&other.expr)
+                is_same(&own.expr, &other.expr)
                     && own.data_type == other.data_type
                     && is_repeatable(&own.expr)
             })

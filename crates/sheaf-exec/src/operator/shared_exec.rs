@@ -20,11 +20,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
-use datafusion_common::tree_node::TreeNode;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DataFusionError, Result, internal_datafusion_err, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion_physical_plan::coop::make_cooperative;
 use datafusion_physical_plan::execution_plan::{
@@ -207,6 +208,24 @@ pub fn is_repeatable(expr: &Arc<dyn PhysicalExpr>) -> bool {
         Ok(expr.is_volatile_node() || expr.is::<ScalarSubqueryExpr>())
     };
     !expr.exists(differs).unwrap_or(true)
+}
+
+/// Whether two expressions are the same, whatever their columns are called.
+pub fn is_same(one: &Arc<dyn PhysicalExpr>, other: &Arc<dyn PhysicalExpr>) -> bool {
+    one.eq(other) || nameless(one).eq(&nameless(other))
+}
+
+fn nameless(expr: &Arc<dyn PhysicalExpr>) -> Arc<dyn PhysicalExpr> {
+    let nameless = Arc::clone(expr).transform(|expr| {
+        let column = expr.downcast_ref::<Column>().map(Column::index);
+        Ok(match column {
+            Some(index) => {
+                Transformed::yes(Arc::new(Column::new("", index)) as Arc<dyn PhysicalExpr>)
+            }
+            None => Transformed::no(expr),
+        })
+    });
+    nameless.map_or_else(|_| Arc::clone(expr), |nameless| nameless.data)
 }
 
 /// Those of the operators, whose rows come when all of them are there.

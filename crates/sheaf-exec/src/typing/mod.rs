@@ -1054,6 +1054,13 @@ pub(crate) fn typed_literal(value: ScalarValue, field: &Field) -> Expr {
     Expr::Literal(value, metadata)
 }
 
+/// The value of an expression without columns, as far as calls and casts of literals tell it.
+pub fn constant_value(expr: Expr) -> Result<Option<ScalarValue>> {
+    let schema = DFSchema::empty();
+    let folded = expr.transform_up(|expr| Ok(Transformed::yes(fold(expr, &schema))))?;
+    Ok(literal(&folded.data).cloned())
+}
+
 /// Computes a call or a cast of literals. What fails to compute stays: it may never be evaluated.
 pub(crate) fn fold(expr: Expr, schema: &DFSchema) -> Expr {
     match try_fold(&expr, schema) {

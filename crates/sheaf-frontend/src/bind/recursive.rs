@@ -184,7 +184,8 @@ struct Parts<'q> {
     is_distinct: bool,
 }
 
-/// `None` for a query that does not name itself. Error 3573 for one without a UNION, and 3574 for one without a first part that does not.
+/// `None` for a query that does not name itself. Error 3573 for one without a UNION, and 3574 for one without a first
+/// part that does not.
 fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
     let names_itself = |body: &SetExpr| {
         let mut part = Query {

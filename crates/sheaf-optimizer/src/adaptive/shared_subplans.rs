@@ -23,7 +23,9 @@ use std::sync::Arc;
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion_physical_expr::{Partitioning, PhysicalExpr};
+use datafusion_physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::coop::CooperativeExec;
 use datafusion_physical_plan::filter::FilterExec;
@@ -34,7 +36,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
-use sheaf_exec::operator::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable};
+use sheaf_exec::operator::shared_exec::{MAX_KEPT_BYTES, SharedExec, is_repeatable, is_same};
 
 use crate::PlannerContext;
 use crate::explain::outline::{NotesByOperator, PlanOutline, address};
@@ -246,7 +248,7 @@ fn same_operator(one: &Arc<dyn ExecutionPlan>, other: &Arc<dyn ExecutionPlan>) -
         return same_aggregates(one, other);
     }
     if let (Some(one), Some(other)) = both::<FilterExec>(one, other) {
-        return one.predicate() == other.predicate()
+        return is_same(one.predicate(), other.predicate())
             && is_repeatable(one.predicate())
             && one.projection() == other.projection()
             && one.fetch() == other.fetch();
@@ -257,10 +259,10 @@ fn same_operator(one: &Arc<dyn ExecutionPlan>, other: &Arc<dyn ExecutionPlan>) -
                 .expr()
                 .iter()
                 .zip(other.expr())
-                .all(|(one, other)| one.expr.eq(&other.expr) && is_repeatable(&one.expr));
+                .all(|(one, other)| is_same(&one.expr, &other.expr) && is_repeatable(&one.expr));
     }
     if let (Some(one), Some(other)) = both::<RepartitionExec>(one, other) {
-        return one.partitioning() == other.partitioning()
+        return same_partitioning(one.partitioning(), other.partitioning())
             && one.preserve_order() == other.preserve_order();
     }
     if let (Some(one), Some(other)) = both::<CoalescePartitionsExec>(one, other) {
@@ -276,24 +278,68 @@ fn both<'p, P: ExecutionPlan + 'static>(
     (one.downcast_ref::<P>(), other.downcast_ref::<P>())
 }
 
+fn same_partitioning(one: &Partitioning, other: &Partitioning) -> bool {
+    match (one, other) {
+        (Partitioning::Hash(own, partitions), Partitioning::Hash(others, other_partitions)) => {
+            partitions == other_partitions
+                && own.len() == others.len()
+                && own
+                    .iter()
+                    .zip(others)
+                    .all(|(own, other)| is_same(own, other))
+        }
+        (one, other) => one == other,
+    }
+}
+
 fn same_aggregates(one: &AggregateExec, other: &AggregateExec) -> bool {
-    let groups = one.group_expr().input_exprs();
     let functions = one.aggr_expr().iter().zip(other.aggr_expr());
     one.mode() == other.mode()
-        && one.group_expr() == other.group_expr()
-        && groups.iter().all(is_repeatable)
+        && same_groups(one.group_expr(), other.group_expr())
         && one.aggr_expr().len() == other.aggr_expr().len()
-        && functions.into_iter().all(|(function, other_function)| {
-            let expressions = function.all_expressions();
-            let mut inputs = expressions.args.iter().chain(&expressions.order_by_exprs);
-            function == other_function
-                && function.is_distinct() == other_function.is_distinct()
-                && function.ignore_nulls() == other_function.ignore_nulls()
-                && function.is_reversed() == other_function.is_reversed()
-                && function.order_bys() == other_function.order_bys()
-                && inputs.all(is_repeatable)
-        })
-        && one.filter_expr() == other.filter_expr()
-        && one.filter_expr().iter().flatten().all(is_repeatable)
+        && functions
+            .into_iter()
+            .all(|(function, other_function)| same_function(function, other_function))
+        && one.filter_expr().len() == other.filter_expr().len()
+        && one
+            .filter_expr()
+            .iter()
+            .zip(other.filter_expr())
+            .all(|filters| match filters {
+                (None, None) => true,
+                (Some(own), Some(other)) => is_same(own, other) && is_repeatable(own),
+                _ => false,
+            })
         && one.limit_options() == other.limit_options()
+}
+
+fn same_groups(one: &PhysicalGroupBy, other: &PhysicalGroupBy) -> bool {
+    let same = |own: &[(Arc<dyn PhysicalExpr>, String)], others: &[_]| {
+        let mut pairs = own.iter().zip(others);
+        own.len() == others.len()
+            && pairs.all(|((own, _), (other, _))| is_same(own, other) && is_repeatable(own))
+    };
+    same(one.expr(), other.expr())
+        && same(one.null_expr(), other.null_expr())
+        && one.groups() == other.groups()
+}
+
+fn same_function(one: &AggregateFunctionExpr, other: &AggregateFunctionExpr) -> bool {
+    let (own, others) = (one.all_expressions(), other.all_expressions());
+    let same = |own: &[Arc<dyn PhysicalExpr>], others: &[Arc<dyn PhysicalExpr>]| {
+        let mut pairs = own.iter().zip(others);
+        own.len() == others.len()
+            && pairs.all(|(own, other)| is_same(own, other) && is_repeatable(own))
+    };
+    let options = |function: &AggregateFunctionExpr| -> Vec<_> {
+        let order = function.order_bys().iter();
+        order.map(|sort| sort.options).collect()
+    };
+    one.fun() == other.fun()
+        && one.is_distinct() == other.is_distinct()
+        && one.ignore_nulls() == other.ignore_nulls()
+        && one.is_reversed() == other.is_reversed()
+        && options(one) == options(other)
+        && same(&own.args, &others.args)
+        && same(&own.order_by_exprs, &others.order_by_exprs)
 }
