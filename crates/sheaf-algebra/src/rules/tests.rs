@@ -10,7 +10,7 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::typing::{Purpose, Texts};
 
 use crate::column::{Column, ColumnId, Columns, Origin};
-use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan};
+use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan, SortKey};
 use crate::scalar::typing::AggregateCall;
 use crate::scalar::{Aggregate, Comparison, Scalar, Typing};
 
@@ -354,4 +354,81 @@ fn a_text_is_taken_by_its_bytes() {
     // 'a' and 'A' are equal, and are two values.
     assert!(rewritten.contains("$cast_binary(#2) <=> #"), "{rewritten}");
     assert!(rewritten.contains(" carrying #"), "{rewritten}");
+}
+
+#[test]
+fn the_first_of_several_rows_is_an_aggregate() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let by_k = statement.equal(of_b.k, of_a.id);
+    let newest = SortKey {
+        value: statement.column(of_b.id),
+        descends: true,
+    };
+    let shown = Item {
+        column: of_b.s,
+        value: statement.column(of_b.s),
+    };
+    let first = b.filter(by_k).sort(vec![newest]).limit(0, Some(1));
+    let first = first.project(vec![shown]);
+    let relation = a.dependent_join(DependentKind::Single(of_b.s), first, None);
+    let rewritten = statement.rewritten(relation);
+    assert!(rewritten.contains("Join left outer"), "{rewritten}");
+    assert!(rewritten.contains(":= first_value(#5)"), "{rewritten}");
+}
+
+#[test]
+fn what_is_null_of_no_rows_is_computed_below_the_join() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let by_k = statement.equal(of_b.k, of_a.id);
+    let aggregate = statement.typing().aggregate(AggregateCall {
+        function: aggregate_function("max").unwrap(),
+        arguments: vec![statement.column(of_b.id)],
+        distinct: false,
+    });
+    let aggregate = aggregate.unwrap();
+    let field = Arc::clone(aggregate.field());
+    let largest = statement.columns.add_computed("max", field);
+    let one = Scalar::literal(ScalarValue::Int64(Some(1)));
+    let sum = statement
+        .typing()
+        .call("$add", vec![statement.column(largest), one]);
+    let sum = sum.unwrap();
+    let value = statement
+        .columns
+        .add_computed("sum", Arc::clone(sum.field()));
+    let right = b.filter(by_k);
+    let right = right.group(Vec::new(), Vec::new(), vec![(largest, aggregate)]);
+    let right = right.project(vec![Item {
+        column: value,
+        value: sum,
+    }]);
+    let relation = a.dependent_join(DependentKind::Single(value), right, None);
+    // So a condition on it makes an inner join.
+    let condition = statement.compare(of_a.k, Comparison::Less, value);
+    let rewritten = statement.rewritten(relation.filter(condition));
+    assert!(rewritten.contains("Join inner"), "{rewritten}");
+    assert!(!rewritten.contains("left outer"), "{rewritten}");
+}
+
+#[test]
+fn what_cannot_be_taken_apart_is_counted_for_each_row() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let later = statement.compare(of_b.id, Comparison::Greater, of_a.id);
+    let field = Arc::new(Field::new("level", DataType::UInt64, false));
+    let level = statement.columns.add_computed("level", field);
+    // The group of all rows is there, also of no rows.
+    let right = b.filter(later);
+    let right = right.rollup(vec![of_b.k], Vec::new(), Vec::new(), level);
+    let mark = statement.mark(false);
+    let relation = a.dependent_join(DependentKind::Mark(mark), right, None);
+    let condition = statement.column(mark);
+    let rewritten = statement.rewritten(relation.filter(condition));
+    assert!(rewritten.contains("DependentJoin single"), "{rewritten}");
+    assert!(rewritten.contains(":= max(2)"), "{rewritten}");
 }

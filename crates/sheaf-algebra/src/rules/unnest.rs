@@ -325,7 +325,12 @@ impl Unnesting<'_> {
                 }
             }
         };
+        let takes = |group: &Group| {
+            let mut operands = group.aggregates.iter().flat_map(|(_, of)| of.operands());
+            operands.any(|operand| operand.columns().intersects(outer))
+        };
         if let Some(group) = &group
+            && !takes(group)
             && is_null_of_no_rows(group, &computed, value)?
             && let Some(pulled) = self.pull_group(group.clone(), outer)?
             && let Some(pulled) = self.below_layers(pulled, &computed, outer)
@@ -341,9 +346,7 @@ impl Unnesting<'_> {
         let relation = match group {
             None => *join.left,
             Some(mut group) => {
-                let takes = |argument: &Scalar| argument.columns().intersects(outer);
-                let mut aggregates = group.aggregates.iter();
-                if aggregates.any(|(_, aggregate)| aggregate.arguments().iter().any(takes)) {
+                if takes(&group) {
                     return self.single_over_domain(kept, value);
                 }
                 for (id, aggregate) in &mut group.aggregates {
