@@ -442,12 +442,18 @@ impl Binder<'_> {
         let first = self.tables.len();
         let later_tables = self.common_tables.split_off(known);
         let inner_blocks = self.blocks.split_off(blocks);
+        // Aggregates that are open inside do not hear of what it names.
+        let around = self
+            .open_aggregates
+            .partition_point(|open| open.block < blocks);
+        let inside = self.open_aggregates.split_off(around);
         self.open_common_tables += 1;
         let bound = match is_recursive {
             true => self.recursive_query(&common_name, &names, &query),
             false => self.query(&query),
         };
         self.open_common_tables -= 1;
+        self.open_aggregates.extend(inside);
         self.blocks.truncate(blocks);
         self.blocks.extend(inner_blocks);
         self.common_tables.truncate(known);
