@@ -83,6 +83,8 @@ pub struct Block {
     pub in_aggregate: bool,
     /// The operands of a window function are bound.
     pub in_window: bool,
+    /// Those of PARTITION BY or ORDER BY are.
+    pub in_window_specification: bool,
     /// What the block groups by that has subqueries: where it stands again, it is the column of the group.
     pub grouped: Vec<(Expr, Scalar)>,
     /// An item that stands for its name is bound: names in it are those of tables.
@@ -106,6 +108,7 @@ impl Block {
             pending_in_aggregates: Vec::new(),
             in_aggregate: false,
             in_window: false,
+            in_window_specification: false,
             grouped: Vec::new(),
             in_item: false,
             items_so_far: 0,

@@ -31,8 +31,8 @@ use crate::lower::function::{
     wrong_argument_count,
 };
 use crate::lower::grouped::{
-    check_window_arguments, group_concat_over_window, has_window_function,
-    misplaced_window_function, nested_window_function, with_default_of_row,
+    check_window_arguments, group_concat_over_window, misplaced_window_function,
+    nested_window_function, with_default_of_row,
 };
 use crate::lower::scope::{derived_window, is_same, no_such_window};
 use crate::lower::select::{is_position, number_digits};
@@ -545,24 +545,19 @@ impl Binder<'_> {
     ) -> Bound<Scalar> {
         let name = function.name().to_string();
         let block = self.block()?;
+        if block.in_window_specification {
+            return Err(nested_window_function().into());
+        }
         let is_allowed = matches!(block.clause, Clause::FieldList | Clause::OrderBy);
         if !is_allowed || block.in_window || block.in_aggregate {
             let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
             return Err(misplaced_window_function(shown).into());
         }
         let spec = self.window_spec(over)?;
-        let order_by = spec.order_by.iter().map(|item| &item.expr);
-        if spec
-            .partition_by
-            .iter()
-            .chain(order_by)
-            .any(has_window_function)
-        {
-            return Err(nested_window_function().into());
-        }
         self.block()?.in_window = true;
         let call = self.window_operands(function, arguments, aggregate, &spec, null_treatment);
-        self.block()?.in_window = false;
+        let block = self.block()?;
+        (block.in_window, block.in_window_specification) = (false, false);
         let function = self.typing().window(call?)?;
         let field = Arc::clone(function.field());
         let mut known = self.block()?.functions.iter();
@@ -586,6 +581,7 @@ impl Binder<'_> {
         if let Some(aggregate) = aggregate {
             arguments = self.computed_with(aggregate, false, arguments)?;
         }
+        self.block()?.in_window_specification = true;
         let partition_by = self.values(&spec.partition_by)?;
         let mut order_by = self.window_order(&spec.order_by)?;
         let frame: WindowFrame = match &spec.window_frame {

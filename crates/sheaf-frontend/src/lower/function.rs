@@ -568,7 +568,9 @@ impl Lowering<'_> {
             return self.group_concat(joined, distinct, order_by, separator);
         }
         if name == "grouping" && over.is_none() && !distinct {
-            return Ok(build(name, args.into_iter().map(argument).collect()));
+            // A BIGINT, as MySQL has it.
+            let grouping = build(name, args.into_iter().map(argument).collect());
+            return Ok(call("$cast_signed", vec![grouping]));
         }
         if args.len() != 1 {
             return Err(SqlError::parse_error(",", 1));
