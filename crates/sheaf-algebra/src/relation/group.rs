@@ -4,8 +4,8 @@
 //! one group, even of no rows. Without aggregates it is DISTINCT.
 //!
 //! WITH ROLLUP there are groups by all keys, by all but the last, and so on, down to the group of all rows. Keys that a
-//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest. The group of
-//! all rows is there, also of no rows.
+//! group does not have are NULL, and a column tells which these are: the bit of the last key is the lowest. The group
+//! of all rows is there, also of no rows.
 
 use super::{Operator, Relation};
 use crate::column::ColumnId;

@@ -20,7 +20,8 @@
 //!     =   project A, v := f(c is null ? 0 : c) (A left join (group by b: c := count of B) on a = b)
 //! ```
 //!
-//! What is NULL of no rows, as `sum(x) + 1` is, is computed below the join: a condition on it makes an inner join of it.
+//! What is NULL of no rows, as `sum(x) + 1` is, is computed below the join: a condition on it makes an inner join of
+//! it.
 //!
 //! Where a subquery that is a value may find several rows, these are counted, and [`ONLY_ROW`] makes an error of it.
 //!
@@ -893,8 +894,8 @@ fn calls_only_row(scalar: &Scalar) -> bool {
     found
 }
 
-/// Whether what is computed of the aggregates of a group is NULL where the group has no rows. Then that is the NULL of an
-/// outer join.
+/// Whether what is computed of the aggregates of a group is NULL where the group has no rows. Then that is the NULL of
+/// an outer join.
 fn is_null_of_no_rows(group: &Group, layers: &[Layer], value: ColumnId) -> Result<bool> {
     let mut values: HashMap<ColumnId, Scalar> = HashMap::new();
     for (id, aggregate) in &group.aggregates {
