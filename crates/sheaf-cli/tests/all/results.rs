@@ -706,7 +706,7 @@ fn computed_texts_are_announced_with_the_longest_that_they_can_be() {
         ("'abc'", 3),
         ("LEFT(s, 3)", 3),
         ("SUBSTRING(s, 2, 5)", 5),
-        ("SUBSTRING(s, 2)", 20),
+        ("SUBSTRING(s, 2)", 19),
         ("RPAD(s, 30, ' ')", 30),
         ("REPEAT(s, 3)", 60),
         ("IF(id = 1, 'a', 'bbb')", 3),

@@ -61,7 +61,7 @@ mod tests {
     fn names_of_nests_are_short_and_tell_them_apart() {
         assert_eq!(name(&sum(2, col("a"))), "$add($add(a,Int64(1)),Int64(1))");
         let long = name(&sum(200, col("a")));
-        assert_eq!(long.len(), "$add(#)".len() + 32);
+        assert!(long.len() <= MAX_TEXT_BYTES, "{long}");
         assert_eq!(long, name(&sum(200, col("a"))));
         assert_ne!(long, name(&sum(201, col("a"))));
         assert_ne!(long, name(&sum(200, col("b"))));

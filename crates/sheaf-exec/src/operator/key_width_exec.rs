@@ -179,13 +179,13 @@ mod tests {
         let three = three.expect("an expression");
         let narrow = key_percent(&[Arc::clone(&column)], &batch).expect("bytes");
         let wide = key_percent(&[three], &batch).expect("bytes");
-        assert!((80..200).contains(&narrow), "{narrow}");
+        assert!((50..200).contains(&narrow), "{narrow}");
         assert!((200..500).contains(&wide), "{wide}");
         // Short texts come first.
         let texts = (0..1_000).map(|row| text.repeat(row / 100));
         let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
         let batch = RecordBatch::try_new(schema, vec![texts]).expect("a batch");
         let all = key_percent(&[column], &batch).expect("bytes");
-        assert!((80..200).contains(&all), "{all}");
+        assert!((50..200).contains(&all), "{all}");
     }
 }

@@ -292,7 +292,7 @@ enum Target {
     /// Fields are dropped in this order: rows are rolled back before the next writer comes.
     Rows {
         transaction: StatementTransaction,
-        tables: ChangeSet,
+        tables: Box<ChangeSet>,
         /// Position of the table that is written.
         table: usize,
     },
@@ -772,7 +772,7 @@ impl Session {
             target: Target::Rows {
                 transaction: self.begin_changes()?,
                 table: position_of(&tables, &table)?,
-                tables,
+                tables: Box::new(tables),
             },
             table,
             options,
@@ -799,7 +799,7 @@ impl Session {
                 ..
             } => {
                 let ended = self.end_changes(transaction, done);
-                self.transactions.keep_tables(tables);
+                self.transactions.keep_tables(*tables);
                 ended?;
             }
             Target::Bulk { load, _memory } => {

@@ -69,7 +69,7 @@ impl PeersOut {
     pub(super) fn add(&mut self, order_by: &[ArrayRef], rows: usize) -> Result<()> {
         // Without ORDER BY all rows are peers.
         let ranges = match order_by.is_empty() {
-            true => vec![0..rows],
+            true => std::iter::once(0..rows).collect(),
             false => partition(order_by)?.ranges(),
         };
         for (number, range) in ranges.iter().enumerate() {
