@@ -47,7 +47,7 @@ fn fill(connection: &mut Conn) {
         let sql = format!(
             "INSERT INTO d.a SELECT id + {rows}, k * 17 % {rows}, CONCAT(MD5(id + {rows}), REPEAT('x', 40)) FROM d.a"
         );
-        connection.query_drop(sql).expect("rows");
+        answer_of(connection, &sql);
         rows *= 2;
     }
     connection
