@@ -7,9 +7,9 @@
 //! It wins when the rows are not in memory. When they are, prefetching gains nothing. So with [`SortKeys::Auto`] a
 //! sample of the keys decides each time the buffer is full. If all their leaves are resident, no page is requested. The
 //! keys are sorted then only if they are so many that neighbours often share a leaf (which is then in the processor's
-//! cache), and if the tree is larger than these caches. ([`sort_rule`]; rows of 800 MiB came 1.1 to 1.2 times as fast with sorted
-//! keys, rows of 200 MiB as fast, rows of 55 MiB 0.85 times.) Otherwise rows are looked up in the order of collection,
-//! as without multi-range read.
+//! cache), and if the tree is larger than these caches. ([`sort_rule`]; rows of 800 MiB came 1.1 to 1.2 times as fast
+//! with sorted keys, rows of 200 MiB as fast, rows of 55 MiB 0.85 times.) Otherwise rows are looked up in the order of
+//! collection, as without multi-range read.
 //!
 //! Counts: reading S bytes of keys takes ceil(S / N) buffers; those after the first of a read are
 //! `Handler_mrr_rowid_refills`. Each row read counts `Handler_read_rnd`.

@@ -169,6 +169,13 @@ fn nests_that_repeat_an_operand_are_planned() {
     });
     let sql = format!("select count({same}), sum({same}) from t");
     assert_eq!(query_text(&mut c, &sql), ["2000\t1999000"]);
+    // Long results are made of as many rows at a time as memory allows.
+    let operand = "concat(upper(c), lower(c), left(c, 2), right(c, 2), reverse(c))";
+    let long = format!(
+        "ifnull(nullif(nullif({operand}, 'q'), {operand}), concat(repeat('x', 100000), c))"
+    );
+    let sql = format!("select count(*), sum(length({long}) > 100000) from t");
+    assert_eq!(query_text(&mut c, &sql), ["2000\t2000"]);
     let flips = nest(30, "c", |inner| format!("({inner} between 1 and b + 3000)"));
     let sql = format!("select sum({flips}) from t");
     assert_eq!(query_text(&mut c, &sql), ["1999"]);

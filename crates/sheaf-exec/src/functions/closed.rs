@@ -19,6 +19,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::interval_arithmetic::Interval;
@@ -29,6 +30,7 @@ use datafusion_expr::{
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::call_name::name_of_call;
+use super::{Function, as_function};
 
 /// A call of a function with this body, an expression over `schema`. The arguments are its columns.
 pub(crate) fn closed(
@@ -62,6 +64,25 @@ pub(crate) fn closed(
 pub fn closed_operator(function: &ScalarUDF) -> Option<&'static str> {
     let function = function.inner().downcast_ref::<Closed>()?;
     Some(function.operator)
+}
+
+/// Whether an expression calls a function of ours that is `wanted`, also in the bodies of those here.
+pub fn calls(expr: &Expr, wanted: fn(&Function) -> bool) -> bool {
+    let is_call = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => is_or_calls(&call.func, wanted),
+        _ => false,
+    };
+    // The closure does not fail.
+    expr.exists(|expr| Ok(is_call(expr))).unwrap_or(true)
+}
+
+/// The same of a function.
+pub(crate) fn is_or_calls(function: &ScalarUDF, wanted: fn(&Function) -> bool) -> bool {
+    as_function(function).is_some_and(wanted)
+        || function
+            .inner()
+            .downcast_ref::<Closed>()
+            .is_some_and(|closed| calls(&closed.body, wanted))
 }
 
 #[derive(Debug)]

@@ -235,7 +235,8 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(positions))
 }
 
-/// Writes a text with so many matches replaced, from a byte on. A `$1` of MySQL is the same here; a name in braces is not known to it.
+/// Writes a text with so many matches replaced, from a byte on. A `$1` of MySQL is the same here; a name in braces is
+/// not known to it.
 fn replace(
     pattern: &Regex,
     text: &str,

@@ -21,8 +21,9 @@ use datafusion_expr::{ColumnarValue, Operator};
 use datafusion_physical_expr::expressions::{BinaryExpr, Literal};
 use datafusion_physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
+use crate::functions::closed::is_or_calls;
 use crate::functions::limits::ResultLimits;
-use crate::functions::{EvaluationError, as_function};
+use crate::functions::{EvaluationError, Function};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 
 /// The results of an expression may take this many times what one function may make of them at a time.
@@ -54,8 +55,7 @@ pub fn bounded(expr: Arc<dyn PhysicalExpr>, limits: &ResultLimits) -> Arc<dyn Ph
 fn lengthens(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let lengthens = |expr: &Arc<dyn PhysicalExpr>| {
         let call = expr.downcast_ref::<ScalarFunctionExpr>();
-        let function = call.and_then(|call| as_function(call.fun()));
-        function.is_some_and(|function| function.lengthens())
+        call.is_some_and(|call| is_or_calls(call.fun(), Function::lengthens))
     };
     // The closure does not fail.
     expr.exists(|expr| Ok(lengthens(expr))).unwrap_or(true)

@@ -16,7 +16,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, ExprSchema, HashMap, HashSet, Result};
 use datafusion_expr::logical_plan::{Projection, Sort};
 use datafusion_expr::{Expr, LogicalPlan};
-use sheaf_exec::functions::as_function;
+use sheaf_exec::functions::closed::calls;
 
 /// More rows than these are computed by the workers below the sort.
 const MOST_ROWS: usize = 10_000;
@@ -137,14 +137,7 @@ fn needs_texts(
     below: &Projection,
     handed_on: &HashMap<Column, Column>,
 ) -> Result<bool> {
-    let lengthens = item.exists(|expr| {
-        Ok(match expr {
-            Expr::ScalarFunction(call) => {
-                as_function(&call.func).is_some_and(|function| function.growing)
-            }
-            _ => false,
-        })
-    })?;
+    let lengthens = calls(item, |function| function.growing);
     let input = below.input.schema();
     Ok(!lengthens
         && item.column_refs().into_iter().any(|column| {

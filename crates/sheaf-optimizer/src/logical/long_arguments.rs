@@ -16,13 +16,13 @@ use datafusion_common::{Column, Result};
 use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::{Expr, LogicalPlan};
-use sheaf_exec::functions::as_function;
+use sheaf_exec::functions::closed::calls;
 
 /// Puts projections below aggregates that need one.
 pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut has_any = false;
     plan.apply_with_subqueries(|node| {
-        has_any |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_long(aggregate)?);
+        has_any |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_long(aggregate));
         Ok(match has_any {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
@@ -32,7 +32,7 @@ pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalP
         return Ok(plan);
     }
     let rewritten = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Aggregate(aggregate) if has_long(&aggregate)? => Ok(Transformed::yes(
+        LogicalPlan::Aggregate(aggregate) if has_long(&aggregate) => Ok(Transformed::yes(
             LogicalPlan::Aggregate(rewrite(aggregate)?),
         )),
         other => Ok(Transformed::no(other)),
@@ -41,24 +41,12 @@ pub(crate) fn compute_long_arguments_below(plan: LogicalPlan) -> Result<LogicalP
 }
 
 /// Whether an expression has functions whose results may be many times as long as their arguments.
-fn lengthens(expr: &Expr) -> Result<bool> {
-    expr.exists(|expr| {
-        Ok(match expr {
-            Expr::ScalarFunction(call) => {
-                as_function(&call.func).is_some_and(|function| function.growing)
-            }
-            _ => false,
-        })
-    })
+fn lengthens(expr: &Expr) -> bool {
+    calls(expr, |function| function.growing)
 }
 
-fn has_long(aggregate: &Aggregate) -> Result<bool> {
-    for expr in &aggregate.aggr_expr {
-        if lengthens(expr)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+fn has_long(aggregate: &Aggregate) -> bool {
+    aggregate.aggr_expr.iter().any(lengthens)
 }
 
 fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
@@ -72,7 +60,7 @@ fn rewrite(aggregate: Aggregate) -> Result<Aggregate> {
     let mut items: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     // Puts a column in the place of an expression.
     let mut compute_below = |expr: Expr| -> Result<Expr> {
-        if !lengthens(&expr)? {
+        if !lengthens(&expr) {
             return Ok(expr);
         }
         let name = format!("$long_{}", items.len());
