@@ -48,8 +48,8 @@ pub struct OptimizerSwitch {
     pub shared_subplans: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
-    /// Queries are bound to the algebra instead of being lowered, where that is possible (Sheaf's own flag; in
-    /// development).
+    /// Queries are bound to the algebra instead of being lowered, where that is possible (Sheaf's own flag, until the
+    /// old way is gone).
     pub bind: bool,
     /// What cannot be bound is an error, for tests.
     pub bind_only: bool,
@@ -80,7 +80,7 @@ impl Default for OptimizerSwitch {
             bounded_regret: true,
             shared_subplans: true,
             direct: true,
-            bind: false,
+            bind: true,
             bind_only: false,
             kept: Vec::new(),
         }
@@ -348,7 +348,7 @@ mod tests {
             .unwrap();
         assert!(
             switch.to_string().ends_with(
-                "direct=on,bind=off,bind_only=off,rowid_filter=off,table_elimination=on"
+                "direct=on,bind=on,bind_only=off,rowid_filter=off,table_elimination=on"
             )
         );
         assert_eq!(

@@ -116,7 +116,7 @@ fn ask(connection: &mut Conn, switch: &str, sql: &str) -> Answer {
         answer.warnings = query_text(connection, "show warnings");
     }
     connection
-        .query_drop("set optimizer_switch = 'bind_only=off,direct=on'")
+        .query_drop("set optimizer_switch = 'default'")
         .expect("a switch");
     answer
 }
@@ -214,7 +214,7 @@ fn bound_queries_are_as_lowered_ones() {
                 let _ = connection.query_drop(&sql);
                 continue;
             }
-            let lowered = ask(&mut connection, "direct=off", &sql);
+            let lowered = ask(&mut connection, "direct=off,bind=off", &sql);
             let bound = ask(&mut connection, "direct=off,bind_only=on", &sql);
             if let Some((1235, message)) = &bound.error
                 && message.contains("'binding ")
