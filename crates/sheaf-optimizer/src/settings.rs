@@ -347,9 +347,9 @@ mod tests {
             .apply("rowid_filter=off, table_elimination = on")
             .unwrap();
         assert!(
-            switch.to_string().ends_with(
-                "direct=on,bind=on,bind_only=off,rowid_filter=off,table_elimination=on"
-            )
+            switch
+                .to_string()
+                .ends_with("direct=on,bind=on,bind_only=off,rowid_filter=off,table_elimination=on")
         );
         assert_eq!(
             switch.apply("mrr=off,warp_drive=on"),

@@ -180,7 +180,7 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
             Some((number, table)) if is_numbered(number, 'r') => {
                 (Some(table), column.name.as_str())
             }
-            _ => (Some(relation), column.name.as_str()),
+            _ => (Some(without_number(relation)), column.name.as_str()),
         },
         None => (None, column.name.as_str()),
     };
@@ -192,11 +192,21 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
     }
 }
 
+/// The name of a table without the number that tells it from others of this name.
+fn without_number(relation: &str) -> &str {
+    match relation.rsplit_once('#') {
+        Some((name, number)) if !name.is_empty() && is_number(number) => name,
+        _ => relation,
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
+}
+
 /// Whether a qualifier is a number behind a letter, as the planner makes them.
 fn is_numbered(relation: &str, letter: char) -> bool {
-    relation.strip_prefix(letter).is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-    })
+    relation.strip_prefix(letter).is_some_and(is_number)
 }
 
 fn binary_text(binary: &BinaryExpr, names: Names<'_>) -> String {
