@@ -299,6 +299,17 @@ impl Scalar {
         self.field.data_type() == &DataType::Boolean
     }
 
+    /// How many nodes it has. They are not counted beyond `most`.
+    pub fn nodes_up_to(&self, most: usize) -> usize {
+        let mut nodes = 1;
+        self.for_each_operand(&mut |operand| {
+            if nodes < most {
+                nodes += operand.nodes_up_to(most - nodes);
+            }
+        });
+        nodes
+    }
+
     /// See [`Self::notes`](Scalar).
     pub fn notes(&self) -> bool {
         self.notes

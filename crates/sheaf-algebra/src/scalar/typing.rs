@@ -3,8 +3,8 @@
 //! The rule itself is `sheaf_exec::typing`, which gives a call of a marker its meaning by the types of its operands.
 //! Here the operands have types already, so one node is put to it at a time. All that the rule may look at is an
 //! operand's type, whether it is a column, and the value of a literal. So every other operand is represented by a
-//! stand-in, a call without arguments that has the operand's field, and the cost of a node does not grow with what is
-//! below it:
+//! stand-in ([`StandIn`]), a call without arguments that has the operand's field, and the cost of a node does not grow
+//! with what is below it:
 //!
 //! ```text
 //!   a + 1 < '7'      operands:  Call $add(a, 1), Literal '7'
@@ -17,7 +17,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -29,13 +28,12 @@ use datafusion_expr::expr::{
     WindowFunctionParams,
 };
 use datafusion_expr::{
-    AggregateUDF, BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, SortExpr, Volatility, WindowFrame,
+    AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, SortExpr, WindowFrame,
     WindowFunctionDefinition,
 };
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::{
-    Purpose, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
+    Purpose, StandIn, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -315,12 +313,11 @@ impl Operands {
             _ if scalar.notes => self.whole(&scalar),
             _ => {
                 let mut hidden = self.hidden.borrow_mut();
-                let stand_in = StandIn {
-                    number: hidden.len(),
-                    field: Arc::clone(&scalar.field),
-                };
+                let field = Arc::clone(&scalar.field);
+                let nodes = scalar.nodes_up_to(StandIn::MANY_NODES);
+                let stand_in = StandIn::new(hidden.len(), field, nodes);
                 hidden.push(scalar);
-                ScalarUDF::from(stand_in).call(Vec::new())
+                stand_in.call()
             }
         }
     }
@@ -367,11 +364,10 @@ impl Operands {
                 let (_, field) = columns.iter().find(|(known, _)| *known == id)?;
                 Some(Scalar::column(id, Arc::clone(field)))
             }
-            Expr::ScalarFunction(call) => {
-                let stand_in = call.func.inner().downcast_ref::<StandIn>()?;
-                self.hidden.borrow().get(stand_in.number).cloned()
+            other => {
+                let stand_in = StandIn::of(other)?;
+                self.hidden.borrow().get(stand_in.number()).cloned()
             }
-            _ => None,
         }
     }
 }
@@ -379,49 +375,4 @@ impl Operands {
 /// The rule's messages name a column by its name alone, so the id is the table.
 fn table_of(id: ColumnId) -> TableReference {
     TableReference::bare(id.to_string())
-}
-
-/// Has the field of an operand.
-#[derive(Debug)]
-struct StandIn {
-    number: usize,
-    field: FieldRef,
-}
-
-impl PartialEq for StandIn {
-    fn eq(&self, other: &StandIn) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for StandIn {}
-
-impl Hash for StandIn {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for StandIn {
-    fn name(&self) -> &str {
-        "$operand"
-    }
-
-    fn signature(&self) -> &Signature {
-        static SIGNATURE: LazyLock<Signature> =
-            LazyLock::new(|| Signature::nullary(Volatility::Immutable));
-        &SIGNATURE
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.field.data_type().clone())
-    }
-
-    fn return_field_from_args(&self, _arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::clone(&self.field))
-    }
-
-    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        internal_err!("an operand's stand-in is not computed")
-    }
 }

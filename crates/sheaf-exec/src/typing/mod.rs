@@ -18,6 +18,7 @@ mod once;
 mod plan;
 mod reached;
 mod single_row;
+mod stand_in;
 mod subquery;
 
 use std::ops::Range;
@@ -60,6 +61,7 @@ pub use plan::{
     distinct_by_key, group_by_key, is_set_operation, refused_texts, resolve_plan, rewrite_changed,
     schema_of_operands,
 };
+pub use stand_in::StandIn;
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 
 /// The alias of a subquery that is searched for a row of values.

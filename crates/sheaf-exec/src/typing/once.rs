@@ -13,6 +13,7 @@ use datafusion_common::{Column, DFSchema, Result, TableReference};
 use datafusion_expr::Expr;
 
 use super::reached::takes_conditions;
+use super::stand_in::StandIn;
 use super::{field_of, literal};
 use crate::functions::closed::closed;
 
@@ -21,7 +22,7 @@ const FEW_NODES: usize = 8;
 
 /// Nodes of a condition that CASE may have in the open. DataFusion looks for conditions of CASE that are never true, in
 /// time that doubles with each CASE inside of another one's condition.
-const MANY_NODES: usize = 64;
+pub(super) const MANY_NODES: usize = 64;
 
 /// Branches of a CASE that may stand in the open. DataFusion makes each a condition that has those of all before it.
 const MANY_BRANCHES: usize = 32;
@@ -42,8 +43,8 @@ pub(super) fn are_many(conditions: &[&Expr]) -> bool {
 fn has_nodes(expr: &Expr, least: usize) -> bool {
     let mut nodes = 0;
     // The closure does not fail.
-    let _ = expr.apply(|_| {
-        nodes += 1;
+    let _ = expr.apply(|expr| {
+        nodes += StandIn::of(expr).map_or(1, StandIn::nodes);
         Ok(match nodes < least {
             true => TreeNodeRecursion::Continue,
             false => TreeNodeRecursion::Stop,
@@ -152,7 +153,8 @@ impl Arguments<'_> {
         Ok(Expr::Column(Column::new_unqualified(name)))
     }
 
-    /// An operand that stays as it is, with its columns as arguments, and what no body can have.
+    /// An operand that stays as it is, with its columns as arguments, and what no body can have: one stand-in may be for
+    /// a subquery.
     fn with_columns(&mut self, operand: Expr) -> Result<Expr> {
         let operand = operand.transform_down(|expr| {
             Ok(match expr {
@@ -169,6 +171,9 @@ impl Arguments<'_> {
                 | Expr::WindowFunction(_)
                 | Expr::GroupingSet(_)
                 | Expr::Placeholder(_) => {
+                    Transformed::new(self.value(expr)?, true, TreeNodeRecursion::Jump)
+                }
+                expr if StandIn::of(&expr).is_some() => {
                     Transformed::new(self.value(expr)?, true, TreeNodeRecursion::Jump)
                 }
                 other => Transformed::no(other),

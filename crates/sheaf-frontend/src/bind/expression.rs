@@ -6,7 +6,7 @@
 use arrow::datatypes::DataType as ArrowType;
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
-use sheaf_algebra::scalar::{Comparison, Truth};
+use sheaf_algebra::scalar::{Comparison, ScalarKind, Truth};
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_exec::functions::types::SqlType;
 use sheaf_types::error::codes;
@@ -296,9 +296,18 @@ impl Binder<'_> {
                     .as_ref()
                     .map(|operand| self.value(operand))
                     .transpose()?;
-                let mut arguments = Vec::with_capacity(2 * conditions.len() + 1);
+                let mut arguments = Vec::with_capacity(2 * conditions.len() + 2);
+                // What is compared with several values is there once.
+                let (name, operand) = match operand {
+                    Some(operand) if conditions.len() > 1 && !is_plain(&operand) => {
+                        arguments.push(operand);
+                        ("$simple_case", None)
+                    }
+                    operand => ("$case", operand),
+                };
                 for branch in conditions {
                     arguments.push(match &operand {
+                        None if name == "$simple_case" => self.value(&branch.condition)?,
                         Some(operand) => {
                             let value = self.value(&branch.condition)?;
                             self.call("$when", vec![operand.clone(), value])?
@@ -310,7 +319,7 @@ impl Binder<'_> {
                 if let Some(default) = else_result {
                     arguments.push(self.value(default)?);
                 }
-                self.call("$case", arguments)
+                self.call(name, arguments)
             }
             Expr::Function(function) => self.function(function),
             Expr::Tuple(_) => Err(operand_columns(1).into()),
@@ -647,6 +656,19 @@ impl Binder<'_> {
                 let pairs = pairs
                     .map(|(left, right)| Ok((self.in_row(left)?, self.in_row(right)?)))
                     .collect::<Bound<Vec<_>>>()?;
+                // All but the last are compared twice.
+                let repeated = pairs.iter().rev().skip(1);
+                let are_plain = repeated.flat_map(|(a, b)| [a, b]).all(is_plain);
+                if !are_plain {
+                    let name = match operator {
+                        Comparison::Less => "$row_lt",
+                        Comparison::LessOrEqual => "$row_le",
+                        Comparison::Greater => "$row_gt",
+                        _ => "$row_ge",
+                    };
+                    let sides = pairs.into_iter().flat_map(|(a, b)| [a, b]);
+                    return self.call(name, sides.collect());
+                }
                 let strict = match operator {
                     Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
                     _ => Comparison::Greater,
@@ -812,6 +834,11 @@ fn qualified(table: Option<&str>, column: &str) -> String {
         Some(table) => format!("{table}.{column}"),
         None => column.to_string(),
     }
+}
+
+/// Whether a value may be repeated.
+fn is_plain(value: &Scalar) -> bool {
+    matches!(value.kind(), ScalarKind::Column(_) | ScalarKind::Literal(_))
 }
 
 /// `ROW(a, b)` as `(a, b)`, and without parentheses around a subquery.
