@@ -3,11 +3,13 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
+//! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
 //! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
 
 mod domain;
+pub mod infer_predicates;
 pub mod push_down_predicates;
 pub mod tested_marks;
 pub mod unnest;

@@ -10,11 +10,14 @@
 //!   A join B on p and q            (filter p A) join B on q     p names columns of A alone; not of a left join
 //! ```
 //!
+//! What the sides of a join are filtered by is filled up with what follows from it ([`super::infer_predicates`]).
+//!
 //! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit or a
 //! window.
 
 use std::collections::HashMap;
 
+use super::infer_predicates::{OfSides, inferred};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::properties::nullability::refuses_null;
@@ -225,8 +228,15 @@ fn push_into_join(mut join: Join, conditions: Vec<Scalar>) -> Relation {
             }
         }
     }
-    join.left = Box::new(push(*join.left, to_left));
-    join.right = Box::new(push(*join.right, to_right));
+    let mut to = OfSides {
+        left: to_left,
+        right: to_right,
+    };
+    let inferred = inferred(&join, &own, &to);
+    to.left.extend(inferred.left);
+    to.right.extend(inferred.right);
+    join.left = Box::new(push(*join.left, to.left));
+    join.right = Box::new(push(*join.right, to.right));
     join.condition = (!own.is_empty()).then(|| Scalar::and(own));
     filtered(Operator::Join(join).into(), stays)
 }

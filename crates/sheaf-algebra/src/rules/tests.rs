@@ -225,9 +225,68 @@ Filter #4 IS NULL
         statement.rewritten(outer.filter(refuses)),
         "\
 Join inner, #0 = #4
-  Scan a #0 #1 #2
+  Filter #0 = 3
+    Scan a #0 #1 #2
   Filter #3 = 2 AND #4 = 3
     Scan b #3 #4 #5"
+    );
+}
+
+#[test]
+fn what_holds_of_one_side_of_a_join_holds_of_what_is_equal_to_it() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let (c, of_c) = statement.table("c");
+    // Through two equalities, and from a filter that is below a join already.
+    let a_is_5 = statement.equal_to(of_a.id, "5");
+    let (a_b, b_c) = (
+        statement.equal(of_a.id, of_b.k),
+        statement.equal(of_b.k, of_c.id),
+    );
+    let relation = a
+        .clone()
+        .filter(a_is_5.clone())
+        .join(JoinKind::Inner, b.clone(), Some(a_b.clone()))
+        .join(JoinKind::LeftOuter, c, Some(b_c));
+    assert_eq!(
+        statement.rewritten(relation),
+        "\
+Join left outer, #4 = #6
+  Join inner, #0 = #4
+    Filter #0 = 5
+      Scan a #0 #1 #2
+    Filter #4 = 5
+      Scan b #3 #4 #5
+  Filter #6 = 5
+    Scan c #6 #7 #8"
+    );
+    // Of the inner side of an outer join nothing follows for the outer one.
+    let b_is_5 = statement.equal_to(of_b.k, "5");
+    let outer = a.clone().join(
+        JoinKind::LeftOuter,
+        b.clone().filter(b_is_5),
+        Some(a_b.clone()),
+    );
+    assert_eq!(
+        statement.rewritten(outer),
+        "\
+Join left outer, #0 = #4
+  Scan a #0 #1 #2
+  Filter #4 = 5
+    Scan b #3 #4 #5"
+    );
+    // Neither for what decides whether a mark is NULL.
+    let field = Arc::new(Field::new("mark", DataType::Boolean, true));
+    let mark = statement.columns.add_computed("mark", field);
+    let marked = a.filter(a_is_5).join(JoinKind::Mark(mark), b, Some(a_b));
+    assert_eq!(
+        statement.rewritten(marked),
+        "\
+Join mark #9, #0 = #4
+  Filter #0 = 5
+    Scan a #0 #1 #2
+  Scan b #3 #4 #5"
     );
 }
 
