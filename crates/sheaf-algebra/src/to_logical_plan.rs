@@ -3,7 +3,7 @@
 //! Names of the plan are unique, so that nothing is captured. A column of a table is qualified by the table's alias,
 //! with the reference's number behind it if another table has the same alias: `t.name`, `t#3.name`. The column has its
 //! own name, by which access paths find it in the table. Every other column has the name that the query gives it, if no
-//! other column is called so, and otherwise its id: `#17`.
+//! other column is called so, and otherwise this name with its id behind it: `total#17`.
 //!
 //! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
 //! That is done by the functions that do it for the plans of SqlToRel (`sheaf_exec::typing`).
@@ -55,7 +55,7 @@ struct Translation<'a> {
     columns: &'a Columns,
     /// What each reference to a table is called.
     tables: Rc<HashMap<u32, TableReference>>,
-    /// What columns are called that are computed; those that are missing here by their ids.
+    /// What columns are called that are computed; those that have no name are called by their ids.
     names: Rc<HashMap<ColumnId, String>>,
     /// Columns of the queries around.
     outer: ColumnSet,
@@ -72,9 +72,14 @@ fn name_columns(columns: &Columns, mut used: HashSet<String>) -> HashMap<ColumnI
     };
     for (id, column) in columns.newest_first() {
         let name = &column.name;
-        if column.origin.is_none() && is_word(name) && used.insert(name.to_lowercase()) {
-            names.insert(id, name.clone());
+        if column.origin.is_some() || name.is_empty() {
+            continue;
         }
+        let name = match is_word(name) && used.insert(name.to_lowercase()) {
+            true => name.clone(),
+            false => format!("{name}{id}"),
+        };
+        names.insert(id, name);
     }
     names
 }

@@ -180,10 +180,11 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
             Some((number, table)) if is_numbered(number, 'r') => {
                 (Some(table), column.name.as_str())
             }
-            _ => (Some(without_number(relation)), column.name.as_str()),
+            _ => (Some(relation), column.name.as_str()),
         },
         None => (None, column.name.as_str()),
     };
+    let (table, column) = (table.map(without_number), without_number(column));
     match (names.database, table) {
         (Some(database), Some(table)) => format!("`{database}`.`{table}`.`{column}`"),
         (Some(_), None) => format!("`{column}`"),
@@ -192,7 +193,7 @@ fn column_text(column: &Column, names: Names<'_>) -> String {
     }
 }
 
-/// The name of a table without the number that tells it from others of this name.
+/// The name of a table or a column without the number that tells it from others of this name.
 fn without_number(relation: &str) -> &str {
     match relation.rsplit_once('#') {
         Some((name, number)) if !name.is_empty() && is_number(number) => name,
