@@ -9,6 +9,7 @@ use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::{Comparison, ScalarKind, Truth};
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_exec::functions::types::SqlType;
+use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, TrimWhereField,
@@ -427,19 +428,22 @@ impl Binder<'_> {
         Ok(Some(item?))
     }
 
+    /// The value of a `?`, if it has one yet.
+    pub(super) fn parameter(&mut self, written: &ValueWithSpan) -> Option<&SqlValue> {
+        let position = self.text.parameter_at(written.span.start);
+        let position = position.unwrap_or(self.parameters_seen);
+        self.parameters_seen += 1;
+        self.context.parameters.get(position)
+    }
+
     pub(super) fn literal(&mut self, value: &ValueWithSpan) -> Bound<Scalar> {
         match &value.value {
             Literal::Boolean(value) => Ok(Scalar::constant(*value)),
             Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
-            Literal::Placeholder(_) => {
-                let position = self.text.parameter_at(value.span.start);
-                let position = position.unwrap_or(self.parameters_seen);
-                self.parameters_seen += 1;
-                match self.context.parameters.get(position).map(value_literal) {
-                    Some(value) => self.lowered(&value),
-                    None => Ok(Scalar::literal(ScalarValue::Null)),
-                }
-            }
+            Literal::Placeholder(_) => match self.parameter(value).map(value_literal) {
+                Some(value) => self.lowered(&value),
+                None => Ok(Scalar::literal(ScalarValue::Null)),
+            },
             Literal::Number(digits, _) => self.number(digits),
             Literal::DoubleQuotedString(text)
             | Literal::SingleQuotedString(text)

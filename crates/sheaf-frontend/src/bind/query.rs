@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion_common::ScalarValue;
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
 use sheaf_algebra::relation::{Item, JoinKind, Operator, SetKind, SortKey, Values};
 use sheaf_algebra::scalar::Comparison;
@@ -10,10 +9,11 @@ use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::functions::control::common_field;
 use sheaf_exec::typing::Purpose;
+use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, With,
+    SetQuantifier, Value as Literal, With,
 };
 
 use super::block::{Block, Clause, with_subqueries};
@@ -489,30 +489,42 @@ impl Binder<'_> {
             LimitClause::OffsetCommaLimit { offset, limit } => (Some(limit), Some(offset)),
         };
         let skip = match offset {
-            Some(offset) => self.rows(offset)?,
+            Some(offset) => self.rows(offset)?.unwrap_or(0),
             None => 0,
         };
         let fetch = match limit {
             Some(limit) if is_beyond_all_rows(limit) => None,
-            Some(limit) => Some(self.rows(limit)?),
+            Some(limit) => self.rows(limit)?,
             None => None,
         };
         Ok(relation.limit(skip, fetch))
     }
 
-    fn rows(&mut self, expr: &Expr) -> Bound<u64> {
+    /// A number of rows. `None` for a parameter that has no value yet.
+    fn rows(&mut self, expr: &Expr) -> Bound<Option<u64>> {
         check_row_count(expr)?;
         let Expr::Value(value) = expr else {
-            return unsupported("a limit that is no number");
+            return Err(SqlError::parse_error(&expr.to_string(), 1).into());
         };
-        let rows = match self.literal(value)?.as_literal() {
-            Some(ScalarValue::Int64(Some(rows))) => u64::try_from(*rows).ok(),
-            Some(ScalarValue::UInt64(Some(rows))) => Some(*rows),
+        let rows = match &value.value {
+            Literal::Placeholder(_) => match self.parameter(value) {
+                None => return Ok(None),
+                // MariaDB takes NULL for no rows.
+                Some(SqlValue::Null) => Some(0),
+                Some(SqlValue::Int(rows)) => u64::try_from(*rows).ok(),
+                Some(SqlValue::UInt(rows)) => Some(*rows),
+                Some(SqlValue::Text(digits)) => digits.parse().ok(),
+                Some(_) => None,
+            },
+            Literal::Number(digits, _) => digits.parse().ok(),
             _ => None,
         };
         match rows {
-            Some(rows) => Ok(rows.min(MAX_ROW_COUNT)),
-            None => unsupported("a limit that is no number"),
+            Some(rows) => Ok(Some(rows.min(MAX_ROW_COUNT))),
+            None if matches!(value.value, Literal::Placeholder(_)) => {
+                Err(SqlError::wrong_arguments("EXECUTE").into())
+            }
+            None => Err(SqlError::parse_error(&expr.to_string(), 1).into()),
         }
     }
 }
