@@ -6,7 +6,7 @@
 //! other column is called so, and otherwise this name with its id behind it: `total#17`.
 //!
 //! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
-//! That is done by the functions that do it for the plans of SqlToRel (`sheaf_exec::typing`).
+//! That is done by functions of the typing rule (`sheaf_exec::typing`).
 //!
 //! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows
 //! it as an expression, so the column of a single join is replaced by that expression where it is used.
@@ -489,9 +489,17 @@ impl Translation<'_> {
         let mut outputs = Vec::new();
         let mut aggregates: Vec<Expr> = Vec::new();
         let mut add = |aggregate: Expr, id: ColumnId| {
-            let name = aggregate.schema_name().to_string();
+            let mut name = aggregate.schema_name().to_string();
             if !aggregates.contains(&aggregate) {
-                aggregates.push(aggregate);
+                // Two may look alike: of NULLs of different types, for example.
+                let is_taken = |known: &Expr| known.schema_name().to_string() == name;
+                aggregates.push(match aggregates.iter().any(is_taken) {
+                    true => {
+                        name = format!("{name} {id}");
+                        aggregate.alias(name.clone())
+                    }
+                    false => aggregate,
+                });
             }
             outputs.push(self.named(Expr::Column(PlanColumn::new_unqualified(name)), id));
         };

@@ -35,7 +35,7 @@ pub struct Options {
     /// How often each query is planned.
     #[arg(long, default_value_t = 100)]
     rounds: usize,
-    /// A value of `optimizer_switch` to plan with, such as `bind=on`.
+    /// A value of `optimizer_switch` to plan with, such as `hash_join=off`.
     #[arg(long)]
     switch: Option<String>,
     /// Folder with the queries, one `.sql` file each.

@@ -2,7 +2,7 @@
 //!
 //! DataFusion carries a [`TableSource`] through every rewrite of a plan. One [`SheafTableSource`] is created per
 //! *reference* to a table, not per table. It carries what belongs to the reference (its number in the statement, its
-//! alias, its hints), which SqlToRel itself would drop.
+//! alias, its hints).
 //!
 //! A source answers Exact to every deterministic filter, so after optimisation all conditions on one table sit on
 //! its TableScan, where the access path choice reads them.

@@ -26,8 +26,8 @@ use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use crate::lower::build::{call, chain, pack_numbers};
 use crate::reserved::is_reserved;
+use crate::syntax::{call, chain, pack_numbers};
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {

@@ -6,7 +6,7 @@ use sheaf_storage::Random;
 use crate::schema::{one_in, pick};
 
 /// Values of `optimizer_switch`.
-const SWITCHES: [&str; 15] = [
+const SWITCHES: [&str; 14] = [
     "direct=off",
     "hash_join=off",
     "batched_key_access=off",
@@ -21,7 +21,6 @@ const SWITCHES: [&str; 15] = [
     "prefer_ordering_index=off",
     "bounded_regret=off",
     "shared_subplans=off",
-    "bind=on,direct=off",
 ];
 
 /// Hints about tables, which the generator names x1, x2, and so on; hints about others than a block has do nothing.

@@ -48,11 +48,6 @@ pub struct OptimizerSwitch {
     pub shared_subplans: bool,
     /// Run statements about a few rows without a vectorised plan (Sheaf's own flag).
     pub direct: bool,
-    /// Queries are bound to the algebra instead of being lowered, where that is possible (Sheaf's own flag, until the
-    /// old way is gone).
-    pub bind: bool,
-    /// What cannot be bound is an error, for tests.
-    pub bind_only: bool,
     /// Flags that are only kept, in the order they were first set.
     pub kept: Vec<(String, bool)>,
 }
@@ -80,8 +75,6 @@ impl Default for OptimizerSwitch {
             bounded_regret: true,
             shared_subplans: true,
             direct: true,
-            bind: true,
-            bind_only: false,
             kept: Vec::new(),
         }
     }
@@ -109,8 +102,6 @@ const FLAGS: &[&str] = &[
     "bounded_regret",
     "shared_subplans",
     "direct",
-    "bind",
-    "bind_only",
 ];
 
 /// Flags of MySQL 8.4 and MariaDB 11 that Sheaf keeps but does not act on.
@@ -177,8 +168,6 @@ impl OptimizerSwitch {
             "bounded_regret" => &mut self.bounded_regret,
             "shared_subplans" => &mut self.shared_subplans,
             "direct" => &mut self.direct,
-            "bind" => &mut self.bind,
-            "bind_only" => &mut self.bind_only,
             _ => return None,
         })
     }
@@ -349,7 +338,7 @@ mod tests {
         assert!(
             switch
                 .to_string()
-                .ends_with("direct=on,bind=on,bind_only=off,rowid_filter=off,table_elimination=on")
+                .ends_with("direct=on,rowid_filter=off,table_elimination=on")
         );
         assert_eq!(
             switch.apply("mrr=off,warp_drive=on"),

@@ -581,10 +581,6 @@ impl Variables {
     }
 
     /// Whether derived tables become part of the query around them.
-    pub(crate) fn binding(&self) -> sheaf_frontend::query::Binding {
-        self.values.settings.binding
-    }
-
     pub(crate) fn merges_derived_tables(&self) -> bool {
         self.values.settings.merges_derived_tables
     }

@@ -3,7 +3,6 @@
 //! They are one program, because each test program links all of DataFusion.
 
 mod backup;
-mod bind;
 mod changes;
 mod clients;
 mod command_line;

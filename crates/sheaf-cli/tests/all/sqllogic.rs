@@ -67,34 +67,15 @@ impl DB for Client {
 
 #[test]
 fn sqllogic_files_pass() {
-    run_files("sqllogic", None);
-}
-
-/// What only the binder knows, or knows right.
-#[test]
-fn bound_files_pass() {
-    run_files(
-        "sqllogic/bound",
-        Some("set optimizer_switch = 'bind=on,direct=off'"),
-    );
-}
-
-/// Runs the files of a folder, each in a session of its own. `own`: what the session is told first, if the server is
-/// Sheaf.
-fn run_files(folder: &str, own: Option<&str>) {
     let server;
-    let mut first = own;
     let port = match std::env::var("SHEAF_SQLLOGIC_PORT") {
-        Ok(port) => {
-            first = None;
-            port.parse().expect("SHEAF_SQLLOGIC_PORT is a port")
-        }
+        Ok(port) => port.parse().expect("SHEAF_SQLLOGIC_PORT is a port"),
         Err(_) => {
             server = TestServer::start();
             server.port()
         }
     };
-    let folder = tests_folder(folder);
+    let folder = tests_folder("sqllogic");
     let mut files: Vec<_> = fs::read_dir(&folder)
         .expect("tests/sqllogic can be listed")
         .map(|entry| entry.expect("a folder entry").path())
@@ -121,9 +102,6 @@ fn run_files(folder: &str, own: Option<&str>) {
                 format!("use {database}"),
             ] {
                 connection.query_drop(statement).map_err(ClientError)?;
-            }
-            if let Some(first) = first {
-                connection.query_drop(first).map_err(ClientError)?;
             }
             Ok(Client(connection))
         });

@@ -67,6 +67,8 @@ pub struct Grouping {
 pub struct Block {
     pub scope: Scope,
     pub clause: Clause,
+    /// Its rows are those that the statement changes.
+    pub changes_rows: bool,
     /// The select list, for names that mean its items.
     pub items: Vec<NamedItem>,
     /// Names that the block groups by: in HAVING they hide those of items.
@@ -99,6 +101,7 @@ impl Block {
         Block {
             scope,
             clause: Clause::Where,
+            changes_rows: false,
             items: Vec::new(),
             grouped_names: Vec::new(),
             windows: Vec::new(),

@@ -16,19 +16,19 @@ use sqlparser::ast::{
     UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
+use super::arguments::unit_name;
 use super::block::Clause;
+use super::character_set::{BINARY, introduced, known as known_character_set};
+use super::literal::{
+    check_non_zero_literal, check_typed_literal, number_literal, with_fraction_of,
+};
 use super::scope::{Found, ScopeColumn};
+use super::session::{session_function, value_literal, variable};
+use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
-use crate::lower::build::packed_numbers;
-use crate::lower::character_set::{BINARY, introduced, known as known_character_set};
-use crate::lower::expression::{
-    check_non_zero_literal, check_typed_literal, into_row, number_literal, object_text,
-    operand_columns, unit_name, with_fraction_of,
-};
-use crate::lower::scope::is_same;
-use crate::lower::session::{session_function, value_literal, variable};
 use crate::parser::statement_bytes::latin1_text;
+use crate::syntax::{into_row, is_same, object_text, packed_numbers};
 
 /// The largest DECIMAL has as many digits.
 const MAX_DIGITS: u8 = 38;
@@ -100,20 +100,20 @@ impl Binder<'_> {
             Expr::Identifier(ident) => {
                 let session = self.context.session;
                 if let Some(value) = variable(session, &[&ident.value])? {
-                    return self.lowered(&value);
+                    return self.internal(&value);
                 }
                 if ident.quote_style.is_none()
                     && ident.value.eq_ignore_ascii_case("current_user")
                     && let Some(user) = session_function(session, "current_user", None)
                 {
-                    return self.lowered(&user);
+                    return self.internal(&user);
                 }
                 self.named(None, None, &ident.value)
             }
             Expr::CompoundIdentifier(parts) => {
                 let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
                 if let Some(value) = variable(self.context.session, &names)? {
-                    return self.lowered(&value);
+                    return self.internal(&value);
                 }
                 match names.as_slice() {
                     [table, column] => self.named(None, Some(table), column),
@@ -131,7 +131,7 @@ impl Binder<'_> {
                     _ => None,
                 };
                 match literal {
-                    Some(literal) => self.lowered(&literal),
+                    Some(literal) => self.internal(&literal),
                     None => {
                         let value = self.value(value)?;
                         self.using(value, &prefix.value[1..])
@@ -441,7 +441,7 @@ impl Binder<'_> {
             Literal::Boolean(value) => Ok(Scalar::constant(*value)),
             Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
             Literal::Placeholder(_) => match self.parameter(value).map(value_literal) {
-                Some(value) => self.lowered(&value),
+                Some(value) => self.internal(&value),
                 None => Ok(Scalar::literal(ScalarValue::Null)),
             },
             Literal::Number(digits, _) => self.number(digits),
@@ -471,7 +471,7 @@ impl Binder<'_> {
     fn number(&self, digits: &str) -> Bound<Scalar> {
         // Error 1367 for what no double holds. What is a call is a double.
         if let call @ Expr::Function(_) = number_literal(digits)? {
-            return self.lowered(&call);
+            return self.internal(&call);
         }
         if let Ok(number) = digits.parse::<i64>() {
             return Ok(self.integer(number));
@@ -485,10 +485,10 @@ impl Binder<'_> {
         }
     }
 
-    /// What a function of `lower/` gives: calls of internal functions on literals.
-    pub(super) fn lowered(&self, expr: &Expr) -> Bound<Scalar> {
+    /// Calls of internal functions on literals, as values of the session and of literals come.
+    pub(super) fn internal(&self, expr: &Expr) -> Bound<Scalar> {
         match expr {
-            Expr::Nested(inner) => self.lowered(inner),
+            Expr::Nested(inner) => self.internal(inner),
             Expr::Value(value) => match &value.value {
                 Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
                 Literal::Number(digits, _) => self.number(digits),
@@ -514,7 +514,7 @@ impl Binder<'_> {
                 let arguments = arguments.map(|argument| match argument {
                     sqlparser::ast::FunctionArg::Unnamed(
                         sqlparser::ast::FunctionArgExpr::Expr(expr),
-                    ) => self.lowered(expr),
+                    ) => self.internal(expr),
                     other => unsupported(other.to_string()),
                 });
                 let arguments = arguments.collect::<Bound<Vec<_>>>()?;
@@ -708,7 +708,7 @@ impl Binder<'_> {
             if let Expr::Tuple(items) = &expr {
                 return Err(operand_columns(items.len()).into());
             }
-            let arguments = vec![self.value(&expr)?, self.lowered(numbers)?];
+            let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
             return self.call(IN_NUMBERS, arguments);
         }
         if let Expr::Tuple(items) = &expr {
@@ -763,7 +763,7 @@ impl Binder<'_> {
     /// The day on which a time is that is made a point in time.
     fn today(&self) -> Bound<Scalar> {
         match session_function(self.context.session, "curdate", None) {
-            Some(today) => self.lowered(&today),
+            Some(today) => self.internal(&today),
             None => Ok(Scalar::literal(ScalarValue::Null)),
         }
     }

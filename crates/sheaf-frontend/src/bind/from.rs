@@ -10,21 +10,18 @@ use sheaf_algebra::relation::{
 };
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::{Column, Relation, Scalar};
-use sheaf_exec::SheafTableSource;
+use sheaf_exec::{SheafTableSource, TableHints};
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableIndexHints,
-    TableWithJoins,
+    Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
+    TableIndexHintForClause, TableIndexHintType, TableIndexHints, TableWithJoins,
 };
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound, Definition, Output, unsupported};
 use crate::error::SqlError;
-use crate::lower::TableReference;
-use crate::lower::expression::object_text;
-use crate::lower::scope::is_same;
-use crate::lower::select::index_hints;
+use crate::syntax::{is_same, object_text};
 
 /// The numbers of derived tables begin here, behind all of references to tables.
 const FIRST_DERIVED: u32 = 1 << 30;
@@ -360,12 +357,7 @@ impl Binder<'_> {
                 false => columns.push(column),
             }
         }
-        self.tables.push(TableReference {
-            source: Arc::clone(&source),
-            alias: table_name.alias.clone(),
-            database: table_name.database.clone(),
-            table: table_name.table.clone(),
-        });
+        self.tables.push(Arc::clone(&source));
         let scan = Scan {
             reference,
             name: table_name.alias.clone(),
@@ -554,4 +546,40 @@ pub(super) fn plain_name(expr: &Expr) -> Option<&str> {
         Expr::Nested(inner) => plain_name(inner),
         _ => None,
     }
+}
+
+/// The lists of USE, FORCE and IGNORE INDEX. Error 1176 for an index that does not exist.
+pub fn index_hints(
+    hints: &[TableIndexHints],
+    index_exists: impl Fn(&str) -> bool,
+    table: &str,
+) -> Bound<TableHints> {
+    let mut taken = TableHints::default();
+    for hint in hints {
+        let names: Vec<String> = hint
+            .index_names
+            .iter()
+            .map(|name| name.value.clone())
+            .collect();
+        if let Some(unknown) = names.iter().find(|name| !index_exists(name)) {
+            return Err(SqlError::key_does_not_exist(unknown, table));
+        }
+        let (rows, order_by, group_by) =
+            (&mut taken.rows, &mut taken.order_by, &mut taken.group_by);
+        let purposes = match hint.for_clause {
+            None => vec![rows, order_by, group_by],
+            Some(TableIndexHintForClause::Join) => vec![rows],
+            Some(TableIndexHintForClause::OrderBy) => vec![order_by],
+            Some(TableIndexHintForClause::GroupBy) => vec![group_by],
+        };
+        for purpose in purposes {
+            let names = names.iter().cloned();
+            match hint.hint_type {
+                TableIndexHintType::Use => purpose.use_index.get_or_insert_default().extend(names),
+                TableIndexHintType::Force => purpose.force_index.extend(names),
+                TableIndexHintType::Ignore => purpose.ignore_index.extend(names),
+            }
+        }
+    }
+    Ok(taken)
 }

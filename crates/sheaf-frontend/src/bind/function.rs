@@ -19,25 +19,23 @@ use sqlparser::ast::{
     WindowType,
 };
 
-use super::block::Clause;
-use super::scope::Found;
-use super::{Binder, Bound, OpenAggregate, unsupported};
-use crate::context::window_function;
-use crate::error::SqlError;
-use crate::lower::column_default::{column_of_default, default_expression};
-use crate::lower::expression::object_text;
-use crate::lower::function::{
-    Arguments, aggregate_name, frame, invalid_group_function, take_arguments, unit_argument,
+use super::arguments::{
+    Arguments, aggregate_name, invalid_group_function, take_arguments, unit_argument,
     wrong_argument_count,
 };
-use crate::lower::grouped::{
-    check_window_arguments, group_concat_over_window, misplaced_window_function,
-    nested_window_function, with_default_of_row,
+use super::block::Clause;
+use super::scope::Found;
+use super::session::{group_concat_limit, session_function};
+use super::window::{
+    check_window_arguments, derived_window, frame, group_concat_over_window,
+    misplaced_window_function, nested_window_function, no_such_window, window_function,
+    with_default_of_row,
 };
-use crate::lower::scope::{derived_window, is_same, no_such_window};
-use crate::lower::select::{is_position, number_digits};
-use crate::lower::session::{group_concat_limit, session_function};
+use super::{Binder, Bound, OpenAggregate, unsupported};
+use crate::column_default::{column_of_default, default_expression};
+use crate::error::SqlError;
 use crate::sleep::sleep_function;
+use crate::syntax::{is_position, is_same, number_digits, object_text};
 
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {
@@ -160,7 +158,7 @@ impl Binder<'_> {
             if (count == 0 || fsp.is_some())
                 && let Some(value) = session_function(self.context.session, name, fsp)
             {
-                return self.lowered(&value).map(Some);
+                return self.internal(&value).map(Some);
             }
         }
         let offset = i64::from(self.context.session.time_zone_offset_seconds());
@@ -240,7 +238,11 @@ impl Binder<'_> {
         let block = self.block()?;
         let has_aggregates = block.clause.has_aggregates();
         if name == "any_value" && (block.in_aggregate || !has_aggregates) {
-            return unsupported("ANY_VALUE of a row");
+            // Of the only row that there is.
+            return match arguments.values.as_slice() {
+                [value] => self.value(value),
+                _ => Err(wrong_argument_count(name).into()),
+            };
         }
         if block.in_aggregate || is_alone && !has_aggregates {
             return Err(invalid_group_function().into());
@@ -433,7 +435,7 @@ impl Binder<'_> {
         Ok(vec![
             joined,
             self.text(separator)?,
-            self.lowered(&group_concat_limit(self.context.session))?,
+            self.internal(&group_concat_limit(self.context.session))?,
             distinct_key,
             order_key,
         ])
@@ -548,7 +550,9 @@ impl Binder<'_> {
         if block.in_window_specification {
             return Err(nested_window_function().into());
         }
-        let is_allowed = matches!(block.clause, Clause::FieldList | Clause::OrderBy);
+        // A statement that changes rows has them in its subqueries only.
+        let is_allowed =
+            matches!(block.clause, Clause::FieldList | Clause::OrderBy) && !block.changes_rows;
         if !is_allowed || block.in_window || block.in_aggregate {
             let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
             return Err(misplaced_window_function(shown).into());

@@ -27,10 +27,9 @@ use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use super::block::{Clause, Grouping, NamedItem, with_subqueries};
 use super::from::plain_name;
-use super::{Binder, Bound, Refusal, has_word, unsupported};
+use super::{Binder, Bound, has_word, unsupported};
 use crate::error::SqlError;
-use crate::lower::scope::is_same;
-use crate::lower::select::is_plain_column;
+use crate::syntax::{is_plain_column, is_same};
 
 /// What a block groups by.
 pub(super) struct Keys {
@@ -210,7 +209,7 @@ impl Binder<'_> {
     /// Whether it is a column of FROM.
     fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
         let value = match self.value(expr) {
-            Err(Refusal::Error(error)) if error.is(codes::INVALID_GROUP_FUNC_USE) => {
+            Err(error) if error.is(codes::INVALID_GROUP_FUNC_USE) => {
                 return Err(SqlError::new(
                     codes::WRONG_GROUP_FIELD,
                     format!("Can't group on '{expr}'"),
@@ -315,7 +314,7 @@ impl Binder<'_> {
     }
 
     /// 1055.
-    fn not_grouped(&self, column: ColumnId) -> Refusal {
+    fn not_grouped(&self, column: ColumnId) -> SqlError {
         let name = &self.columns.get(column).name;
         let scope = self.blocks.last().map(|block| &block.scope);
         let mut columns = scope
@@ -326,7 +325,7 @@ impl Binder<'_> {
             Some(known) => format!("{}.{}", known.table.alias, known.name),
             None => name.clone(),
         };
-        Refusal::Error(SqlError::not_in_group_by(&name))
+        SqlError::not_in_group_by(&name)
     }
 }
 

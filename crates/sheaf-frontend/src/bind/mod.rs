@@ -15,12 +15,6 @@
 //! has a column in its place, and the join goes below the operator that the expression belongs to
 //! ([`block::Block::pending`]).
 //!
-//! # Two ways
-//!
-//! The binder takes over from `lower/`, SqlToRel and the typing of plans, statement kind by statement kind. What it
-//! does not know yet is [`Refusal::Unsupported`], and the other way takes the statement. `optimizer_switch='bind=on'`
-//! asks for it. `sheaf-cli/tests/all/bind.rs` runs the statements of all .slt files both ways.
-//!
 //! | file | what it holds |
 //! |---|---|
 //! | [`scope`] | what names mean in a block |
@@ -31,21 +25,35 @@
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
 //! | [`change_condition`] | WHERE of statements that change rows |
 //! | [`group`] | GROUP BY, and what may be named above it |
+//! | [`grouped`] | what GROUP BY and HAVING may not have, told before anything is bound |
 //! | [`expression`] | operators, literals, casts, CASE |
+//! | [`literal`] | which literals are wrong |
+//! | [`character_set`] | introducers: `_utf8mb4 0xD0B1` |
+//! | [`session`] | variables, the clock, and other values of the session, as literals |
 //! | [`function`] | calls: special forms, functions, aggregates, windows |
+//! | [`arguments`] | a call taken apart |
+//! | [`window`] | windows as they are written: names of others, frames |
 //! | [`subquery`] | EXISTS, IN, ANY, ALL and values |
+//! | [`hints`] | query blocks, and the hints that find them and their tables by name |
 
+mod arguments;
 mod block;
 mod change_condition;
+mod character_set;
 mod expression;
 mod from;
 mod function;
 mod group;
+mod grouped;
+mod hints;
+mod literal;
 mod query;
 mod recursive;
 mod scope;
 mod select;
+mod session;
 mod subquery;
+mod window;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -59,57 +67,33 @@ use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plan;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
-use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Purpose, Texts};
 use sheaf_types::temporal::split_datetime;
 use sqlparser::ast::Query;
 
 use crate::error::SqlError;
-use crate::lower::hints::QueryBlocks;
-use crate::lower::{
-    self, HIDDEN_SUFFIX, MAX_BLOCKS, MAX_NESTING, MAX_REPEATED_EXPRESSIONS, StatementText,
-    TableReference,
-};
-use crate::query::{Header, LoweredQuery, QueryContext};
+use crate::query::{BoundQuery, Header, QueryContext};
+use crate::statement_text::StatementText;
 use block::Block;
+use hints::QueryBlocks;
+use session::local_now;
 
-/// Why a query is not bound.
-pub enum Refusal {
-    /// It is wrong.
-    Error(SqlError),
-    /// The other way takes it, because of this.
-    Unsupported(String),
-}
+type Bound<T> = Result<T, SqlError>;
 
-type Bound<T> = Result<T, Refusal>;
+/// A name that two columns of a result have is set apart with this; everything from here on is not shown.
+const HIDDEN_SUFFIX: char = '\0';
 
-impl From<SqlError> for Refusal {
-    fn from(error: SqlError) -> Refusal {
-        Refusal::Error(error)
-    }
-}
+/// The deepest nesting of expressions and queries that is followed (error 1436 beyond).
+const MAX_NESTING: usize = 250;
 
-impl From<sheaf_access::AccessError> for Refusal {
-    fn from(error: sheaf_access::AccessError) -> Refusal {
-        Refusal::Error(error.into())
-    }
-}
-
-impl From<DataFusionError> for Refusal {
-    fn from(error: DataFusionError) -> Refusal {
-        if cancel::is_statement_cancelled() {
-            return Refusal::Error(SqlError::query_interrupted());
-        }
-        match EvaluationError::find(&error) {
-            Some(known) => Refusal::Error(SqlError::from(known)),
-            None => Refusal::Unsupported(error.strip_backtrace()),
-        }
-    }
-}
+/// The most tables and query blocks of a statement, and the most expressions and operators that it repeats by naming
+/// common table expressions. These count each time that they are named, since they are planned each time.
+const MAX_BLOCKS: u64 = 20_000;
+const MAX_REPEATED_EXPRESSIONS: u64 = 1_000_000;
 
 fn unsupported<T>(what: impl Into<String>) -> Bound<T> {
-    Err(Refusal::Unsupported(what.into()))
+    Err(SqlError::not_supported_yet(what.into()))
 }
 
 /// A column that a query gives.
@@ -123,15 +107,23 @@ struct Output {
 /// Binds a query, applies the rules, and makes a plan for today's optimizer.
 ///
 /// # Errors
-/// MySQL's; and what is not bound yet.
-pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, Refusal> {
+/// MySQL's for names (1046, 1054, 1052, 1146, 1305), arguments (1582), aggregates (1111, 1055, 3065) and constants.
+pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
+    // Whatever has gone wrong then.
+    bound(query, context).map_err(|error| match cancel::is_statement_cancelled() {
+        true => SqlError::query_interrupted(),
+        false => error,
+    })
+}
+
+fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let text = StatementText::new(context.sql);
     let texts = Texts::of(
         context.session.collation(),
         context.session.truncated_texts(),
     );
     let texts = texts
-        .on_day(split_datetime(lower::local_now(context.session)).0)
+        .on_day(split_datetime(local_now(context.session)).0)
         .of_parameters(context.session.has_parameters())
         .refusing_zero_dates(context.session.refuses_zero_dates());
     let mut binder = Binder {
@@ -167,13 +159,10 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
         parameters_seen,
         ..
     } = binder;
-    let sources: Vec<_> = tables
-        .iter()
-        .map(|table| Arc::clone(&table.source))
-        .collect();
+    let plain = tables.clone();
     let hint_warnings = hints.resolve(&mut tables);
-    let is_same = |(table, source): (&TableReference, &Arc<_>)| Arc::ptr_eq(&table.source, source);
-    let relation = match tables.iter().zip(&sources).all(is_same) {
+    let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
+    let relation = match tables.iter().zip(&plain).all(is_same) {
         true => relation,
         false => with_sources(relation, &tables),
     };
@@ -188,7 +177,7 @@ pub fn bind(query: &Query, context: &QueryContext<'_>) -> Result<LoweredQuery, R
     let plan: LogicalPlan = to_logical_plan(&relation, &columns)?;
     check_plan_size(&plan)?;
     let headers: Vec<Header> = outputs.into_iter().map(|output| output.header).collect();
-    Ok(LoweredQuery {
+    Ok(BoundQuery {
         plan: with_names(plan, &headers)?,
         headers,
         parameter_count: text.parameter_count().max(parameters_seen),
@@ -239,11 +228,11 @@ fn with_names(plan: LogicalPlan, headers: &[Header]) -> Result<LogicalPlan, Data
 }
 
 /// The same over sources that have their hints.
-fn with_sources(relation: Relation, tables: &[TableReference]) -> Relation {
+fn with_sources(relation: Relation, tables: &[Arc<dyn TableSource>]) -> Relation {
     let relation = relation.map_inputs(&mut |input| with_sources(input, tables));
     match relation.into_operator() {
         Operator::Scan(scan) => {
-            let source = Arc::clone(&tables[scan.reference as usize].source);
+            let source = Arc::clone(&tables[scan.reference as usize]);
             Scan { source, ..scan }.relation()
         }
         operator => operator.into(),
@@ -256,7 +245,8 @@ struct Binder<'a> {
     text: &'a StatementText<'a>,
     texts: &'a Texts,
     columns: Columns,
-    tables: Vec<TableReference>,
+    /// The source of each reference to a table.
+    tables: Vec<Arc<dyn TableSource>>,
     common_tables: Vec<CommonTable>,
     /// The query blocks that are open, the innermost last.
     blocks: Vec<Block>,

@@ -19,14 +19,11 @@ use sqlparser::ast::{
 use super::block::{Block, Clause, with_subqueries};
 use super::from::{listed_names, plain_name};
 use super::scope::{Scope, ScopeColumn, TableName};
-use super::{Binder, Bound, CommonTable, Definition, Output, Refusal, unsupported};
-use crate::context::window_function;
+use super::window::window_function;
+use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
 use crate::error::SqlError;
-use crate::lower::scope::is_same;
-use crate::lower::select::{
-    MAX_ROW_COUNT, check_row_count, is_beyond_all_rows, is_position, number_digits,
-};
 use crate::query::Header;
+use crate::syntax::{is_position, is_same, number_digits};
 
 impl Binder<'_> {
     /// A query, and the columns that it gives.
@@ -361,7 +358,7 @@ impl Binder<'_> {
                 }
                 rows.push((shown, std::mem::take(&mut this.block()?.pending)));
             }
-            Ok::<_, Refusal>(rows)
+            Ok::<_, SqlError>(rows)
         });
         self.blocks.pop();
         let rows = bound?;
@@ -506,6 +503,7 @@ impl Binder<'_> {
         let Expr::Value(value) = expr else {
             return Err(SqlError::parse_error(&expr.to_string(), 1).into());
         };
+        // What is no whole number comes from a parameter, as itself or as the literal of its value.
         let rows = match &value.value {
             Literal::Placeholder(_) => match self.parameter(value) {
                 None => return Ok(None),
@@ -516,15 +514,13 @@ impl Binder<'_> {
                 Some(SqlValue::Text(digits)) => digits.parse().ok(),
                 Some(_) => None,
             },
-            Literal::Number(digits, _) => digits.parse().ok(),
+            Literal::Null => Some(0),
+            Literal::Number(digits, _) | Literal::SingleQuotedString(digits) => digits.parse().ok(),
             _ => None,
         };
         match rows {
             Some(rows) => Ok(Some(rows.min(MAX_ROW_COUNT))),
-            None if matches!(value.value, Literal::Placeholder(_)) => {
-                Err(SqlError::wrong_arguments("EXECUTE").into())
-            }
-            None => Err(SqlError::parse_error(&expr.to_string(), 1).into()),
+            None => Err(SqlError::wrong_arguments("EXECUTE")),
         }
     }
 }
@@ -543,4 +539,22 @@ pub(super) fn order_items(order_by: Option<&OrderBy>) -> Bound<&[OrderByExpr]> {
         Some(OrderByKind::Expressions(items)) => Ok(items),
         Some(_) => unsupported("ORDER BY ALL"),
     }
+}
+
+/// No query has more rows. DataFusion adds LIMIT and OFFSET up in an `i64`.
+const MAX_ROW_COUNT: u64 = i64::MAX as u64 / 2;
+
+/// Error 1064 for a LIMIT or OFFSET that is computed.
+fn check_row_count(expr: &Expr) -> Bound<()> {
+    match expr {
+        Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::Function(_) => {
+            Err(SqlError::parse_error(&expr.to_string(), 1))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_beyond_all_rows(expr: &Expr) -> bool {
+    let rows = number_digits(expr).and_then(|digits| digits.parse::<u64>().ok());
+    rows.is_some_and(|rows| rows > MAX_ROW_COUNT)
 }

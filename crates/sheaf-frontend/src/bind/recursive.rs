@@ -26,7 +26,7 @@ use super::from::check_names;
 use super::query::{bare_header, order_items};
 use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
 use crate::error::SqlError;
-use crate::lower::scope::is_same;
+use crate::syntax::is_same;
 use crate::walk::{ExpressionVisitor, walk_query};
 
 impl Binder<'_> {

@@ -20,8 +20,8 @@ use arrow::datatypes::FieldRef;
 use sheaf_algebra::{ColumnId, Scalar};
 
 use crate::error::SqlError;
-use crate::lower::scope::is_same;
 use crate::query::Header;
+use crate::syntax::is_same;
 
 /// A column as a name in this scope means it.
 #[derive(Clone)]

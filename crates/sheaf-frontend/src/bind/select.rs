@@ -24,21 +24,20 @@ use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Select,
-    SelectItem, SelectItemQualifiedWildcardKind,
+    SelectItem, SelectItemQualifiedWildcardKind, Value as Literal,
 };
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
 use super::from::plain_name;
 use super::group::{Keys, named_items};
+use super::grouped::{any_values_of_rows, check_groups, check_having, has_any_value};
 use super::scope::{Found, ScopeColumn};
+use super::window::resolved_window;
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
-use crate::lower::expression::object_text;
-use crate::lower::grouped::{any_values_of_rows, check_groups, check_having, has_any_value};
-use crate::lower::scope::{is_same, resolved_window};
-use crate::lower::select::{header_of, is_plain_column, number_digits};
 use crate::query::Header;
+use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
 
 /// An item of the select list, bound.
 struct BoundItem {
@@ -100,6 +99,7 @@ impl Binder<'_> {
     ) -> Bound<(Relation, Vec<Output>)> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
+        block.changes_rows = self.context.clustered_keys && self.depth == 1;
         if !select.named_window.is_empty() {
             let windows = select.named_window.iter();
             let windows: Vec<_> = windows
@@ -559,4 +559,21 @@ fn wildcard_item(column: &ScopeColumn) -> BoundItem {
         value: column.scalar(),
         header: column.header(&column.name),
     }
+}
+
+/// The header of an item without an alias.
+pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
+    if let Some(column) = is_plain_column(expr) {
+        return column.value.clone();
+    }
+    if let Expr::Value(value) = expr {
+        match &value.value {
+            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                return text.clone();
+            }
+            Literal::Null => return "NULL".to_string(),
+            _ => {}
+        }
+    }
+    written.map_or_else(|| expr.to_string(), str::to_string)
 }

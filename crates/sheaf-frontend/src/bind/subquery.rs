@@ -11,18 +11,17 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use sheaf_algebra::Scalar;
 use sheaf_algebra::relation::{DependentKind, Item};
 use sheaf_algebra::scalar::Comparison;
+use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::typing::Purpose;
-use sqlparser::ast::{BinaryOperator, Expr, Query};
+use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, Value as Literal};
 
 use super::block::Pending;
 use super::expression::{comparison_of, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
-use crate::lower::expression::{limits_to_some, operand_columns};
-use sheaf_algebra::Relation;
+use sheaf_types::error::codes;
 
 impl Binder<'_> {
     /// A query in the scopes that are open.
@@ -156,4 +155,26 @@ impl Binder<'_> {
         });
         Ok(Scalar::column(output.id, field))
     }
+}
+
+/// `LIMIT n` with n above 0 and no offset: nothing to EXISTS.
+pub fn limits_to_some(query: &Query) -> bool {
+    match &query.limit_clause {
+        Some(LimitClause::LimitOffset {
+            limit: Some(Expr::Value(limit)),
+            offset: None,
+            ..
+        }) => {
+            matches!(&limit.value, Literal::Number(digits, _) if digits.parse::<u64>().is_ok_and(|limit| limit > 0))
+        }
+        _ => false,
+    }
+}
+
+/// 1241: a row where one value is wanted.
+pub fn operand_columns(columns: usize) -> SqlError {
+    SqlError::new(
+        codes::OPERAND_COLUMNS,
+        format!("Operand should contain {columns} column(s)"),
+    )
 }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A hint never makes a statement fail: from the first thing that is not understood on, the rest of the comment is left
-//! out, with a warning. Names are resolved when the query is lowered.
+//! out, with a warning. Names are resolved when the query is bound.
 
 use std::fmt;
 

@@ -15,9 +15,10 @@ use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{Query, Statement};
 use sqlparser::parser::Parser;
 
+use sheaf_frontend::bind::logical_plan;
 use sheaf_frontend::dialect::SheafDialect;
 use sheaf_frontend::error::SqlError;
-use sheaf_frontend::query::{LoweredQuery, QueryContext, SessionValues, logical_plan};
+use sheaf_frontend::query::{BoundQuery, QueryContext, SessionValues};
 
 struct FixedSession;
 
@@ -159,7 +160,7 @@ fn parse(sql: &str) -> Query {
     }
 }
 
-fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<LoweredQuery, SqlError> {
+fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<BoundQuery, SqlError> {
     let query = parse(sql);
     logical_plan(
         &query,
@@ -175,7 +176,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Lower
     )
 }
 
-fn plan(catalog: &Catalog, sql: &str) -> Result<LoweredQuery, SqlError> {
+fn plan(catalog: &Catalog, sql: &str) -> Result<BoundQuery, SqlError> {
     plan_with(catalog, sql, &[])
 }
 

@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use sheaf_frontend::query::LoweredQuery;
+use sheaf_frontend::query::BoundQuery;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{ReadView, TreeId};
 use sheaf_table::{Column, Index, RowLayout, RowView, TableDefinition, ValueRef};
@@ -312,7 +312,7 @@ struct PartsOf<'a> {
     types: Vec<Vec<(ColumnType, DataType)>>,
     needs: Vec<TableNeed>,
     /// The columns of the last part.
-    described: Option<LoweredQuery>,
+    described: Option<BoundQuery>,
 }
 
 impl<'a> PartsOf<'a> {

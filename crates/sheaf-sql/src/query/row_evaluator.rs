@@ -36,7 +36,8 @@ use crate::query::rows::value_at;
 use crate::query::values::select_of_items;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
-use sheaf_frontend::query::{QueryContext, logical_plan};
+use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::query::QueryContext;
 
 /// One kind of row: the name that its columns are qualified with, and the columns.
 pub(crate) struct RowKind<'a> {

@@ -1,7 +1,7 @@
 //! SELECT: from the syntax tree to rows at the sink.
 //!
 //! ```text
-//!   syntax tree -> query::logical_plan -> optimizer -> operators -> worker threads -> batches -> sink
+//!   syntax tree -> bind::logical_plan -> optimizer -> operators -> worker threads -> batches -> sink
 //!                        |                                                               ^
 //!                        '- tables of the plan: metadata locks until the last batch -----'
 //! ```
@@ -42,7 +42,8 @@ use crate::session::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
-use sheaf_frontend::query::{Header, LoweredQuery, QueryContext, logical_plan};
+use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::query::{BoundQuery, Header, QueryContext};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -459,7 +460,7 @@ impl Session {
         query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
         clustered_keys: bool,
-    ) -> Result<LoweredQuery> {
+    ) -> Result<BoundQuery> {
         self.lower_with(query, extra, (clustered_keys, false))
     }
 
@@ -468,7 +469,7 @@ impl Session {
         &self,
         query: ParsedQuery<'_>,
         extra: &Arc<MemoryTableSource>,
-    ) -> Result<LoweredQuery> {
+    ) -> Result<BoundQuery> {
         self.lower_with(query, Some(extra), (false, true))
     }
 
@@ -477,7 +478,7 @@ impl Session {
         query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
         (clustered_keys, is_over_rows): (bool, bool),
-    ) -> Result<LoweredQuery> {
+    ) -> Result<BoundQuery> {
         let virtual_tables =
             |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
                 if let Some(extra) = extra
@@ -512,7 +513,7 @@ impl Session {
 
     /// As [`Self::lower`], of a query of which only its columns are asked for: a direct plan of it checks before each
     /// run what the session may read.
-    pub(crate) fn lower_shape(&self, query: &ast::Query, text: &str) -> Result<LoweredQuery> {
+    pub(crate) fn lower_shape(&self, query: &ast::Query, text: &str) -> Result<BoundQuery> {
         let context = QueryContext {
             sql: text,
             catalog: self.engine.catalog(),
@@ -529,7 +530,7 @@ impl Session {
 
     fn finish_plan(
         &mut self,
-        lowered: LoweredQuery,
+        lowered: BoundQuery,
         tables: Vec<Arc<Table>>,
         guards: Vec<ReadGuard>,
         purpose: Purpose,

@@ -57,10 +57,6 @@ impl SessionValues for Session {
         variables::nearest_collation(self.variables.collation_connection())
     }
 
-    fn binding(&self) -> sheaf_frontend::query::Binding {
-        self.variables.binding()
-    }
-
     fn merges_derived_tables(&self) -> bool {
         self.variables.merges_derived_tables()
     }

@@ -3,7 +3,7 @@
 //!
 //! SET_VAR assigns variables of the session before the statement is planned, and the session has its own back when the
 //! statement is over, however it ended. The hints are those of the first query block; others are left to the planner
-//! (`sheaf-frontend/src/lower/hints.rs`). A statement with hints has no direct plan.
+//! (`sheaf-frontend/src/bind/hints.rs`). A statement with hints has no direct plan.
 
 use std::collections::BTreeSet;
 

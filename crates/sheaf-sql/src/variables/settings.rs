@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use sheaf_frontend::query::Binding;
 use sheaf_table::AutoIncrementSeries;
 use sheaf_types::assignment::Mode;
 
@@ -25,7 +24,6 @@ pub(super) struct Settings {
     pub(super) assignment_mode: Mode,
     pub(super) direct_plans: bool,
     pub(super) merges_derived_tables: bool,
-    pub(super) binding: Binding,
     pub(super) pushes_index_conditions: bool,
     pub(super) traces_optimizer: bool,
     pub(super) foreign_key_checks: bool,
@@ -93,11 +91,6 @@ impl Settings {
             max_join_size,
             takes_notes: boolean("sql_notes"),
             merges_derived_tables: switch.derived_merge,
-            binding: match (switch.bind, switch.bind_only) {
-                (_, true) => Binding::Only,
-                (true, false) => Binding::On,
-                (false, false) => Binding::Off,
-            },
             pushes_index_conditions: switch.index_condition_pushdown,
             traces_optimizer,
             foreign_key_checks: !matches!(

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use datafusion_expr::TableSource;
 use sheaf_exec::hints::{
     BlockHints, JoinOrderHint, JoinOrderKind, SubqueryHint, TableHints, Toggle,
 };
@@ -21,7 +22,6 @@ use sheaf_exec::{IndexHints, SheafTableSource};
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast::Select;
 
-use super::TableReference;
 use crate::parser::hint::{Hint, HintTable, HintWarning, IndexSwitch, TableSwitch, hints_of};
 
 /// A table as it stands in a FROM.
@@ -48,12 +48,10 @@ pub struct QueryBlocks {
     /// Derived tables are merged unless a hint says otherwise; false: the other way round.
     merges_derived: bool,
     blocks: Vec<QueryBlock>,
-    /// The innermost block whose lowering has begun and not ended.
+    /// The innermost block whose binding has begun and not ended.
     current: Option<usize>,
     /// The block of each reference.
     block_of: Vec<Option<usize>>,
-    /// What each common table expression refers to.
-    common_tables: Vec<(String, Vec<u32>)>,
     warnings: Vec<HintWarning>,
 }
 
@@ -67,7 +65,6 @@ impl QueryBlocks {
             blocks: Vec::new(),
             current: None,
             block_of: Vec::new(),
-            common_tables: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -110,17 +107,6 @@ impl QueryBlocks {
         self.add(alias, references, true);
     }
 
-    /// A reference to a common table expression.
-    pub fn add_common_table(&mut self, alias: &str, name: &str) {
-        let known = self
-            .common_tables
-            .iter()
-            .rev()
-            .find(|(known, _)| known == name);
-        let references = known.map_or(Vec::new(), |(_, references)| references.clone());
-        self.add(alias, references, true);
-    }
-
     fn add(&mut self, alias: &str, references: Vec<u32>, derived: bool) {
         if let Some(block) = self.current() {
             block.tables.push(BlockTable {
@@ -129,12 +115,6 @@ impl QueryBlocks {
                 derived,
             });
         }
-    }
-
-    /// A common table expression, whose definition began when there were `first` references.
-    pub fn define_common_table(&mut self, name: &str, first: usize) {
-        let references = (first as u32..self.block_of.len() as u32).collect();
-        self.common_tables.push((name.to_string(), references));
     }
 
     /// Tables of the current block so far.
@@ -150,7 +130,7 @@ impl QueryBlocks {
     }
 
     /// Gives every reference its hints. What comes back is for the client.
-    pub fn resolve(mut self, references: &mut [TableReference]) -> Vec<HintWarning> {
+    pub fn resolve(mut self, references: &mut [Arc<dyn TableSource>]) -> Vec<HintWarning> {
         let merges = self.merges_derived;
         let is_plain = |block: &QueryBlock| {
             let has_derived = block.tables.iter().any(|table| table.derived);
@@ -171,8 +151,8 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-fn source(reference: &TableReference) -> Option<&SheafTableSource> {
-    reference.source.downcast_ref()
+fn source(reference: &Arc<dyn TableSource>) -> Option<&SheafTableSource> {
+    reference.downcast_ref()
 }
 
 /// The pass over the hints of all blocks.
@@ -180,7 +160,7 @@ struct Resolver<'a> {
     blocks: &'a [QueryBlock],
     block_of: &'a [Option<usize>],
     merges_derived: bool,
-    references: &'a mut [TableReference],
+    references: &'a mut [Arc<dyn TableSource>],
     /// Blocks in the order of the text.
     order: Vec<usize>,
     /// Names of the blocks.
@@ -197,7 +177,7 @@ struct Resolver<'a> {
 impl<'a> Resolver<'a> {
     fn new(
         blocks: &'a QueryBlocks,
-        references: &'a mut [TableReference],
+        references: &'a mut [Arc<dyn TableSource>],
         warnings: Vec<HintWarning>,
     ) -> Resolver<'a> {
         let QueryBlocks {
@@ -671,7 +651,7 @@ impl<'a> Resolver<'a> {
             hints.hash_join = hints.hash_join.or_else(|| switch(TableSwitch::HashJoin));
             hints.block = Arc::clone(&blocks[block]);
             if let Some(source) = source(reference) {
-                reference.source = Arc::new(source.with_hints(hints));
+                *reference = Arc::new(source.with_hints(hints));
             }
         }
     }

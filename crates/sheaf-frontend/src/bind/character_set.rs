@@ -6,9 +6,8 @@
 use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, Value as Literal};
 
-use super::build::{call, text};
-use super::expression::unsupported;
 use crate::error::{Result, SqlError};
+use crate::syntax::text;
 
 /// Other names than those of UTF-8, as far as ASCII goes.
 const OF_ASCII: [&str; 2] = ["ascii", "latin1"];
@@ -21,14 +20,6 @@ pub fn known(name: &str) -> Result<&'static str> {
     all.find(|known| known.eq_ignore_ascii_case(name))
         .copied()
         .ok_or_else(|| SqlError::unknown_character_set(name))
-}
-
-/// `CONVERT(value USING name)`.
-pub fn convert_using(value: Expr, name: &str) -> Result<Expr> {
-    Ok(match known(name)? {
-        BINARY => call("$cast_binary", vec![value]),
-        name => call("$using", vec![value, text(name)]),
-    })
 }
 
 /// A literal behind an introducer, `_name`; `None` if it is no text and no bytes.
@@ -46,12 +37,14 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
     };
     if name == BINARY {
         let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-        return Ok(Some(super::build::literal(Literal::HexStringLiteral(
+        return Ok(Some(crate::syntax::literal(Literal::HexStringLiteral(
             digits,
         ))));
     }
     if OF_ASCII.contains(&name) && !bytes.is_ascii() {
-        return Err(unsupported(format!("characters beyond ASCII in {name}")));
+        return Err(SqlError::not_supported_yet(format!(
+            "characters beyond ASCII in {name}"
+        )));
     }
     match String::from_utf8(bytes) {
         Ok(string) => Ok(Some(text(string))),

@@ -1,6 +1,6 @@
 //! What a query block with groups may name, and what stands in its GROUP BY.
 //!
-//! Names are looked at before anything is lowered:
+//! Names are looked at before anything is bound:
 //!
 //! ```text
 //!   SELECT a FROM t HAVING b > 1            error 1054: HAVING names what is shown or grouped by
@@ -11,19 +11,14 @@
 use std::ops::ControlFlow;
 
 use sheaf_types::error::codes;
-use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy,
-    OrderByKind, Query, Select, SelectItem, Value as Literal, WindowType,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, OrderBy, OrderByKind,
+    Query, Select, SelectItem,
 };
 
-use super::build::{argument, function, number};
-use super::expression::object_text;
-use super::function::{aggregate_name, invalid_group_function};
-use super::scope::is_same;
-use super::select::{is_plain_column, is_position, number_digits};
-use crate::context::window_function;
+use super::arguments::{aggregate_name, invalid_group_function};
 use crate::error::{Result, SqlError};
+use crate::syntax::{is_plain_column, is_position, is_same, number_digits, object_text};
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// ANY_VALUE is a value of a group where there are groups, and of a row otherwise.
@@ -283,118 +278,5 @@ pub fn check_having(select: &Select, is_column: &dyn Fn(Option<&str>, &str) -> b
     match hidden.found {
         Some(name) => Err(SqlError::bad_field(&name, "having clause")),
         None => Ok(()),
-    }
-}
-
-/// 3593: a window function outside of a select list and ORDER BY.
-pub fn misplaced_window_function(name: &str) -> SqlError {
-    SqlError::new(
-        codes::WINDOW_INVALID_WINDOW_FUNC_USE,
-        format!("You cannot use the window function '{name}' in this context."),
-    )
-}
-
-/// Whether an expression has a window function of its own.
-pub fn has_window_function(expression: &Expr) -> bool {
-    let mut found = Found::default();
-    walk_expression(&mut expression.clone(), &mut found);
-    found.has_window_function
-}
-
-/// 3595: a window function in what a window is made of.
-pub fn nested_window_function() -> SqlError {
-    SqlError::new(
-        codes::WINDOW_NESTED_WINDOW_FUNC_USE_IN_WINDOW_SPEC,
-        "You cannot nest a window function in the specification of window '<unnamed window>'.",
-    )
-}
-
-/// LAG or LEAD with a value for rows that have no row there. That value may be anything, and its type counts as that of
-/// a branch of CASE:
-///
-/// ```text
-///   LAG(a, 2, b) OVER w   -->   CASE WHEN LAG(1, 2) OVER w IS NULL THEN b ELSE LAG(a, 2) OVER w END
-/// ```
-///
-/// `None` for other functions, and where the distance is a parameter, which is counted where it stands.
-pub fn with_default_of_row(name: &str, arguments: &[Expr], over: &WindowType) -> Option<Expr> {
-    let [value, distance, default] = arguments else {
-        return None;
-    };
-    let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Literal::Null);
-    if !matches!(name, "lag" | "lead") || !is_position(distance) || is_null(default) {
-        return None;
-    }
-    let over_window = |value: Expr| {
-        let arguments = [value, distance.clone()].map(argument);
-        let mut call = function(name, arguments.to_vec());
-        call.over = Some(over.clone());
-        Box::new(Expr::Function(call))
-    };
-    Some(Expr::Case {
-        case_token: AttachedToken::empty(),
-        end_token: AttachedToken::empty(),
-        operand: None,
-        conditions: vec![CaseWhen {
-            condition: Expr::IsNull(over_window(number(1))),
-            result: default.clone(),
-        }],
-        else_result: Some(over_window(value.clone())),
-    })
-}
-
-/// 1235: GROUP_CONCAT knows no window.
-pub fn group_concat_over_window() -> SqlError {
-    SqlError::not_supported_yet("group_concat as window function")
-}
-
-/// The arguments of a function that needs a window. Of constants, MySQL's grammar takes whole numbers without a sign.
-///
-/// # Errors
-/// 1064 for a wrong number of arguments and what is no such number, 1210 for zero where there has to be one.
-pub fn check_window_arguments(name: &str, arguments: &[Expr]) -> Result<()> {
-    if window_function(name).is_none() {
-        return Ok(());
-    }
-    let counts = match name {
-        "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist" => 0..=0,
-        "ntile" | "first_value" | "last_value" => 1..=1,
-        "nth_value" => 2..=2,
-        "lag" | "lead" => 1..=3,
-        _ => return Ok(()),
-    };
-    let syntax = |at: String| Err(SqlError::parse_error(&at, 1));
-    if !counts.contains(&arguments.len()) {
-        return syntax(arguments.last().map_or(")".to_string(), Expr::to_string));
-    }
-    let wrong = || {
-        let message = format!("Incorrect arguments to {name}");
-        Err(SqlError::new(codes::WRONG_ARGUMENTS, message))
-    };
-    let amount = match name {
-        "ntile" => arguments.first(),
-        "nth_value" | "lag" | "lead" => arguments.get(1),
-        _ => None,
-    };
-    let digits = |amount: &Expr| number_digits(amount).map(str::to_string);
-    match amount {
-        None => Ok(()),
-        Some(amount) if is_position(amount) => {
-            let is_zero = digits(amount).is_some_and(|digits| digits.bytes().all(|b| b == b'0'));
-            match is_zero && matches!(name, "ntile" | "nth_value") {
-                true => wrong(),
-                false => Ok(()),
-            }
-        }
-        // NULL stands in the place of a parameter before its value is known.
-        Some(Expr::Value(value))
-            if matches!(value.value, Literal::Placeholder(_))
-                || (value.value == Literal::Null && name != "ntile") =>
-        {
-            Ok(())
-        }
-        Some(Expr::Identifier(variable)) if variable.value.starts_with('@') => Ok(()),
-        Some(_) if name == "nth_value" => wrong(),
-        Some(amount) => syntax(amount.to_string()),
     }
 }

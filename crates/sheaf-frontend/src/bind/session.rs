@@ -3,12 +3,10 @@
 use sheaf_types::Value;
 use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::{Expr, Value as Literal};
-use sqlparser::tokenizer::Location;
 
-use super::Lowering;
-use super::build::{call, literal, null, number, text};
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
+use crate::syntax::{call, literal, null, number, text};
 
 /// A value as syntax that means it.
 pub fn value_literal(value: &Value) -> Expr {
@@ -115,46 +113,4 @@ pub fn group_concat_limit(session: &dyn SessionValues) -> Expr {
         _ => DEFAULT,
     };
     number(value.min(sheaf_exec::functions::error::MAX_RESULT_BYTES as u64))
-}
-
-impl Lowering<'_> {
-    /// The value of a `?`.
-    pub fn parameter(&mut self, location: Location) -> Expr {
-        let position = self
-            .text
-            .parameter_at(location)
-            .unwrap_or(self.parameters_seen);
-        self.parameters_seen += 1;
-        self.context
-            .parameters
-            .get(position)
-            .map_or_else(null, value_literal)
-    }
-
-    pub fn variable(&self, parts: &[&str]) -> Result<Option<Expr>> {
-        variable(self.context.session, parts)
-    }
-
-    pub fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
-        session_function(self.context.session, name, fsp)
-    }
-
-    /// The day on which a time is that is made a point in time.
-    pub fn today(&self) -> Expr {
-        self.session_function("curdate", None).unwrap_or_else(null)
-    }
-
-    /// Seconds that the session's time zone is ahead of UTC.
-    pub fn zone_offset(&self) -> Expr {
-        number(self.context.session.time_zone_offset_seconds())
-    }
-
-    /// Seconds since 1970, for UNIX_TIMESTAMP().
-    pub fn unix_now(&self) -> Expr {
-        number(self.context.session.now_utc_micros().div_euclid(SECOND))
-    }
-
-    pub fn group_concat_limit(&self) -> Expr {
-        group_concat_limit(self.context.session)
-    }
 }

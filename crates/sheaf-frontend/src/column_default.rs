@@ -1,11 +1,10 @@
 //! `DEFAULT(column)`: the constant that the column's definition has.
 //!
-//! It is no expression over rows, so it is written out before operators are lowered. In VALUES, where no table is in
+//! It is no expression over rows, so it is written out before it is bound. In VALUES, where no table is in
 //! scope, the same is done with the table that the rows go to.
 
 use std::ops::ControlFlow;
 
-use sheaf_exec::SheafTableSource;
 use sheaf_table::{Column, DefaultValue};
 use sheaf_types::{ColumnType, Value, column_text};
 use sqlparser::ast::{
@@ -14,11 +13,8 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::Lowering;
-use super::build::{call, literal, null, number, text};
-use super::expression::object_text;
-use super::scope::Scope;
 use crate::error::{Result, SqlError};
+use crate::syntax::{call, literal, null, number, object_text, text};
 use crate::walk::ExpressionVisitor;
 
 /// The default of a column as it would be written.
@@ -128,23 +124,5 @@ impl ExpressionVisitor for DefaultsOf<'_> {
                 ControlFlow::Break(())
             }
         }
-    }
-}
-
-impl Lowering<'_> {
-    /// The default of a column of the innermost block that has it. Error 1054 for a column that there is not, or that
-    /// is computed.
-    pub(super) fn default_of(&self, table: Option<&str>, name: &str) -> Result<Expr> {
-        let unknown = || SqlError::bad_field(name, self.clause);
-        let mut scopes = self.scopes.iter().rev();
-        let alias = scopes.find_map(|scope: &Scope| scope.table_of(table, name));
-        let alias = alias.ok_or_else(unknown)?;
-        let mut tables = self.tables.iter().rev();
-        let reference = tables.find(|table| table.alias == alias);
-        let source = &reference.ok_or_else(unknown)?.source;
-        let source = source.downcast_ref::<SheafTableSource>();
-        let definition = &source.ok_or_else(unknown)?.table.definition;
-        let position = definition.column_position(name).ok_or_else(unknown)?;
-        default_expression(&definition.columns[position])
     }
 }

@@ -33,15 +33,6 @@ pub fn number(digits: impl ToString) -> Expr {
     }
 }
 
-pub fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
-    // In parentheses: SqlToRel folds chains of operators on a stack of its own, which must not see through ours.
-    Expr::Nested(Box::new(Expr::BinaryOp {
-        left: Box::new(left),
-        op,
-        right: Box::new(right),
-    }))
-}
-
 /// Operands up to which a chain of operators is a tree as the parser makes them, deepest on the left. Longer ones are
 /// balanced: everything behind the parser walks down such trees.
 const MAX_DEEP_CHAIN: usize = 16;
@@ -68,13 +59,6 @@ pub fn chain(
     operands.reduce(|left, right| join(left, op.clone(), right))
 }
 
-pub fn not(condition: Expr) -> Expr {
-    Expr::UnaryOp {
-        op: UnaryOperator::Not,
-        expr: Box::new(Expr::Nested(Box::new(condition))),
-    }
-}
-
 pub fn argument(expr: Expr) -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
 }
@@ -96,14 +80,6 @@ pub fn function(name: &str, args: Vec<FunctionArg>) -> Function {
     }
 }
 
-/// In GROUP BY: all else is that of any row of the group (`any_row.rs`).
-pub fn any_row() -> Expr {
-    Expr::Array(Array {
-        elem: Vec::new(),
-        named: false,
-    })
-}
-
 /// The members of a long IN list, which are whole numbers, as one.
 pub fn pack_numbers(list: String) -> Expr {
     Expr::Array(Array {
@@ -123,4 +99,63 @@ pub fn packed_numbers(members: &[Expr]) -> Option<&Expr> {
 /// A call; the name is exact.
 pub fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args.into_iter().map(argument).collect()))
+}
+
+/// A name without quotes.
+pub fn object_text(name: &ObjectName) -> String {
+    let parts: Vec<&str> = name
+        .0
+        .iter()
+        .filter_map(|part| part.as_ident())
+        .map(|ident| ident.value.as_str())
+        .collect();
+    parts.join(".")
+}
+
+/// The digits of a number literal.
+pub fn number_digits(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Literal::Number(digits, _),
+            ..
+        }) => Some(digits),
+        _ => None,
+    }
+}
+
+/// Whether this is the position of a column, where one may stand: a whole number.
+pub fn is_position(expr: &Expr) -> bool {
+    number_digits(expr).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Taken apart from the alias that an item's text may end with.
+pub fn is_plain_column(expr: &Expr) -> Option<&Ident> {
+    match expr {
+        Expr::Identifier(ident) if !ident.value.starts_with('@') => Some(ident),
+        Expr::CompoundIdentifier(parts) if !parts[0].value.starts_with('@') => parts.last(),
+        _ => None,
+    }
+}
+
+pub fn into_row(expr: &mut Expr) {
+    let Expr::Function(function) = expr else {
+        return;
+    };
+    let FunctionArguments::List(arguments) = &function.args else {
+        return;
+    };
+    if !object_text(&function.name).eq_ignore_ascii_case("row") {
+        return;
+    }
+    let values = arguments.args.iter().map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    });
+    if let Some(values) = values.collect() {
+        *expr = Expr::Tuple(values);
+    }
+}
+
+pub fn is_same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
 }

@@ -1,0 +1,115 @@
+//! A call taken apart: its arguments, and the name of the aggregate that it is.
+
+use sheaf_types::error::codes;
+use sqlparser::ast::{
+    DateTimeField, DuplicateTreatment, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, OrderByExpr, Value as Literal,
+};
+
+use crate::error::{Result, SqlError};
+
+/// Aggregates of MySQL by their names here.
+pub fn aggregate_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "count" => "count",
+        "sum" => "$sum",
+        "avg" => "avg",
+        "min" => "min",
+        "max" => "max",
+        "any_value" => "any_value",
+        "grouping" => "grouping",
+        "group_concat" => "$group_concat",
+        "std" | "stddev" | "stddev_pop" => "stddev_pop",
+        "stddev_samp" => "stddev",
+        "variance" | "var_pop" => "var_pop",
+        "var_samp" => "var",
+        "bit_and" => "bit_and",
+        "bit_or" => "bit_or",
+        "bit_xor" => "bit_xor",
+        _ => return None,
+    })
+}
+
+/// 1582.
+pub fn wrong_argument_count(name: &str) -> SqlError {
+    SqlError::new(
+        codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+        format!("Incorrect parameter count in the call to native function '{name}'"),
+    )
+}
+
+/// 1111.
+pub fn invalid_group_function() -> SqlError {
+    SqlError::new(
+        codes::INVALID_GROUP_FUNC_USE,
+        "Invalid use of group function",
+    )
+}
+
+/// A call taken apart.
+pub struct Arguments {
+    pub values: Vec<Expr>,
+    pub star: bool,
+    pub distinct: bool,
+    pub order_by: Vec<OrderByExpr>,
+    pub separator: Option<String>,
+}
+
+pub fn take_arguments(args: FunctionArguments) -> Result<Arguments> {
+    let mut taken = Arguments {
+        values: vec![],
+        star: false,
+        distinct: false,
+        order_by: vec![],
+        separator: None,
+    };
+    let list = match args {
+        FunctionArguments::None => return Ok(taken),
+        FunctionArguments::Subquery(query) => {
+            taken.values.push(Expr::Subquery(query));
+            return Ok(taken);
+        }
+        FunctionArguments::List(list) => list,
+    };
+    taken.distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    for arg in list.args {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => taken.values.push(expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => taken.star = true,
+            other => return Err(SqlError::not_supported_yet(other)),
+        }
+    }
+    for clause in list.clauses {
+        match clause {
+            FunctionArgumentClause::OrderBy(order_by) => taken.order_by = order_by,
+            FunctionArgumentClause::Separator(value) => {
+                taken.separator = match value.value {
+                    Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                        Some(text)
+                    }
+                    other => return Err(SqlError::not_supported_yet(other)),
+                }
+            }
+            FunctionArgumentClause::IgnoreOrRespectNulls(_) => {}
+            other => return Err(SqlError::not_supported_yet(other)),
+        }
+    }
+    Ok(taken)
+}
+
+/// A unit of time given as an argument, as in TIMESTAMPDIFF(MONTH, a, b).
+pub fn unit_argument(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident.value.to_ascii_lowercase()),
+        _ => None,
+    }
+}
+
+/// The text of an identifier-like unit of time.
+pub fn unit_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(ident) => ident.value.clone(),
+        DateTimeField::Week(_) => "week".to_string(),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}

@@ -1,0 +1,95 @@
+//! Literals: which are wrong, and what a number or a moment is by its digits.
+
+use sheaf_types::error::codes;
+use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_time};
+use sqlparser::ast::{DataType, Expr, Value as Literal, ValueWithSpan};
+
+use crate::error::{Result, SqlError};
+use crate::syntax::{call, number, text};
+
+/// Error 1525 for a DATE or TIMESTAMP of zero (`sql_mode` NO_ZERO_DATE).
+pub fn check_non_zero_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return Ok(());
+    };
+    let name = match data_type {
+        DataType::Date => "DATE",
+        DataType::Datetime(_) | DataType::Timestamp(..) => "DATETIME",
+        _ => return Ok(()),
+    };
+    let micros = read_datetime(text).and_then(|read| read.micros(6));
+    match micros == Ok(ZERO_DATETIME) {
+        true => Err(SqlError::new(
+            codes::WRONG_VALUE,
+            format!("Incorrect {name} value: '{text}'"),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Error 1525 for a DATE, TIME or TIMESTAMP whose text is no such value: all of it, and no less.
+pub fn check_typed_literal(literal: &ValueWithSpan, data_type: &DataType) -> Result<()> {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return Ok(());
+    };
+    let (name, is_right) = match data_type {
+        DataType::Date => (
+            "DATE",
+            read_datetime(text).is_ok_and(|read| !read.has_time && !read.trailing),
+        ),
+        DataType::Datetime(_) | DataType::Timestamp(..) => (
+            "DATETIME",
+            read_datetime(text).is_ok_and(|read| read.has_time && !read.trailing),
+        ),
+        DataType::Time(..) => (
+            "TIME",
+            read_time(text).is_ok_and(|read| !read.is_cut && !read.trailing && !read.has_date),
+        ),
+        _ => return Ok(()),
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            codes::WRONG_VALUE,
+            format!("Incorrect {name} value: '{text}'"),
+        )),
+    }
+}
+
+/// `TIMESTAMP '2024-05-06 07:08:09.25'` and `TIME '07:08:09.25'` have as many fraction digits as are written, up to
+/// six.
+pub fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataType {
+    let (Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text)) = &literal.value
+    else {
+        return data_type;
+    };
+    let digits = match data_type {
+        DataType::Time(..) => read_time(text).map(|read| read.fraction_digits),
+        _ => read_datetime(text).map(|read| read.fraction_digits),
+    };
+    let digits = digits.unwrap_or(0).into();
+    match data_type {
+        DataType::Datetime(None) => DataType::Datetime(Some(digits)),
+        DataType::Timestamp(None, zone) => DataType::Timestamp(Some(digits), zone),
+        DataType::Time(None, zone) => DataType::Time(Some(digits), zone),
+        other => other,
+    }
+}
+
+/// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
+pub fn number_literal(digits: &str) -> Result<Expr> {
+    /// DECIMALs of more digits do not fit an `i128`.
+    const MAX_EXACT_DIGITS: usize = 38;
+    let count = digits.bytes().filter(u8::is_ascii_digit).count();
+    if digits.contains(['e', 'E']) || count > MAX_EXACT_DIGITS {
+        if digits.parse().is_ok_and(f64::is_infinite) {
+            let size = digits.trim_start_matches('-');
+            let message = format!("Illegal double '{size}' value found during parsing");
+            return Err(SqlError::new(codes::ILLEGAL_VALUE_FOR_TYPE, message));
+        }
+        return Ok(call("$cast_double", vec![text(digits)]));
+    }
+    Ok(number(digits))
+}
