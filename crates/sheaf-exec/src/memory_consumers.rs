@@ -30,6 +30,9 @@ const IN_SQL: &[(&str, &str)] = &[
     ("SharedExec", "a subquery that is read in several places"),
 ];
 
+/// Aggregate functions that keep what they find. Operators are named with their functions behind them.
+const FUNCTIONS: &[(&str, &str)] = &[("$group_concat", "GROUP_CONCAT")];
+
 const GROUPS: &str = "GROUP BY, DISTINCT or UNION";
 
 /// The error of a statement that has waited for memory in vain.
@@ -44,6 +47,12 @@ pub fn out_of_memory_in(text: &str) -> Option<&'static str> {
         .iter()
         .find_map(|before| Some(text.split_once(before)?.1));
     let name = name.unwrap_or(text);
+    // The list of all consumers follows in other lines.
+    let name = name.lines().next().unwrap_or(name);
+    let mut functions = FUNCTIONS.iter();
+    if let Some((_, in_sql)) = functions.find(|(function, _)| name.contains(function)) {
+        return Some(in_sql);
+    }
     IN_SQL
         .iter()
         .find(|(consumer, _)| name.starts_with(consumer))
@@ -69,6 +78,14 @@ mod tests {
             (
                 "AggregateStream[0] has 10 bytes of query memory, and 5 more are not left",
                 Some("an aggregate function"),
+            ),
+            (
+                "GroupedHashAggregateStream[0] ($group_concat(s)) has 10 bytes of query memory, and 5 more are not left",
+                Some("GROUP_CONCAT"),
+            ),
+            (
+                "$group_concat has long texts of many groups",
+                Some("GROUP_CONCAT"),
             ),
             ("something else", None),
         ] {

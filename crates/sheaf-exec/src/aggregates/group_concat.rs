@@ -4,14 +4,22 @@
 //! key)`. Both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
 //! sorts nothing, and the function keeps (order key, text) until the group is complete. It drops what comes after the
 //! maximum length, so it keeps little, however many rows there are. Only keys of DISTINCT stay.
+//!
+//! Where long texts do not fit into memory, the states of all groups are no help. Those that have spilled are read in
+//! batches of whole groups, one from each file, and every one of them is as long as its texts. So the function refuses
+//! to go on when such states have left it ([`LONG_STATE_BYTES`]). The plan that takes the place of this one has the
+//! rows of a group one behind the other, and one group in memory.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BooleanArray, StringViewArray};
-use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::array::NullBufferBuilder;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, StringViewArray, make_view,
+};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use datafusion_common::{Result, ScalarValue, exec_err};
+use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, resources_datafusion_err};
 use datafusion_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion_expr::utils::AggregateOrderSensitivity;
 use datafusion_expr::{
@@ -21,8 +29,14 @@ use datafusion_expr::{
 use super::{result_field, safe_point};
 use crate::functions::types::{field, text_field};
 
-/// How many times the bytes of a group are there on their way out: texts, the array that they leave in, and a copy.
-const HANDED_ON: usize = 3;
+/// The function's name.
+pub const NAME: &str = "$group_concat";
+/// How many times the bytes of a group are there on their way out, at most: texts, and the array that they leave in.
+const HANDED_ON: usize = 2;
+/// Results that are shorter share a block of memory of this size.
+const BLOCK_BYTES: usize = 256 << 10;
+/// States that are longer, on average, are not read from files: each batch would have many of them.
+const LONG_STATE_BYTES: usize = 256;
 /// The heads of an entry's two blocks of memory or three, which the allocator rounds up.
 const ENTRY_BYTES: usize = 32;
 /// The lengths in the state of an entry, and whether it has a distinct key; those before the first entry are fewer.
@@ -49,7 +63,7 @@ impl Default for GroupConcat {
 
 impl AggregateUDFImpl for GroupConcat {
     fn name(&self) -> &str {
-        "$group_concat"
+        NAME
     }
 
     fn signature(&self) -> &Signature {
@@ -96,8 +110,7 @@ impl AggregateUDFImpl for GroupConcat {
     ) -> Result<Box<dyn GroupsAccumulator>> {
         Ok(Box::new(Groups {
             is_binary: *args.return_field.data_type() == DataType::Binary,
-            groups: Vec::new(),
-            bytes: 0,
+            ..Groups::default()
         }))
     }
 
@@ -209,25 +222,41 @@ impl Collected {
         self.is_full = !is_ordered;
     }
 
-    /// What fits into the maximum length.
-    fn joined(&mut self) -> Vec<u8> {
+    /// How long the result is, at most.
+    fn most_bytes(&self) -> usize {
+        self.joined_bytes.min(self.max_bytes)
+    }
+
+    /// Writes what fits into the maximum length. Texts leave one by one.
+    fn join_into(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.sort();
-        let mut joined = Vec::with_capacity(self.joined_bytes.min(self.max_bytes));
-        for (at, Entry { text, .. }) in self.texts.iter().enumerate() {
-            if at > 0 {
-                joined.extend_from_slice(self.separator.as_bytes());
-            }
-            joined.extend_from_slice(text);
-            if joined.len() > self.max_bytes {
-                // No byte of UTF-8 but a character's first stands behind the cut.
-                let is_inside = |end: &usize| !self.is_binary && joined[*end] & 0xc0 == 0x80;
-                let mut ends = (0..=self.max_bytes).rev();
-                let end = ends.find(|end| !is_inside(end)).unwrap_or(0);
-                joined.truncate(end);
+        self.distinct = HashSet::new();
+        self.bytes = 0;
+        let start = out.len();
+        for (at, Entry { text, .. }) in std::mem::take(&mut self.texts).into_iter().enumerate() {
+            if at > 0 && !self.push_cut(out, start, self.separator.as_bytes()) {
                 break;
             }
+            if !self.push_cut(out, start, &text) {
+                break;
+            }
+            safe_point()?;
         }
-        joined
+        Ok(())
+    }
+
+    /// Writes as much of a part as fits. False: that was not all of it.
+    fn push_cut(&self, out: &mut Vec<u8>, start: usize, part: &[u8]) -> bool {
+        let room = self.max_bytes.saturating_sub(out.len() - start);
+        if part.len() <= room {
+            out.extend_from_slice(part);
+            return true;
+        }
+        // No byte of UTF-8 but a character's first stands behind the cut.
+        let is_inside = |end: &usize| !self.is_binary && part[*end] & 0xc0 == 0x80;
+        let end = (0..=room).rev().find(|end| !is_inside(end));
+        out.extend_from_slice(&part[..end.unwrap_or(0)]);
+        false
     }
 
     /// Stable: equal keys keep the order of arrival.
@@ -390,8 +419,13 @@ impl Collected {
     }
 
     /// The result; None: there was no text.
-    fn result(&mut self) -> Option<Vec<u8>> {
-        (!self.texts.is_empty()).then(|| self.joined())
+    fn result(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.texts.is_empty() {
+            return Ok(None);
+        }
+        let mut joined = Vec::with_capacity(self.most_bytes());
+        self.join_into(&mut joined)?;
+        Ok(Some(joined))
     }
 }
 
@@ -409,15 +443,14 @@ impl Accumulator for Collected {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let joined = self.result();
+        let joined = self.result()?;
         Ok(match self.is_binary {
             true => ScalarValue::Binary(joined),
             false => ScalarValue::Utf8View(joined.map(to_text)),
         })
     }
 
-    /// What it holds, or what it takes to hand that on if that is more: the texts leave one by one, and what is made of
-    /// them is copied once.
+    /// What it holds, or what it takes to hand that on if that is more: the texts leave one by one.
     fn size(&self) -> usize {
         let texts = self.texts.capacity() * size_of::<Entry>() + self.texts.len() * ENTRY_BYTES;
         size_of_val(self) + (self.bytes + texts).max(HANDED_ON * self.bytes)
@@ -445,11 +478,16 @@ fn to_text(joined: Vec<u8>) -> String {
 }
 
 /// All groups. DataFusion has an accumulator for each, and makes their states one by one before it puts them together.
+#[derive(Default)]
 struct Groups {
     is_binary: bool,
     groups: Vec<Collected>,
     /// What the groups say of their sizes.
     bytes: usize,
+    /// It puts together what others have collected.
+    merges: bool,
+    /// Long states of all groups have left it.
+    has_left: bool,
 }
 
 impl Groups {
@@ -481,10 +519,59 @@ impl Groups {
         self.bytes = self.bytes.saturating_sub(bytes.sum());
         taken
     }
+
+    /// The results of groups of texts. Each is written once, to where the array has it.
+    fn texts(groups: Vec<Collected>) -> Result<StringViewArray> {
+        let mut left: usize = groups.iter().map(Collected::most_bytes).sum();
+        let (mut blocks, mut block) = (Vec::new(), Vec::new());
+        let mut views = Vec::with_capacity(groups.len());
+        let mut valid = NullBufferBuilder::new(groups.len());
+        for mut group in groups {
+            let most = group.most_bytes();
+            if block.capacity() - block.len() < most {
+                let full = Vec::with_capacity(left.min(BLOCK_BYTES).max(most));
+                blocks.push(Buffer::from_vec(std::mem::replace(&mut block, full)));
+            }
+            left -= most;
+            let start = block.len();
+            valid.append(!group.texts.is_empty());
+            group.join_into(&mut block)?;
+            views.push(make_view(
+                &block[start..],
+                blocks.len() as u32,
+                start as u32,
+            ));
+        }
+        blocks.push(Buffer::from_vec(block));
+        let texts = StringViewArray::try_new(views.into(), blocks, valid.finish())?;
+        Ok(texts)
+    }
+
+    /// The results of groups of byte strings.
+    fn byte_strings(groups: Vec<Collected>) -> Result<BinaryArray> {
+        let bytes = groups.iter().map(Collected::most_bytes).sum();
+        let (mut values, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
+        let mut valid = NullBufferBuilder::new(groups.len());
+        for mut group in groups {
+            valid.append(!group.texts.is_empty());
+            group.join_into(&mut values)?;
+            ends.push(values.len());
+        }
+        byte_strings(values, ends, valid.finish())
+    }
+}
+
+/// What comes of long texts that do not fit into memory. The statement may go on with another plan.
+fn out_of_memory() -> DataFusionError {
+    resources_datafusion_err!("{NAME} has long texts of many groups, which do not fit into memory")
 }
 
 /// Byte strings that were written one behind the other, and where each of them ends.
-fn byte_strings(values: Vec<u8>, ends: impl IntoIterator<Item = usize>) -> Result<ArrayRef> {
+fn byte_strings(
+    values: Vec<u8>,
+    ends: impl IntoIterator<Item = usize>,
+    valid: Option<NullBuffer>,
+) -> Result<BinaryArray> {
     let mut offsets = vec![0];
     for end in ends {
         match i32::try_from(end) {
@@ -493,11 +580,7 @@ fn byte_strings(values: Vec<u8>, ends: impl IntoIterator<Item = usize>) -> Resul
         }
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    Ok(Arc::new(BinaryArray::new(
-        offsets,
-        Buffer::from_vec(values),
-        None,
-    )))
+    Ok(BinaryArray::new(offsets, Buffer::from_vec(values), valid))
 }
 
 /// The rows that a filter leaves.
@@ -513,6 +596,9 @@ impl GroupsAccumulator for Groups {
         filter: Option<&BooleanArray>,
         groups: usize,
     ) -> Result<()> {
+        if self.has_left {
+            return Err(out_of_memory());
+        }
         self.grow_to(groups);
         let arguments = Arguments::of(values, self.is_binary)?;
         for (row, group) in group_indices.iter().enumerate() {
@@ -530,26 +616,27 @@ impl GroupsAccumulator for Groups {
 
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         let groups = self.take(emitted);
-        let results = groups.into_iter().map(|mut group| group.result());
         Ok(match self.is_binary {
-            true => Arc::new(results.collect::<BinaryArray>()),
-            false => Arc::new(
-                results
-                    .map(|joined| joined.map(to_text))
-                    .collect::<StringViewArray>(),
-            ),
+            true => Arc::new(Self::byte_strings(groups)?),
+            false => Arc::new(Self::texts(groups)?),
         })
     }
 
     fn state(&mut self, emitted: EmitTo) -> Result<Vec<ArrayRef>> {
         let groups = self.take(emitted);
-        let bytes = groups.iter().map(Collected::state_bytes).sum();
+        let bytes: usize = groups.iter().map(Collected::state_bytes).sum();
+        if matches!(emitted, EmitTo::All) && bytes > LONG_STATE_BYTES * groups.len() {
+            if self.merges {
+                return Err(out_of_memory());
+            }
+            self.has_left = true;
+        }
         let (mut states, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
         for mut group in groups {
             group.push_state(&mut states)?;
             ends.push(states.len());
         }
-        Ok(vec![byte_strings(states, ends)?])
+        Ok(vec![Arc::new(byte_strings(states, ends, None)?)])
     }
 
     fn merge_batch(
@@ -558,6 +645,7 @@ impl GroupsAccumulator for Groups {
         group_indices: &[usize],
         groups: usize,
     ) -> Result<()> {
+        self.merges = true;
         self.grow_to(groups);
         let states: &BinaryArray = values[0].as_binary();
         for (row, group) in group_indices.iter().enumerate() {
@@ -586,7 +674,7 @@ impl GroupsAccumulator for Groups {
             }
             ends.push(states.len());
         }
-        Ok(vec![byte_strings(states, ends)?])
+        Ok(vec![Arc::new(byte_strings(states, ends, None)?)])
     }
 
     fn size(&self) -> usize {
@@ -597,6 +685,7 @@ impl GroupsAccumulator for Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_consumers::out_of_memory_in;
 
     fn collected(max_bytes: usize) -> Collected {
         Collected {
@@ -678,15 +767,63 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn long_states_that_have_left_are_no_way_to_go_on() {
+        let long = |row: usize| {
+            let mut values = arguments(row as i64..row as i64 + 1);
+            values[0] = Arc::new(StringViewArray::from_iter_values(["x".repeat(1_000)]));
+            values
+        };
+        let named = |error: DataFusionError| {
+            let DataFusionError::ResourcesExhausted(text) = error else {
+                panic!("{error}");
+            };
+            assert_eq!(out_of_memory_in(&text), Some("GROUP_CONCAT"));
+        };
+        let (mut first, mut last) = (Groups::default(), Groups::default());
+        // Groups that are complete leave, and others follow.
+        for row in 1..3 {
+            first.update_batch(&long(row), &[0], None, 1).expect("rows");
+            let states = first.state(EmitTo::First(1)).expect("states");
+            last.merge_batch(&states, &[0], 1).expect("states");
+        }
+        named(last.state(EmitTo::All).expect_err("it would come back"));
+        first.update_batch(&long(3), &[0], None, 1).expect("rows");
+        first.state(EmitTo::All).expect("the end, perhaps");
+        let more = first.update_batch(&long(4), &[0], None, 1);
+        named(more.expect_err("the others are gone"));
+    }
+
+    #[test]
+    fn results_are_as_long_as_they_may_be() {
+        for (max_bytes, expected) in [
+            (100, "äöü,€"),
+            (10, "äöü,€"),
+            (9, "äöü,"),
+            (7, "äöü,"),
+            (6, "äöü"),
+            (5, "äö"),
+            (1, ""),
+        ] {
+            let mut groups = Groups::default();
+            groups.grow_to(3);
+            for group in 0..2 {
+                groups.groups[group] = collected(max_bytes);
+                for text in ["äöü", "€"] {
+                    groups.groups[group].add(None, &[], text.as_bytes());
+                }
+            }
+            let texts = groups.evaluate(EmitTo::All).expect("results");
+            let texts: Vec<_> = texts.as_string_view().iter().collect();
+            assert_eq!(texts, [Some(expected), Some(expected), None], "{max_bytes}");
+        }
+    }
+
     const GROUPS: usize = 5;
 
     #[test]
     fn all_groups_together_are_what_each_is_alone() {
-        let of_groups = || Groups {
-            is_binary: false,
-            groups: Vec::new(),
-            bytes: 0,
-        };
+        let of_groups = Groups::default;
         let mut alone: Vec<Collected> = (0..GROUPS).map(|_| Collected::default()).collect();
         let (mut first, mut second) = (of_groups(), of_groups());
         for start in (0..400).step_by(100) {

@@ -104,13 +104,16 @@ pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>
     })
 }
 
-/// The longest result of GROUP_CONCAT, in bytes.
+/// The longest result of GROUP_CONCAT, in bytes: a value fits into a packet.
 pub fn group_concat_limit(session: &dyn SessionValues) -> Expr {
     const DEFAULT: u64 = 1024;
-    let value = match session.system_variable(false, "group_concat_max_len") {
-        Some(Value::UInt(limit)) => limit,
-        Some(Value::Int(limit)) => u64::try_from(limit).unwrap_or(DEFAULT),
-        _ => DEFAULT,
+    let number_of = |variable| match session.system_variable(false, variable) {
+        Some(Value::UInt(limit)) => Some(limit),
+        Some(Value::Int(limit)) => u64::try_from(limit).ok(),
+        _ => None,
     };
-    number(value.min(sheaf_exec::functions::error::MAX_RESULT_BYTES as u64))
+    let limit = number_of("group_concat_max_len").unwrap_or(DEFAULT);
+    let most = sheaf_exec::functions::error::MAX_RESULT_BYTES as u64;
+    let packet = number_of("max_allowed_packet").unwrap_or(most);
+    number(limit.min(most).min(packet))
 }

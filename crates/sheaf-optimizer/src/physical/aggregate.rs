@@ -4,6 +4,8 @@
 //! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at
 //! once loses the number of the set when it spills.
 //!
+//! Where memory is short the rows of a GROUP_CONCAT are sorted by their groups first, so that one group is in memory.
+//!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
 //! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
 //! So a hash table with several such keys is given views, and the groups become byte strings again above it.
@@ -17,9 +19,12 @@ use datafusion_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
 use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
+use sheaf_exec::aggregates::GROUP_CONCAT;
 use sheaf_exec::operator::less_order_exec::without_order;
 
 use crate::access::loose_scan::plan_groups;
@@ -31,7 +36,7 @@ use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::{Block, Planned, Planner, one_stream};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
@@ -79,6 +84,12 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     if groups.has_grouping_set() {
         // DataFusion takes the order of the rows for that of the groups, among which are those of NULL.
         input.plan = without_order(input.plan)?;
+    }
+    let keeps_texts = functions
+        .iter()
+        .any(|function| function.fun().name() == GROUP_CONCAT);
+    if keeps_texts && planner.context.settings.is_thrifty() {
+        input.plan = sorted_by_groups(one_stream(input.plan), &groups)?;
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
@@ -149,6 +160,26 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         cost_us,
         risk: input.risk,
         explain: input.explain,
+    })
+}
+
+/// The rows of each group one behind the other. Those of grouping sets have several groups each.
+fn sorted_by_groups(
+    plan: Arc<dyn ExecutionPlan>,
+    groups: &PhysicalGroupBy,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let keys = groups.expr().iter();
+    let keys: Vec<PhysicalSortExpr> = keys
+        .map(|(expr, _)| PhysicalSortExpr::new_default(Arc::clone(expr)))
+        .collect();
+    let is_sorted = plan
+        .equivalence_properties()
+        .ordering_satisfy(keys.clone())?;
+    Ok(match LexOrdering::new(keys) {
+        Some(ordering) if !groups.has_grouping_set() && !is_sorted => {
+            Arc::new(SortExec::new(ordering, plan))
+        }
+        _ => plan,
     })
 }
 

@@ -141,7 +141,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     })
 }
 
-fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,
         _ => Arc::new(CoalescePartitionsExec::new(plan)),
