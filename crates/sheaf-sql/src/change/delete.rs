@@ -19,19 +19,12 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::batch_spool::SpooledBatches;
-use crate::query::rows::value_at;
+use crate::query::batch_spool::WaitingResult;
 use crate::query::run::PlannedQuery;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
-use crate::session::result::{ColumnMeta, ResultSink};
+use crate::session::result::ResultSink;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
-
-/// Rows for the client, which wait until those of the table are gone.
-struct Returned {
-    columns: Vec<ColumnMeta>,
-    batches: SpooledBatches,
-}
 
 /// What a DELETE did.
 struct Deleted {
@@ -77,7 +70,7 @@ impl Session {
         parsed: Parsed<'_, &Delete>,
         (references, locked): (&References, &ChangeSet),
         targets: Vec<usize>,
-    ) -> Result<(u64, Option<Returned>)> {
+    ) -> Result<(u64, Option<WaitingResult>)> {
         let delete = parsed.ast;
         let (tables, query) = delete_query(delete, references, &targets)?;
         let query = parsed.with(query.as_ref());
@@ -113,7 +106,7 @@ impl Session {
         delete: &Delete,
         (tables, locked): (&[Arc<Table>], &ChangeSet),
         query: ParsedQuery<'_>,
-    ) -> Result<(u64, Option<Returned>)> {
+    ) -> Result<(u64, Option<WaitingResult>)> {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
@@ -121,7 +114,7 @@ impl Session {
             let (rows, returned) = match &delete.returning {
                 None => (session.collect_rows(planned)?, None),
                 Some(_) => {
-                    let (rows, returned) = session.collect_returned(planned)?;
+                    let (rows, returned) = session.collect_keys_and_result(planned, 1)?;
                     (rows, Some(returned))
                 }
             };
@@ -142,23 +135,6 @@ impl Session {
             let is_stable = statement.lock_searches(&view, &mut searches, found)?;
             Ok(is_stable.then_some((deleted.rows, returned)))
         })
-    }
-
-    /// Collects keys, the first column, and rows for the client, the others.
-    fn collect_returned(&mut self, planned: PlannedQuery) -> Result<(SpooledRows, Returned)> {
-        let columns = planned.columns[1..].to_vec();
-        let mut batches = self.batch_spool("deleted rows");
-        let mut spool = self.row_spool();
-        let width = planned.schema().fields().len();
-        let items: Vec<usize> = (1..width).collect();
-        self.run_planned(planned, |batch| {
-            for row in 0..batch.num_rows() {
-                spool.push(std::iter::once(value_at(batch.column(0).as_ref(), row)))?;
-            }
-            batches.push(batch.project(&items)?)
-        })?;
-        let batches = batches.read();
-        Ok((spool.read(), Returned { columns, batches }))
     }
 }
 

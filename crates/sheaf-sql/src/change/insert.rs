@@ -25,10 +25,9 @@ use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
 use sheaf_frontend::query::SessionValues;
 
-/// Rows that RETURNING shows are kept in memory until the end: at most this part of the query memory.
-const RETURNING_SHARE: usize = 4;
-/// Rows that RETURNING sends at once.
+/// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;
+const RETURNING_BYTES: usize = 1 << 20;
 
 /// One place in VALUES.
 pub(crate) enum Source {
@@ -55,7 +54,7 @@ pub(crate) struct Inserted {
     written: Written,
     /// The table as it was written, and its rows for RETURNING.
     table: Arc<Table>,
-    rows: Vec<Vec<Value>>,
+    rows: Option<SpooledRows>,
 }
 
 impl Inserted {
@@ -200,8 +199,14 @@ impl Session {
             self.transactions.finish_commit(&self.handle.counters)?;
             let evaluator = self.returning(destination.with(items), &table)?;
             sink.columns(&evaluator.metas)?;
-            for rows in rows.chunks(RETURNING_ROWS) {
-                sink.rows(&evaluator.results(rows)?)?;
+            if let Some(mut rows) = rows {
+                loop {
+                    let next = rows.next_rows(RETURNING_ROWS, RETURNING_BYTES)?;
+                    if next.is_empty() {
+                        break;
+                    }
+                    sink.rows(&evaluator.results(&next)?)?;
+                }
             }
             return self.end_query(sink);
         }
@@ -346,7 +351,7 @@ impl Session {
 
     /// Tells the writer what the statement says about conflicting rows and about RETURNING.
     fn prepare_writer(
-        &self,
+        &mut self,
         writer: &mut TableWriter,
         destination: Parsed<'_, &Destination>,
         (targets, source): (&[usize], &[Column]),
@@ -355,7 +360,7 @@ impl Session {
         if let Some(items) = &destination.ast.returning {
             // Errors in the items are found before a row is written.
             self.returning(destination.with(items), &table)?;
-            writer.keep_rows(self.engine.memory().query_bytes / RETURNING_SHARE);
+            writer.keep_rows(self.row_spool());
         }
         if !destination.ast.assignments.is_empty() {
             writer.update_duplicates(self.duplicate_update(

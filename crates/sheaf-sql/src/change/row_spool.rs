@@ -12,6 +12,7 @@
 use sheaf_types::Value;
 
 use crate::error::Result;
+use crate::query::batch_spool::WaitingResult;
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
@@ -37,6 +38,27 @@ impl Session {
             Ok(())
         })?;
         Ok(spool.read())
+    }
+
+    /// Runs a query to its end. Its first columns are rows of keys, the others what is shown of the rows.
+    pub(crate) fn collect_keys_and_result(
+        &mut self,
+        planned: PlannedQuery,
+        keys: usize,
+    ) -> Result<(SpooledRows, WaitingResult)> {
+        let columns = planned.columns[keys..].to_vec();
+        let shown: Vec<usize> = (keys..planned.schema().fields().len()).collect();
+        let mut batches = self.batch_spool("rows to show");
+        let mut spool = self.row_spool();
+        self.run_planned(planned, |batch| {
+            for row in 0..batch.num_rows() {
+                let values = batch.columns().iter().take(keys);
+                spool.push(values.map(|column| value_at(column.as_ref(), row)))?;
+            }
+            batches.push(batch.project(&shown)?)
+        })?;
+        let batches = batches.read();
+        Ok((spool.read(), WaitingResult { columns, batches }))
     }
 }
 
@@ -72,6 +94,26 @@ impl SpooledRows {
         row.clear();
         take_values(bytes, row)?;
         Ok(true)
+    }
+
+    /// The next rows: at most so many, and none behind one with which they have more than so many bytes. Empty: there
+    /// are none.
+    pub(crate) fn next_rows(
+        &mut self,
+        most_rows: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<Vec<Value>>> {
+        let (mut rows, mut taken) = (Vec::new(), 0);
+        while rows.len() < most_rows
+            && taken <= most_bytes
+            && let Some(bytes) = self.0.next_record()?
+        {
+            taken += bytes.len();
+            let mut row = Vec::new();
+            take_values(bytes, &mut row)?;
+            rows.push(row);
+        }
+        Ok(rows)
     }
 }
 

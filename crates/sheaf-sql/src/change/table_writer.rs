@@ -21,6 +21,7 @@ use sheaf_types::{
 
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::on_duplicate::DuplicateUpdate;
+use crate::change::row_spool::{RowSpool, SpooledRows};
 use crate::change::table_checks::{TableChecks, violated};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
@@ -302,12 +303,6 @@ enum Target {
     },
 }
 
-/// Rows as they were written, for RETURNING.
-struct KeptRows {
-    rows: Vec<Vec<Value>>,
-    left_bytes: usize,
-}
-
 /// Writes rows into one table under its writer lock. Dropped instead of
 /// [closed](Session::close_writer): nothing remains.
 pub(crate) struct TableWriter {
@@ -319,7 +314,8 @@ pub(crate) struct TableWriter {
     /// What the SELECT of an INSERT delivers behind the row that is written.
     source: Vec<Value>,
     lock_wait: LockWait,
-    kept: Option<KeptRows>,
+    /// Rows as they were written, for RETURNING.
+    kept: Option<RowSpool>,
     written: Written,
     handle: Arc<SessionHandle>,
 }
@@ -356,17 +352,14 @@ impl TableWriter {
         self.source.extend(values);
     }
 
-    /// Keeps the rows that are written, as they are in the table: at most so many bytes, error 1041 beyond.
-    pub(crate) fn keep_rows(&mut self, limit_bytes: usize) {
-        self.kept = Some(KeptRows {
-            rows: Vec::new(),
-            left_bytes: limit_bytes,
-        });
+    /// Keeps the rows that are written, as they are in the table.
+    pub(crate) fn keep_rows(&mut self, kept: RowSpool) {
+        self.kept = Some(kept);
     }
 
     /// The rows that were kept.
-    pub(crate) fn take_kept_rows(&mut self) -> Vec<Vec<Value>> {
-        self.kept.take().map(|kept| kept.rows).unwrap_or_default()
+    pub(crate) fn take_kept_rows(&mut self) -> Option<SpooledRows> {
+        Some(self.kept.take()?.read())
     }
 
     /// Writes a row: one value per column, each of the column's type.
@@ -570,22 +563,10 @@ impl TableWriter {
     }
 
     fn keep(&mut self, row: Vec<Value>) -> Result<()> {
-        let Some(kept) = &mut self.kept else {
-            return Ok(());
-        };
-        let strings = row.iter().map(|value| match value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        });
-        let bytes = row.len() * size_of::<Value>() + strings.sum::<usize>();
-        kept.left_bytes = kept.left_bytes.checked_sub(bytes).ok_or_else(|| {
-            SqlError::out_of_memory(
-                "RETURNING holds its rows in memory; write in parts or raise --memory",
-            )
-        })?;
-        kept.rows.push(row);
-        Ok(())
+        match &mut self.kept {
+            Some(kept) => kept.push(row.into_iter().map(Ok)),
+            None => Ok(()),
+        }
     }
 }
 

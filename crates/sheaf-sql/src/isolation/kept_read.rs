@@ -16,9 +16,10 @@
 //! for its joins ([`Session::lock_all_it_reads`]).
 
 use crate::error::Result;
-use crate::isolation::locking_read::{LockedResult, lock_wait};
+use crate::isolation::locking_read::lock_wait;
 use crate::isolation::statement_locks::{Lookups, searches_of};
 use crate::parser::ParsedQuery;
+use crate::query::batch_spool::WaitingResult;
 use crate::query::read_plan::Purpose;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
@@ -32,7 +33,7 @@ const MAX_ATTEMPTS: usize = 8;
 /// A query that has locked what it reads, if it has to.
 pub(crate) enum KeptRead {
     /// Its rows.
-    Result(LockedResult),
+    Result(WaitingResult),
     /// It is still to be run.
     Planned(PlannedQuery),
 }

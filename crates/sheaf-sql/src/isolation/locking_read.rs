@@ -25,34 +25,29 @@ use std::time::Duration;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::Table;
+use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
+use crate::change::row_spool::SpooledRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
+use crate::query::batch_spool::WaitingResult;
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
-use crate::session::result::{ColumnMeta, ResultSink};
+use crate::session::result::ResultSink;
 
 /// What a locking read has locked.
 pub(crate) enum LockedRead {
     /// Rows that this view shows as they are. The query itself is still to be run.
     Rows(ReadView),
     /// What the query shows.
-    Result(LockedResult),
-}
-
-/// A result that waited until its rows were locked.
-pub(crate) struct LockedResult {
-    columns: Vec<ColumnMeta>,
-    batches: Vec<RecordBatch>,
-    _reservation: MemoryReservation,
+    Result(WaitingResult),
 }
 
 /// A table whose rows a query locks.
@@ -221,47 +216,52 @@ impl Session {
     }
 
     /// Finds what a query shows and locks its rows, again and again until no other transaction comes between. The
-    /// result waits in memory.
+    /// result waits.
     fn lock_what_is_shown(
         &mut self,
         statement: &mut StatementTransaction,
         targets: &[Target],
         query: ParsedQuery<'_>,
-    ) -> Result<LockedResult> {
+    ) -> Result<WaitingResult> {
         let tables: Vec<_> = targets.iter().map(|t| Arc::clone(&t.table)).collect();
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
-            let mut result = session.collect_result(planned)?;
-            let (mut last, mut number) = (None, 0_usize);
-            let mut is_stable = true;
-            for batch in &result.batches {
-                for row in 0..batch.num_rows() {
-                    session.check_cancel_at(number)?;
-                    number += 1;
-                    for (position, target) in targets.iter().enumerate() {
-                        let found = value_at(batch.column(position).as_ref(), row)?;
-                        if let Some(key) = key_of(&found)? {
-                            let row = statement.lock_row(&view, &target.table, key, target.mode)?;
-                            is_stable &= row.is_some();
-                        }
-                        if position == 0 {
-                            last = Some(found);
-                        }
-                    }
-                }
-            }
+            let (keys, result) = session.collect_keys_and_result(planned, targets.len())?;
+            let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
             let last = match &last {
                 Some(key) => key_of(key)?,
                 None => None,
             };
-            if is_stable && statement.lock_searches(&view, &mut searches, (number, last))? {
-                result.leave_out(targets.len())?;
-                return Ok(Some(result));
-            }
-            Ok(None)
+            let is_stable =
+                is_stable && statement.lock_searches(&view, &mut searches, (number, last))?;
+            Ok(is_stable.then_some(result))
         })
+    }
+
+    /// Locks the rows of these keys. Returns whether each of them is what the view shows, how many they are, and the
+    /// first key of the last one.
+    fn lock_found(
+        &self,
+        statement: &mut StatementTransaction,
+        targets: &[Target],
+        view: &ReadView,
+        mut keys: SpooledRows,
+    ) -> Result<(bool, usize, Option<Value>)> {
+        let (mut found, mut number) = (Vec::new(), 0_usize);
+        let mut is_stable = true;
+        while keys.next(&mut found)? {
+            self.check_cancel_at(number)?;
+            number += 1;
+            for (target, key) in targets.iter().zip(&found) {
+                if let Some(key) = key_of(key)? {
+                    let row = statement.lock_row(view, &target.table, key, target.mode)?;
+                    is_stable &= row.is_some();
+                }
+            }
+        }
+        Ok((is_stable, number, found.into_iter().next()))
     }
 
     /// Looks now and then whether the statement is to end, while it locks one row after the other and waits for none.
@@ -272,54 +272,37 @@ impl Session {
         }
     }
 
-    /// Runs a query to its end and keeps its result in query memory, error 1041 beyond.
-    fn collect_result(&mut self, planned: PlannedQuery) -> Result<LockedResult> {
-        let result = self.collect_result_within(planned, usize::MAX)?;
-        result.ok_or_else(|| {
-            SqlError::out_of_memory(
-                "a locking read with LIMIT holds its rows in memory; raise --memory",
-            )
-        })
-    }
-
-    /// Runs a query to its end and keeps its result in query memory. `None`: it takes more than there is, or than so
-    /// many bytes.
+    /// Runs a query to its end and keeps its result. `None`: it takes more than so many bytes.
     pub(crate) fn collect_result_within(
         &mut self,
         planned: PlannedQuery,
         most_bytes: usize,
-    ) -> Result<Option<LockedResult>> {
-        let pool = &self.task_context().runtime_env().memory_pool;
-        let reservation = MemoryConsumer::new("rows to lock").register(pool);
+    ) -> Result<Option<WaitingResult>> {
         let columns = planned.columns.clone();
-        let mut batches = Vec::new();
-        let mut has_room = true;
+        let mut batches = self.batch_spool("rows to lock");
+        let mut bytes = 0;
         self.runner().run_until(planned, |batch| {
-            let grown = reservation.try_grow(batch.get_array_memory_size());
-            has_room = grown.is_ok() && reservation.size() <= most_bytes;
-            if !has_room {
+            bytes += batch.get_array_memory_size();
+            if bytes > most_bytes {
                 return Ok(ControlFlow::Break(()));
             }
-            batches.push(batch.clone());
+            batches.push(batch.clone())?;
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(has_room.then_some(LockedResult {
-            columns,
-            batches,
-            _reservation: reservation,
-        }))
+        let batches = batches.read();
+        Ok((bytes <= most_bytes).then_some(WaitingResult { columns, batches }))
     }
 
     /// Sends a result whose rows are locked: the first `limit` of its rows.
     pub(crate) fn send_locked(
         &mut self,
-        result: &LockedResult,
+        mut result: WaitingResult,
         limit: u64,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         sink.columns(&result.columns)?;
         self.outcome.found_rows = 0;
-        for batch in &result.batches {
+        while let Some(batch) = result.batches.next_batch()? {
             let room = usize::try_from(limit - self.outcome.found_rows).unwrap_or(usize::MAX);
             let rows = room.min(batch.num_rows());
             if rows == 0 {
@@ -343,20 +326,9 @@ impl Session {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(keys, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables)?;
-            let mut rows = session.collect_rows(planned)?;
-            let (mut found, mut number) = (Vec::new(), 0_usize);
-            let mut is_stable = true;
-            while rows.next(&mut found)? {
-                session.check_cancel_at(number)?;
-                number += 1;
-                for (target, key) in targets.iter().zip(&found) {
-                    if let Some(key) = key_of(key)? {
-                        let row = statement.lock_row(&view, &target.table, key, target.mode)?;
-                        is_stable &= row.is_some();
-                    }
-                }
-            }
-            let last = match found.first() {
+            let keys = session.collect_rows(planned)?;
+            let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
+            let last = match &last {
                 Some(key) => key_of(key)?,
                 None => None,
             };
@@ -613,18 +585,6 @@ fn rows_of(query: &ast::Query) -> Option<LockedRows> {
             && select.having.is_none()
             && select.projection.iter().all(is_column),
     })
-}
-
-impl LockedResult {
-    /// Leaves out the first columns.
-    fn leave_out(&mut self, columns: usize) -> Result<()> {
-        self.columns.drain(..columns);
-        for batch in &mut self.batches {
-            let items: Vec<usize> = (columns..batch.num_columns()).collect();
-            *batch = batch.project(&items)?;
-        }
-        Ok(())
-    }
 }
 
 impl LockedRows {

@@ -1,5 +1,5 @@
 //! Batches of a result that waits, such as the rows of DELETE ... RETURNING, which leave when the statement has
-//! succeeded.
+//! succeeded, or those of a locking read with LIMIT, which leave when they are locked.
 //!
 //! Each is a [record](crate::query::record_spool) in Arrow's format for streams, so that they go to a file where there
 //! is no memory for them.
@@ -12,12 +12,19 @@ use sheaf_exec::operator::detached_exec::detached;
 use crate::error::Result;
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};
 use crate::session::Session;
+use crate::session::result::ColumnMeta;
 
 /// See the module's comment.
 pub(crate) struct BatchSpool(RecordSpool);
 
 /// The batches of a spool on their way out.
 pub(crate) struct SpooledBatches(SpooledRecords);
+
+/// A result that waits until its statement may show it: its rows are gone, or locked.
+pub(crate) struct WaitingResult {
+    pub(crate) columns: Vec<ColumnMeta>,
+    pub(crate) batches: SpooledBatches,
+}
 
 impl Session {
     /// An empty spool within the session's query memory; `purpose` is how errors call it.

@@ -1,7 +1,7 @@
 //! Records that wait: written one after the other, then read back in their order.
 //!
-//! They take query memory; when that is used up they go on in a temporary file, which is deleted when it is made and
-//! lives on without a name.
+//! They take query memory; when that is used up they go to a temporary file, which is deleted when it is made and lives
+//! on without a name. From then on they take no more memory than writing in large pieces needs.
 //!
 //! ```text
 //!   push push push ...  ->  [ file: older records ][ memory: newer records ]  ->  next next next ...
@@ -21,6 +21,10 @@ use crate::session::Session;
 
 /// Memory is reserved in steps of this size.
 const RESERVE_BYTES: usize = 256 << 10;
+/// Or of this part of what is reserved already, so that few steps copy what there is.
+const RESERVE_SHARE: usize = 4;
+/// What a spool without query memory has, to write in pieces of this size.
+const WRITE_BYTES: usize = 64 << 10;
 /// The part of the query memory that one spool may take.
 const MEMORY_SHARE: usize = 4;
 
@@ -66,14 +70,23 @@ impl RecordSpool {
         self.memory[start..start + 4].copy_from_slice(&length.to_le_bytes());
         self.records += 1;
         let reserved = self.reservation.size();
-        if self.memory.len() > reserved {
-            let more = (self.memory.len() - reserved).max(RESERVE_BYTES);
-            if reserved + more > self.limit_bytes
-                || without_waiting(|| self.reservation.try_grow(more)).is_err()
-            {
-                self.spill()?;
-            }
+        let room = match reserved {
+            0 => self.limit_bytes.min(WRITE_BYTES),
+            // The next record finds room as well: by themselves blocks of memory double.
+            reserved => reserved.saturating_sub(WRITE_BYTES),
+        };
+        if self.memory.len() <= room {
+            return Ok(());
         }
+        let more = self.memory.len().saturating_sub(reserved) + RESERVE_BYTES;
+        let more = more.max(reserved / RESERVE_SHARE);
+        if reserved + more > self.limit_bytes
+            || without_waiting(|| self.reservation.try_grow(more)).is_err()
+        {
+            return self.spill();
+        }
+        let room = self.reservation.size().saturating_sub(self.memory.len());
+        self.memory.reserve_exact(room);
         Ok(())
     }
 
@@ -85,6 +98,9 @@ impl RecordSpool {
         };
         file.append(&self.memory).map_err(TableError::from)?;
         self.memory.clear();
+        self.limit_bytes = self.limit_bytes.min(WRITE_BYTES);
+        self.memory.shrink_to(self.limit_bytes);
+        self.reservation.free();
         Ok(())
     }
 

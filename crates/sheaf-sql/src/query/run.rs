@@ -257,14 +257,14 @@ impl Session {
             None => self.variables.sql_select_limit(),
         };
         let planned = match self.lock_rows_of(query)? {
-            Some(LockedRead::Result(result)) => return self.send_locked(&result, limit, sink),
+            Some(LockedRead::Result(result)) => return self.send_locked(result, limit, sink),
             Some(LockedRead::Rows(view)) if !self.transactions.reads_lock() => {
                 self.plan(query, None, Purpose::Locked, Some(view))?
             }
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
             // or in other indexes than the search for the rows.
             locked => match self.plan_and_keep(query, locked.is_some())? {
-                KeptRead::Result(result) => return self.send_locked(&result, limit, sink),
+                KeptRead::Result(result) => return self.send_locked(result, limit, sink),
                 KeptRead::Planned(planned) => planned,
             },
         };
