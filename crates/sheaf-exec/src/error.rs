@@ -6,6 +6,8 @@ use datafusion_common::DataFusionError;
 use sheaf_storage::TempFileError;
 use thiserror::Error;
 
+use crate::functions::EvaluationError;
+
 /// What can go wrong while a plan runs.
 #[derive(Debug, Error)]
 pub enum ExecError {
@@ -29,6 +31,7 @@ impl ExecError {
         match self {
             ExecError::DataFusion(error) => {
                 matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+                    || EvaluationError::find(error).is_some_and(EvaluationError::is_batch_too_large)
             }
             _ => false,
         }

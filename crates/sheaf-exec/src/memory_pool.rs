@@ -405,7 +405,17 @@ impl StatementPool {
         }
     }
 
+    /// What a statement fails with. It names the operator that has more than the others, which may not be the one that
+    /// asks.
     fn exhausted(&self, reservation: &MemoryReservation, additional: usize) -> DataFusionError {
+        let largest = lock(&self.own).largest;
+        if let Some(name) = self.memory.largest_consumer()
+            && largest / 2 > reservation.size().saturating_add(additional)
+        {
+            return resources_datafusion_err!(
+                "{name} has {largest} bytes of query memory, and {additional} more are not left"
+            );
+        }
         resources_datafusion_err!(
             "{} has {} bytes of query memory, and {additional} more are not left",
             reservation.consumer().name(),

@@ -31,8 +31,6 @@ use crate::functions::types::{field, text_field};
 
 /// The function's name.
 pub const NAME: &str = "$group_concat";
-/// How many times the bytes of a group are there on their way out, at most: texts, and the array that they leave in.
-const HANDED_ON: usize = 2;
 /// Results that are shorter share a block of memory of this size.
 const BLOCK_BYTES: usize = 256 << 10;
 /// States that are longer, on average, are not read from files: each batch would have many of them.
@@ -162,8 +160,15 @@ struct Collected {
     joined_bytes: usize,
     /// When that exceeds it, texts that are not needed are forgotten.
     forget_at_bytes: usize,
+    /// There is an ORDER BY.
+    is_ordered: bool,
     /// No text is needed any more: without ORDER BY the first ones are the result.
     is_full: bool,
+}
+
+/// What texts of so many bytes may become before those that are not needed are forgotten: that takes a sort.
+fn with_room(bytes: usize) -> usize {
+    bytes.saturating_add(bytes / 2)
 }
 
 /// Writes bytes with their length before them.
@@ -194,14 +199,16 @@ impl Collected {
         self.bytes += entry.bytes();
         self.joined_bytes += text.len() + self.separator.len();
         self.texts.push(entry);
-        if self.joined_bytes > self.forget_at_bytes.max(self.max_bytes.saturating_mul(2)) {
+        self.is_ordered |= !order_key.is_empty();
+        if !self.is_ordered {
+            self.is_full = self.joined_bytes - self.separator.len() > self.max_bytes;
+        } else if self.joined_bytes > self.forget_at_bytes.max(with_room(self.max_bytes)) {
             self.forget_rest();
         }
     }
 
     /// Forgets the texts behind the maximum length.
     fn forget_rest(&mut self) {
-        let is_ordered = self.texts.iter().any(|entry| !entry.order_key.is_empty());
         self.sort();
         let mut joined = 0;
         let needed = self.texts.iter().position(|entry| {
@@ -218,8 +225,7 @@ impl Collected {
         }
         self.texts.shrink_to(2 * self.texts.len());
         self.joined_bytes = joined;
-        self.forget_at_bytes = joined.saturating_mul(2);
-        self.is_full = !is_ordered;
+        self.forget_at_bytes = with_room(joined);
     }
 
     /// How long the result is, at most.
@@ -453,7 +459,7 @@ impl Accumulator for Collected {
     /// What it holds, or what it takes to hand that on if that is more: the texts leave one by one.
     fn size(&self) -> usize {
         let texts = self.texts.capacity() * size_of::<Entry>() + self.texts.len() * ENTRY_BYTES;
-        size_of_val(self) + (self.bytes + texts).max(HANDED_ON * self.bytes)
+        size_of_val(self) + self.bytes + texts.max(self.most_bytes())
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {

@@ -47,6 +47,16 @@ pub struct ResultLimits {
     pub oversized: Option<OversizedResults>,
 }
 
+/// A single row may take this many times what a batch is to take.
+pub(crate) const PARTS_OF_ROW: usize = 4;
+
+impl ResultLimits {
+    /// What a single row may take, in bytes.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.batch_bytes.saturating_mul(PARTS_OF_ROW)
+    }
+}
+
 /// The limits of constants that are folded.
 pub(super) static FOLDED: LazyLock<ResultLimits> = LazyLock::new(|| ResultLimits {
     value_bytes: MAX_FOLDED_BYTES,
@@ -205,8 +215,13 @@ impl<'l> Account<'l> {
             }
             return Ok(false);
         }
+        let most = match self.made_bytes {
+            // Less than one value cannot be made at a time.
+            0 => self.limits.row_bytes(),
+            _ => self.limits.batch_bytes,
+        };
         self.made_bytes = self.made_bytes.saturating_add(bytes);
-        if self.made_bytes > self.limits.batch_bytes {
+        if self.made_bytes > most {
             let limit = self.limits.batch_bytes;
             return Err(EvaluationError::batch_too_large(self.function, limit).into());
         }

@@ -27,12 +27,9 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 
 use crate::functions::EvaluationError;
-use crate::functions::limits::ResultLimits;
+use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
 use crate::operator::plan_members::input_handed_on;
-
-/// A single row may take this many times what a batch is to take.
-const PARTS_OF_ROW: usize = 4;
 
 /// A piece that takes less than this part of what it may is followed by one of more rows.
 const SMALL_PART: usize = 4;

@@ -59,6 +59,9 @@ pub const MIN_POOL_BYTES: usize = 1 << 20;
 /// The least memory of old versions of rows: a statement may change a hundred thousand small rows, however little
 /// memory there is.
 const MIN_VERSION_BYTES: usize = 8 << 20;
+/// What they get where there is more, as long as it is not more than a quarter of all: some hundred bytes of each leaf
+/// that a transaction changes stay in memory.
+const WANTED_VERSION_BYTES: usize = 16 << 20;
 /// The default of `max_allowed_packet` is this part of the memory: the syntax tree of a statement is many times as
 /// big as its text.
 const PACKET_SHARE: usize = 32;
@@ -132,7 +135,9 @@ impl EngineOptions {
         Ok(MemorySplit {
             pool_bytes,
             query_bytes: rest / 2,
-            version_bytes: (rest / 4).max(MIN_VERSION_BYTES),
+            version_bytes: (rest / 4)
+                .max(MIN_VERSION_BYTES)
+                .max(WANTED_VERSION_BYTES.min(self.memory_bytes / 4)),
         })
     }
 

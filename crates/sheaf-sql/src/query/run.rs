@@ -56,7 +56,7 @@ const THRIFTY_BATCH_ROWS: usize = 1024;
 /// The part of the query memory that one function may take for the results of a batch, and what it may take at least
 /// and at the most. What needs more is evaluated for fewer rows at a time.
 const BATCH_RESULT_SHARE: usize = 2;
-const MIN_BATCH_RESULT_BYTES: usize = 32 << 20;
+const MIN_BATCH_RESULT_BYTES: usize = 8 << 20;
 const MAX_BATCH_RESULT_BYTES: usize = 256 << 20;
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
@@ -641,7 +641,7 @@ impl Session {
         let share = share.clamp(MIN_BATCH_RESULT_BYTES, MAX_BATCH_RESULT_BYTES);
         ResultLimits {
             value_bytes,
-            batch_bytes: value_bytes.max(share),
+            batch_bytes: share,
             cancel: self.handle.cancel_flag().clone(),
             oversized: Some(self.findings.oversized_results.clone()),
         }

@@ -6,7 +6,7 @@
 /// Bits that each key sets.
 const PROBES: u32 = 3;
 
-/// A set of keys that may seem to hold some more.
+/// A set of keys that may seem to hold some more. Empty: it may hold any key.
 pub(super) struct KeyFilter(Box<[u8]>);
 
 impl KeyFilter {
@@ -21,9 +21,15 @@ impl KeyFilter {
         KeyFilter(bits)
     }
 
+    /// A filter without a memory.
+    pub(super) fn of_any() -> KeyFilter {
+        KeyFilter(Box::default())
+    }
+
     /// False only if the key is not in the set.
     pub(super) fn may_hold(&self, key: &[u8]) -> bool {
-        probes(key, self.0.len()).all(|bit| self.0[bit / 8] >> (bit % 8) & 1 == 1)
+        self.0.is_empty()
+            || probes(key, self.0.len()).all(|bit| self.0[bit / 8] >> (bit % 8) & 1 == 1)
     }
 
     /// Memory beside the filter itself, in bytes.

@@ -341,11 +341,18 @@ impl LeafVersions {
         self.is_hot.swap(false, Ordering::Relaxed)
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    /// Memory of the table and of the rest, which stays when the table is spilled.
+    pub(super) fn memory_bytes(&self) -> (usize, usize) {
         let table = self.table.as_ref();
+        (
+            table.map_or(0, |table| table.memory_bytes()),
+            self.bytes_beside_table(),
+        )
+    }
+
+    fn bytes_beside_table(&self) -> usize {
         MAP_ENTRY_BYTES
             + size_of::<LeafVersions>()
-            + table.map_or(0, |table| table.memory_bytes())
             + self.parts.iter().map(Part::memory_bytes).sum::<usize>()
             + self.ghost.as_ref().map_or(0, |key| key.len())
             + self.unmerged.capacity() * size_of::<Box<[u8]>>()

@@ -68,7 +68,7 @@
 //! lately are spilled to a file ([`spiller`]), which has a limit of its own. A reader or writer that needs one reads it
 //! back. A change that finds both used up, even after a purge, fails with
 //! [`StorageError::VersionStoreFull`](crate::StorageError::VersionStoreFull). What is left in memory of a spilled table
-//! is about 250 bytes.
+//! is about 250 bytes, and a filter of its keys as long as these filters are together less than a part of the budget.
 //!
 //! Locks: one per shard of the map, and the spiller's hand before them. A shard is locked after page latches, and only
 //! the space of the spill file after it.
@@ -159,7 +159,9 @@ pub(crate) struct GarbageHint {
 /// All versions of all leaves.
 pub(crate) struct VersionStore {
     shards: Box<[RwLock<Shard>]>,
-    bytes: AtomicUsize,
+    /// Memory of the tables, and of what stays when they are spilled.
+    table_bytes: AtomicUsize,
+    other_bytes: AtomicUsize,
     leaves: AtomicUsize,
     /// Pages whose word says so have no version of a transaction that ended later.
     settled_horizon: AtomicU64,
@@ -175,7 +177,8 @@ impl VersionStore {
     pub(crate) fn new(budget_bytes: usize, spill_file: Arc<SpillFile>) -> VersionStore {
         VersionStore {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
-            bytes: AtomicUsize::new(0),
+            table_bytes: AtomicUsize::new(0),
+            other_bytes: AtomicUsize::new(0),
             leaves: AtomicUsize::new(0),
             settled_horizon: AtomicU64::new(0),
             budget_bytes,
@@ -185,9 +188,14 @@ impl VersionStore {
         }
     }
 
-    /// Memory of all tables, in bytes.
+    /// Memory of the whole past, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.table_bytes.load(Ordering::Relaxed) + self.other_bytes()
+    }
+
+    /// Memory of what stays when tables are spilled, in bytes.
+    fn other_bytes(&self) -> usize {
+        self.other_bytes.load(Ordering::Relaxed)
     }
 
     /// Leaves that have a past.
@@ -419,7 +427,7 @@ impl VersionStore {
         let leaf = shard.leaves.entry(page).or_insert_with(|| {
             self.leaves.fetch_add(1, Ordering::Relaxed);
             let leaf = LeafVersions::new(tree);
-            self.resized(0, leaf.memory_bytes());
+            self.resized((0, 0), leaf.memory_bytes());
             leaf
         });
         leaf.stamp = stamp;
@@ -461,12 +469,17 @@ impl VersionStore {
         self.resized(bytes, leaf.memory_bytes());
     }
 
-    fn resized(&self, before: usize, after: usize) {
-        if after >= before {
-            self.bytes.fetch_add(after - before, Ordering::Relaxed);
-        } else {
-            self.bytes.fetch_sub(before - after, Ordering::Relaxed);
-        }
+    /// Books what the table of a leaf, and what is beside it, take now.
+    fn resized(&self, before: (usize, usize), after: (usize, usize)) {
+        let book = |total: &AtomicUsize, before: usize, after: usize| {
+            if after > before {
+                total.fetch_add(after - before, Ordering::Relaxed);
+            } else if after < before {
+                total.fetch_sub(before - after, Ordering::Relaxed);
+            }
+        };
+        book(&self.table_bytes, before.0, after.0);
+        book(&self.other_bytes, before.1, after.1);
     }
 
     /// Notes a change of an entry that is being made.
@@ -505,7 +518,7 @@ impl VersionStore {
     fn take(&self, page: PageId) -> Option<LeafVersions> {
         let leaf = self.shard(page).write().leaves.remove(&page)?;
         self.leaves.fetch_sub(1, Ordering::Relaxed);
-        self.resized(leaf.memory_bytes(), 0);
+        self.resized(leaf.memory_bytes(), (0, 0));
         Some(leaf)
     }
 
@@ -537,7 +550,7 @@ impl VersionStore {
                 let is_kept = leaf.tree != tree;
                 if !is_kept {
                     self.leaves.fetch_sub(1, Ordering::Relaxed);
-                    self.resized(leaf.memory_bytes(), 0);
+                    self.resized(leaf.memory_bytes(), (0, 0));
                 }
                 is_kept
             });
@@ -641,7 +654,7 @@ impl VersionStore {
         if !leaf.is_empty() || leaf.awaits_collector() {
             return false;
         }
-        self.resized(leaf.memory_bytes(), 0);
+        self.resized(leaf.memory_bytes(), (0, 0));
         self.leaves.fetch_sub(1, Ordering::Relaxed);
         shard.leaves.remove(&page);
         true

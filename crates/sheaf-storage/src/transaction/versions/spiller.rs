@@ -34,9 +34,13 @@ use crate::transaction::versions::key_filter::KeyFilter;
 use crate::transaction::versions::leaf::{LeafCopy, LeafVersions, Part, SpilledTable};
 use crate::transaction::versions::{SHARDS, TABLES_PER_LOCK, VersionStore, VersionTable};
 
-/// Shares of the budget, in percent: spilling begins at the one and ends at the other.
+/// Share of the budget, in percent: spilling begins there. The rest is for threads that find another one spilling.
 const HIGH_WATER_PERCENT: usize = 90;
-const LOW_WATER_PERCENT: usize = 60;
+/// Spilling ends at this share of what tables have below that, in percent.
+const LOW_WATER_PERCENT: usize = 66;
+
+/// Spilled tables have filters of their keys until what is left in memory of the spilled is this part of the budget.
+const FILTERS_SHARE: usize = 4;
 
 /// Bytes of tables that are written at a time, about.
 const BATCH_BYTES: usize = 1 << 20;
@@ -132,8 +136,10 @@ impl VersionStore {
         self.budget_bytes / 100 * HIGH_WATER_PERCENT
     }
 
+    /// What stays of spilled tables does not go below it.
     fn low_water(&self) -> usize {
-        self.budget_bytes / 100 * LOW_WATER_PERCENT
+        let others = self.other_bytes().min(self.high_water());
+        others + (self.high_water() - others) / 100 * LOW_WATER_PERCENT
     }
 
     /// Whether so much more is welcome in memory.
@@ -156,7 +162,12 @@ impl VersionStore {
 
     #[cold]
     fn make_room_slowly(&self, live: impl FnOnce() -> Arc<LiveSnapshots>) -> Result<()> {
-        let mut hand = self.hand.lock();
+        let mut hand = match self.hand.try_lock() {
+            Some(hand) => hand,
+            // A transaction with much to spill has it, and is not to keep those that change little.
+            None if self.memory_bytes() <= self.budget_bytes => return Ok(()),
+            None => self.hand.lock(),
+        };
         if self.memory_bytes() <= self.high_water() {
             return Ok(());
         }
@@ -250,7 +261,10 @@ impl VersionStore {
             // Another one may have left the file no room for it.
             let Some(spilled) = spilled else { continue };
             let parts = tables.iter().zip(spilled).map(|(table, bytes)| {
-                let keys = KeyFilter::of(table.len(), table.keys());
+                let keys = match self.other_bytes() < self.budget_bytes / FILTERS_SHARE {
+                    true => KeyFilter::of(table.len(), table.keys()),
+                    false => KeyFilter::of_any(),
+                };
                 Part::new(SpilledTable::new(bytes, table.writers().into(), keys))
             });
             let parts = parts.collect();
