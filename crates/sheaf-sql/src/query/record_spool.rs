@@ -25,8 +25,9 @@ const RESERVE_BYTES: usize = 256 << 10;
 const RESERVE_SHARE: usize = 4;
 /// What a spool without query memory has, to write in pieces of this size.
 const WRITE_BYTES: usize = 64 << 10;
-/// The part of the query memory that one spool may take.
-const MEMORY_SHARE: usize = 4;
+/// The part of the query memory that one spool may take. A statement with two of them is a small one still: it has them
+/// while it changes rows, which may take long, and others wait for what is big.
+const MEMORY_SHARE: usize = 32;
 
 /// See the module's comment.
 pub struct RecordSpool {
