@@ -1,25 +1,22 @@
-//! Runs SQL through the planner for the tests, with DataFusion's own functions in place of MySQL's.
+//! Runs SQL through the front end and the planner for the tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion_common::config::ConfigOptions;
-use datafusion_common::{Result, TableReference, plan_err};
-use datafusion_expr::planner::{ContextProvider, ExprPlanner};
-use datafusion_expr::{
-    AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
-};
+use datafusion_common::{DataFusionError, Result};
+use datafusion_expr::{LogicalPlan, TableSource};
 use datafusion_physical_plan::ExecutionPlan;
-use datafusion_sql::parser::{DFParser, Statement};
-use datafusion_sql::planner::{ParserOptions, SqlToRel};
 use sheaf_access::{CancelFlag, SessionCounters};
 use sheaf_exec::{
     IndexHints, MemoryTableSource, QueryRuntime, QueryStream, RuntimeOptions, SheafTableSource,
-    WorkTableSource,
 };
+use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::dialect::SheafDialect;
+use sheaf_frontend::parser::{Statement, parse_statement};
+use sheaf_frontend::query::{QueryContext, SessionValues};
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
 use sheaf_table::{AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table};
 use sheaf_types::{ColumnType, Value};
@@ -28,6 +25,45 @@ use crate::{
     Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical,
 };
+
+/// A session of which tests ask nothing.
+struct NoSession;
+
+impl SessionValues for NoSession {
+    fn current_database(&self) -> Option<&str> {
+        Some(DATABASE)
+    }
+    fn user(&self) -> String {
+        "root@localhost".to_string()
+    }
+    fn connection_id(&self) -> u64 {
+        1
+    }
+    fn last_insert_id(&self) -> u64 {
+        0
+    }
+    fn row_count(&self) -> i64 {
+        -1
+    }
+    fn found_rows(&self) -> u64 {
+        0
+    }
+    fn now_utc_micros(&self) -> i64 {
+        0
+    }
+    fn time_zone_offset_seconds(&self) -> i32 {
+        0
+    }
+    fn version(&self) -> String {
+        "lab".to_string()
+    }
+    fn system_variable(&self, _global: bool, _name: &str) -> Option<Value> {
+        None
+    }
+    fn user_variable(&self, _name: &str) -> Value {
+        Value::Null
+    }
+}
 
 /// A database in a temporary directory, and tables that are only in memory.
 pub(super) struct Lab {
@@ -39,8 +75,6 @@ pub(super) struct Lab {
     /// Opened with the first stored table.
     catalog: OnceLock<Arc<Catalog>>,
     runtime: Arc<QueryRuntime>,
-    options: ConfigOptions,
-    planners: Vec<Arc<dyn ExprPlanner>>,
     directory: tempfile::TempDir,
 }
 
@@ -56,7 +90,6 @@ impl Lab {
             temp_space: TempSpace::new(&directory.path().join("spill"), 1 << 30),
         });
         let runtime = runtime.unwrap();
-        let options = runtime.session_config(8192, 1).options().as_ref().clone();
         Lab {
             settings: PlannerSettings::default(),
             trace: Trace::default(),
@@ -65,12 +98,6 @@ impl Lab {
             hints: BTreeMap::new(),
             catalog: OnceLock::new(),
             runtime,
-            options,
-            planners: vec![
-                Arc::new(datafusion_functions::core::planner::CoreFunctionPlanner::default()),
-                Arc::new(datafusion_functions_aggregate::planner::AggregateFunctionPlanner),
-                Arc::new(datafusion_functions_window::planner::WindowFunctionPlanner),
-            ],
             directory,
         }
     }
@@ -199,19 +226,46 @@ impl Lab {
     }
 
     pub(super) fn logical(&self, sql: &str) -> Result<LogicalPlan> {
-        let statement = DFParser::parse_sql(sql)?.pop_front().unwrap();
-        let options = ParserOptions::from(&self.options.sql_parser);
-        let planner = SqlToRel::new_with_options(self, options);
-        let Statement::Statement(statement) = statement else {
-            return plan_err!("not a query");
+        let failed =
+            |error: sheaf_frontend::error::SqlError| DataFusionError::Plan(error.to_string());
+        let Statement::Query(query) =
+            parse_statement(sql, &SheafDialect::default()).map_err(failed)?
+        else {
+            return Err(DataFusionError::Plan("not a query".to_string()));
         };
-        sheaf_exec::typing::resolve_plan(
-            planner.sql_statement_to_plan(*statement)?,
-            &sheaf_exec::typing::Texts::of(
-                sheaf_types::Collation::default(),
-                sheaf_exec::functions::truncated::TruncatedTexts::default(),
-            ),
-        )
+        let bound = logical_plan(
+            &query,
+            &QueryContext {
+                sql,
+                catalog: self.catalog(),
+                session: &NoSession,
+                parameters: &[],
+                virtual_tables: &|_, table| Ok(self.source(table)),
+                clustered_keys: false,
+                is_over_rows: false,
+            },
+        );
+        Ok(bound.map_err(failed)?.plan)
+    }
+
+    /// Tables in memory, and those with hints. Others are found in the catalog.
+    fn source(&self, name: &str) -> Option<Arc<dyn TableSource>> {
+        if let Some((schema, batches)) = self.memory.get(name) {
+            let (schema, batches) = (Arc::clone(schema), batches.clone());
+            return Some(Arc::new(MemoryTableSource::new(
+                name.to_string(),
+                schema,
+                batches,
+            )));
+        }
+        let (table, hints) = (self.tables.get(name)?, self.hints.get(name)?);
+        let (table, hints) = (Arc::clone(table), hints.clone());
+        Some(Arc::new(SheafTableSource::new(
+            table,
+            0,
+            name.to_string(),
+            hints,
+        )))
     }
 
     pub(super) fn plan(&self, sql: &str) -> Result<(PhysicalQuery, PlannerContext)> {
@@ -360,87 +414,6 @@ fn explain_line(row: &ExplainRow) -> String {
             .map_or("-".to_string(), |share| share.to_string()),
         show(&row.extra)
     )
-}
-
-impl ContextProvider for Lab {
-    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        let name = name.table();
-        if let Some((schema, batches)) = self.memory.get(name) {
-            return Ok(Arc::new(MemoryTableSource::new(
-                name.to_string(),
-                Arc::clone(schema),
-                batches.clone(),
-            )));
-        }
-        match self.tables.get(name) {
-            Some(table) => {
-                let hints = self.hints.get(name).cloned().unwrap_or_default();
-                Ok(Arc::new(SheafTableSource::new(
-                    Arc::clone(table),
-                    0,
-                    name.to_string(),
-                    hints,
-                )))
-            }
-            None => plan_err!("no table {name}"),
-        }
-    }
-
-    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
-        Ok(Arc::new(WorkTableSource::new(name.to_string(), schema)))
-    }
-
-    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        &self.planners
-    }
-
-    /// MySQL's comparisons are written as the markers that the typing rule resolves: `"$eq"(name, 'x')`.
-    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        if name.starts_with('$') {
-            return sheaf_exec::functions::scalar_function(name);
-        }
-        datafusion_functions::all_default_functions()
-            .into_iter()
-            .find(|function| function.name() == name)
-    }
-
-    fn get_higher_order_meta(&self, _: &str) -> Option<Arc<HigherOrderUDF>> {
-        None
-    }
-
-    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        let all = datafusion_functions_aggregate::all_default_aggregate_functions();
-        all.into_iter().find(|function| function.name() == name)
-    }
-
-    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        let all = datafusion_functions_window::all_default_window_functions();
-        all.into_iter().find(|function| function.name() == name)
-    }
-
-    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
-        None
-    }
-
-    fn options(&self) -> &ConfigOptions {
-        &self.options
-    }
-
-    fn udf_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn higher_order_function_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn udaf_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn udwf_names(&self) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// A metric of all operators of one kind, summed up.

@@ -150,7 +150,7 @@ fn the_trace_says_what_was_weighed() {
         one_line: true,
         end_markers: false,
     });
-    let expected = "\"bounded_regret\": {\"table\": \"customers\", \"cost_of_lookups_at_worst\": ";
+    let expected = "\"bounded_regret\": {\"table\": \"c\", \"cost_of_lookups_at_worst\": ";
     assert!(trace.contains(expected), "{trace}");
     assert!(trace.contains("\"guards\": true"), "{trace}");
 }
@@ -170,7 +170,7 @@ fn explain_says_when_and_whether() {
         tree.contains("-> In place of lookups once they have cost as much  (cost="),
         "{tree}"
     );
-    assert!(tree.contains("-> Table scan on customers\n"), "{tree}");
+    assert!(tree.contains("-> Table scan on c\n"), "{tree}");
     assert!(!tree.contains("May switch"), "{tree}");
 
     query.measure().unwrap();
@@ -182,10 +182,10 @@ fn explain_says_when_and_whether() {
         assert!(switch.contains(counted), "{tree}");
     }
     assert!(
-        line("Table scan on customers").contains("rows_examined=10007"),
+        line("Table scan on c ").contains("rows_examined=10007"),
         "{tree}"
     );
-    let lookup = line("Single-row index lookup on customers");
+    let lookup = line("Single-row index lookup on c ");
     assert!(
         lookup.contains("row_lookups=") && !lookup.contains("spent_us"),
         "{tree}"
@@ -259,7 +259,7 @@ const JOINS: &[&str] = &[
     "SELECT t.id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
     "SELECT t.id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.v < t.v)",
     "SELECT t.id FROM t WHERE t.v = 2 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.v < 3)",
-    r#"SELECT t.id, u.id FROM t JOIN u ON "$eq"(u.word, t.word) WHERE u.id < 40"#,
+    r#"SELECT t.id, u.id FROM t JOIN u ON u.word = t.word WHERE u.id < 40"#,
 ];
 
 /// Every keyed join that can stop its lookups does, at every moment, and the rows are those of lookups alone.
@@ -351,8 +351,7 @@ fn the_order_of_the_outer_rows_is_kept() {
 fn all_partitions_share_the_table() {
     let mut random = Random::new(31);
     let mut lab = random_tables(&mut random, 60_013);
-    let sql =
-        "SELECT COUNT(*), SUM(t.id * u.id), MAX(u.word) FROM t JOIN u ON u.k = t.k AND u.v <= t.v";
+    let sql = "SELECT COUNT(*), SUM(t.id * u.id), MAX(HEX(u.word)) FROM t JOIN u ON u.k = t.k AND u.v <= t.v";
     let expected = lab.rows(sql);
     lab.settings.target_partitions = 2;
     for budget_us in [0.0, 500.0, 5_000.0, 1e9] {
@@ -406,7 +405,7 @@ fn a_condition_that_fails_elsewhere_leaves_it_at_lookups() {
     lab.settings.lookup_budget_us = Some(0.0);
     let sql = |row: i64| {
         format!(
-            "SELECT SUM(t.v) FROM t JOIN u ON u.id = t.v WHERE 10 / (u.v - {row}) >= 0 AND t.id > 10"
+            "SELECT SUM(t.v) FROM t JOIN u ON u.id = t.v WHERE POW(10, 400 * (u.v = {row})) > 0 AND t.id > 10"
         )
     };
     // Row 700 is in no join.
@@ -421,7 +420,7 @@ fn a_condition_that_fails_elsewhere_leaves_it_at_lookups() {
     assert_eq!(switches(&rows), 0);
     // Row 400 is.
     let error = lab.try_run(&sql(400)).err().unwrap();
-    assert!(error.contains("zero"), "{error}");
+    assert!(error.contains("out of range"), "{error}");
 }
 
 /// KILL and time limits raise the flag.

@@ -37,13 +37,13 @@ fn spelled_out(condition: &str) -> String {
 }
 
 const CONDITIONS: [&str; 7] = [
-    "(x.a IS NOT DISTINCT FROM y.a) AND x.b = y.b",
-    "x.a = y.a AND (x.b IS NOT DISTINCT FROM y.b)",
-    "(x.a IS NOT DISTINCT FROM y.a) AND (x.b IS NOT DISTINCT FROM y.b)",
-    "(x.a IS NOT DISTINCT FROM y.a) AND x.id < y.id",
-    "x.b = y.b AND (x.a IS NOT DISTINCT FROM y.a) AND (x.c IS NOT DISTINCT FROM y.c)",
-    "(x.a IS NOT DISTINCT FROM y.c)",
-    "(x.c IS NOT DISTINCT FROM y.a) AND x.a = y.b",
+    "(x.a <=> y.a) AND x.b = y.b",
+    "x.a = y.a AND (x.b <=> y.b)",
+    "(x.a <=> y.a) AND (x.b <=> y.b)",
+    "(x.a <=> y.a) AND x.id < y.id",
+    "x.b = y.b AND (x.a <=> y.a) AND (x.c <=> y.c)",
+    "(x.a <=> y.c)",
+    "(x.c <=> y.a) AND x.a = y.b",
 ];
 
 /// Runs statements by hash joins, merge joins and lookups.
@@ -152,11 +152,10 @@ fn semijoins_antijoins_and_marks() {
 fn pairs_in_which_null_equals_null_are_keys_of_a_hash_join() {
     let mut lab = lab();
     lab.ignore_all("y");
-    let alone = lab.run("SELECT x.id, y.id FROM x JOIN y ON (x.a IS NOT DISTINCT FROM y.a)");
+    let alone = lab.run("SELECT x.id, y.id FROM x JOIN y ON (x.a <=> y.a)");
     assert!(alone.shown.contains("HashJoinExec"), "{}", alone.shown);
     assert!(alone.shown.contains("NullsEqual: true"), "{}", alone.shown);
-    let mixed =
-        lab.run("SELECT x.id, y.id FROM x JOIN y ON (x.a IS NOT DISTINCT FROM y.a) AND x.b = y.b");
+    let mixed = lab.run("SELECT x.id, y.id FROM x JOIN y ON (x.a <=> y.a) AND x.b = y.b");
     assert!(mixed.shown.contains("HashJoinExec"), "{}", mixed.shown);
     assert!(!mixed.shown.contains("NullsEqual: true"), "{}", mixed.shown);
 }
@@ -186,9 +185,9 @@ fn pairs_in_which_null_equals_null_beside_lookups() {
     let keys = ["PRIMARY(id)", "by_b(b,a)"];
     lab.table("big", &columns, &keys, rows.collect());
     for (condition, is_looked_up) in [
-        ("(x.a IS NOT DISTINCT FROM big.id)", true),
-        ("x.b = big.b AND (x.a IS NOT DISTINCT FROM big.a)", true),
-        ("(x.b IS NOT DISTINCT FROM big.b) AND x.a = big.a", false),
+        ("(x.a <=> big.id)", true),
+        ("x.b = big.b AND (x.a <=> big.a)", true),
+        ("(x.b <=> big.b) AND x.a = big.a", false),
     ] {
         for join in ["", "LEFT"] {
             let sql = format!("SELECT x.id, big.* FROM x {join} JOIN big ON {condition}");

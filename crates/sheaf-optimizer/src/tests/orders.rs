@@ -137,16 +137,16 @@ fn groups_of_rollup_are_not_in_the_order_of_the_rows() {
         lab.settings.target_partitions = partitions;
         for (sql, expected) in [
             (
-                "SELECT id, v FROM few WHERE id < 3 GROUP BY ROLLUP (id, v) ORDER BY id, v",
+                "SELECT id, v FROM few WHERE id < 3 GROUP BY id, v WITH ROLLUP ORDER BY id, v",
                 "NULL NULL\n0 NULL\n0 0\n1 NULL\n1 7\n2 NULL\n2 14",
             ),
             (
-                "SELECT id FROM few WHERE id < 3 GROUP BY ROLLUP (id, v) ORDER BY id LIMIT 2",
+                "SELECT id FROM few WHERE id < 3 GROUP BY id, v WITH ROLLUP ORDER BY id LIMIT 2",
                 "NULL\n0",
             ),
         ] {
             assert_eq!(lab.rows(sql), expected, "{sql}");
         }
-        lab.run("SELECT id FROM few GROUP BY ROLLUP (id, v)");
+        lab.run("SELECT id FROM few GROUP BY id, v WITH ROLLUP");
     }
 }
