@@ -255,7 +255,7 @@ fn run_both(seed: u64, statements: usize) -> u64 {
     }
     for _ in 0..statements {
         let table = random.pick(&tables);
-        let (sql, ordered) = match random.below(20) {
+        let (sql, ordered) = match random.below(22) {
             0..=4 => table.select(&mut random),
             5 => (table.insert(&mut random), false),
             6 => (table.write(&mut random), false),
@@ -276,6 +276,10 @@ fn run_both(seed: u64, statements: usize) -> u64 {
             15..=18 => {
                 let other = random.pick(&tables);
                 table.derived(&mut random, other)
+            }
+            19 | 20 => {
+                let other = random.pick(&tables);
+                (table.change_found(&mut random, other), false)
             }
             _ => table.grouped(&mut random),
         };
@@ -298,10 +302,12 @@ fn run_both(seed: u64, statements: usize) -> u64 {
         let rows = query_text(&mut direct.connection, &check);
         assert!(rows[0].ends_with("OK"), "seed {seed}: {rows:?}");
     }
-    let count = query_text(
-        &mut direct.connection,
-        "show status like 'Statements_direct'",
-    );
+    statements_direct(&mut direct.connection)
+}
+
+/// How many statements of a connection were direct.
+fn statements_direct(connection: &mut Conn) -> u64 {
+    let count = query_text(connection, "show status like 'Statements_direct'");
     let count = count[0].rsplit('\t').next().expect("a value");
     count.parse().expect("a number")
 }
@@ -315,6 +321,64 @@ fn direct_and_vectorised_plans_agree() {
     let direct: u64 = (first..end).map(|seed| run_both(seed, 120)).sum();
     let least = 20 * (end - first);
     assert!(direct >= least, "only {direct} statements were direct");
+}
+
+/// What the query of an UPDATE or DELETE has searched of the tables that change is locked, and nothing of others.
+#[test]
+fn changes_of_what_a_query_finds_lock_what_it_has_searched() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("searched");
+    for sql in [
+        "create table t (id int primary key, k int, n int, key k (k))",
+        "create table u (id int primary key, m int)",
+        "insert into t values (1, 1, 0), (2, 1, 0), (3, 5, 0), (4, 9, 0)",
+        "insert into u values (1, 1), (5, 5), (9, 9)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let options = OptsBuilder::from_opts(server.options()).db_name(Some("searched"));
+    let mut other = Conn::new(options).expect("a connection");
+    other
+        .query_drop("set innodb_lock_wait_timeout = 1")
+        .expect("a timeout");
+    let changes = [
+        "update t join u on u.id = t.k set t.n = t.n + 1 where u.id = 1",
+        "delete t from u join t on t.k = u.id where u.id = 1",
+        "update t set n = (select m from u where id = 1) where k = 1",
+        "delete from t where k in (select id from u where id = 1)",
+    ];
+    let tries = [
+        // With the rows that the change finds, and between them.
+        ("update t set n = 7 where id = 2", true, true),
+        ("insert into t values (10, 1, 0)", true, false),
+        ("update t set k = 1 where id = 4", true, false),
+        // Elsewhere in the table, and what was only read.
+        ("insert into t values (11, 9, 0)", false, false),
+        ("update t set n = 7 where id = 3", false, false),
+        ("update u set m = 2 where id = 1", false, false),
+    ];
+    for level in ["repeatable read", "read committed"] {
+        for change in changes {
+            let begin = format!("set session transaction isolation level {level}");
+            connection.query_drop(begin).expect("a level");
+            for (sql, waits, waits_for_rows) in tries {
+                let waits = if level == "read committed" {
+                    waits_for_rows
+                } else {
+                    waits
+                };
+                connection.query_drop("begin").expect("a transaction");
+                let before = statements_direct(&mut connection);
+                connection.query_drop(change).expect(change);
+                assert!(statements_direct(&mut connection) > before, "{change}");
+                other.query_drop("begin").expect("a transaction");
+                let waited = other.query_drop(sql).is_err();
+                other.query_drop("rollback").expect("a rollback");
+                connection.query_drop("rollback").expect("a rollback");
+                assert_eq!(waited, waits, "{level}: {change}: {sql}");
+            }
+        }
+    }
 }
 
 /// Statements of sysbench go the direct way, as EXPLAIN says.
@@ -414,6 +478,12 @@ fn explain_says_which_queries_run_directly() {
         "select t.id, d.n from t left join (select t, count(*) n from u group by t) d on d.t = t.id where t.k = 5",
         "with w as (select id from t where k = 5 order by id limit 1) select w.id, u.n from w join u on u.t = w.id",
         "insert into u select id + 10, k, c from t where id in (1, 2)",
+        "update t join u on u.t = t.id set t.k = t.k + 1 where u.id = 1",
+        "update t set c = (select max(n) from u where t = 1) where id = 1",
+        "update t set k = k + 1, c = k where id = 1",
+        "delete t from u join t on t.id = u.t where u.id = 1",
+        "delete from t where id in (select t from u where id in (1, 2))",
+        "delete from t where id = (select t from u where id = 1)",
     ];
     let operators = [
         "select count(*) from (select c from t order by c) d",

@@ -1009,6 +1009,80 @@ impl Table {
         sql
     }
 
+    /// UPDATE or DELETE of rows that a join finds, or a subquery, or with a value that a subquery finds.
+    pub fn change_found(&self, random: &mut Random, other: &Table) -> Sql {
+        let mut sql = Sql::default();
+        let form = random.below(4);
+        let changed = random.below(self.columns.len());
+        let TableColumn { name, kind } = &self.columns[changed];
+        let value = operand(random, *kind);
+        match form {
+            0 => sql.push("update ").push(&self.name).push(" x join "),
+            1 => sql.push("delete x from ").push(&self.name).push(" x join "),
+            2 => {
+                // Nothing is wrong in the subquery: whether it runs without a row is not the same for both.
+                sql.push("update ").push(&self.name).push(" x set ");
+                sql.push(name).push(" = (select count(");
+                sql.push(&other.random_column(random, "y"));
+                sql.push(") from ").push(&other.name).push(" y where ");
+                let mut key = random.pick(&other.keys).clone();
+                if key.is_empty() {
+                    key.push(0);
+                }
+                for (number, at) in key.into_iter().enumerate() {
+                    sql.push(if number == 0 { "" } else { " and " });
+                    sql.push(&other.qualified("y", at)).push(" = ");
+                    sql.push(&self.random_column(random, "x"));
+                }
+                sql.push(")");
+                self.condition(random, &mut sql);
+                return sql;
+            }
+            _ => {
+                sql.push("delete from ").push(&self.name).push(" where ");
+                sql.push(name).push(" in (select ");
+                sql.push(&random.pick(&other.columns).name);
+                sql.push(" from ").push(&other.name);
+                other.comparisons(random, &mut sql);
+                sql.push(")");
+                return sql;
+            }
+        };
+        sql.push(&other.name).push(" y");
+        let mut key = random.pick(&other.keys).clone();
+        if key.is_empty() {
+            key.push(0);
+        }
+        for (number, at) in key.into_iter().enumerate() {
+            sql.push(if number == 0 { " on " } else { " and " });
+            sql.push(&other.qualified("y", at)).push(" = ");
+            sql.push(&self.random_column(random, "x"));
+        }
+        if form == 0 {
+            // Of the other table there may be several rows.
+            let own = self.random_column(random, "x");
+            let name = self.qualified("x", changed);
+            sql.push(" set ").push(&name).push(" = ");
+            match random.below(3) {
+                0 => sql.push(&own),
+                1 => sql.push(&name).push(" + ").operand(random, &value),
+                _ => sql.operand(random, &value),
+            };
+        }
+        let mut key = random.pick(&self.keys).clone();
+        if key.is_empty() {
+            key.push(0);
+        }
+        for (number, at) in key.into_iter().enumerate() {
+            sql.push(if number == 0 { " where " } else { " and " });
+            sql.push(&self.qualified("x", at));
+            let value = operand(random, self.columns[at].kind);
+            let relation = if random.one_in(3) { " >= " } else { " = " };
+            sql.push(relation).operand(random, &value);
+        }
+        sql
+    }
+
     pub fn delete(&self, random: &mut Random) -> Sql {
         let mut sql = Sql::default();
         sql.push("delete from ").push(&self.name);

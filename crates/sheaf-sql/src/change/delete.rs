@@ -27,11 +27,11 @@ use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 
 /// What a DELETE did.
-struct Deleted {
-    rows: u64,
+pub(crate) struct Deleted {
+    pub(crate) rows: u64,
     /// Rows that its query found, and the first column of the last of them.
-    found: usize,
-    last: Option<Value>,
+    pub(crate) found: usize,
+    pub(crate) last: Option<Value>,
 }
 
 impl Session {
@@ -81,6 +81,16 @@ impl Session {
         let mut statement = self.begin_changes()?;
         let outcome = self.delete_until_stable(&mut statement, delete, (&tables, locked), query);
         self.end_changes(statement, outcome)
+    }
+
+    /// The tables that a DELETE changes, and the query that finds their rows.
+    pub(crate) fn delete_to_find(
+        &self,
+        delete: &Delete,
+    ) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
+        let references = self.references_of(&delete.tables)?;
+        let targets = targets_of(&references, delete)?;
+        delete_query(delete, &references, &targets)
     }
 
     /// The plan that finds the rows of a DELETE, and the tables that it deletes from, for EXPLAIN.
@@ -139,7 +149,7 @@ impl Session {
 }
 
 /// `None`: a row is not what the view shows.
-fn delete_rows(
+pub(crate) fn delete_rows(
     (transaction, handle): (&mut StatementTransaction, &SessionHandle),
     (tables, locked): (&[Arc<Table>], &ChangeSet),
     (mut rows, view): (SpooledRows, &ReadView),

@@ -68,31 +68,31 @@ enum Source {
 }
 
 /// One table that is changed.
-struct Target {
-    table: Arc<Table>,
+pub(crate) struct Target {
+    pub(crate) table: Arc<Table>,
     /// The query's column with the clustered key.
-    key: usize,
+    pub(crate) key: usize,
     /// In the order of the assignments.
     columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
     stamped: Vec<usize>,
-    checks: Option<TableChecks>,
+    pub(crate) checks: Option<TableChecks>,
 }
 
 /// How values that do not fit and conflicting rows are treated.
 #[derive(Clone, Copy)]
-struct Rules {
+pub(crate) struct Rules {
     mode: Mode,
     ignore: bool,
     now_micros: i64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Updated {
+pub(crate) struct Updated {
     matched: u64,
     changed: u64,
     /// Rows that the query found.
-    found: usize,
+    pub(crate) found: usize,
 }
 
 impl Session {
@@ -102,13 +102,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed { ast: update, text } = update;
-        let single = is_single(&update.tables);
-        if !single && !update.order_by.is_empty() {
-            return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
-        }
-        if !single && update.limit.is_some() {
-            return Err(SqlError::wrong_usage("UPDATE", "LIMIT"));
-        }
+        check_clauses(&update)?;
         self.check_writable()?;
         let (references, assignments, locked) =
             self.lock_for_change(&update.tables, Privileges::UPDATE, |references| {
@@ -119,14 +113,21 @@ impl Session {
         let parsed = Parsed::new(&update, text);
         let outcome = self.update_locked(parsed, (&references, &locked), assignments);
         self.transactions.keep_tables(locked);
-        let updated = outcome?;
+        self.end_update(outcome?, sink)
+    }
+
+    /// Tells the client what an UPDATE did.
+    pub(crate) fn end_update(&mut self, updated: Updated, sink: &mut dyn ResultSink) -> Result<()> {
         self.findings.warn(&mut self.warnings);
-        let info = format!(
-            "Rows matched: {}  Changed: {}  Warnings: {}",
-            updated.matched,
-            updated.changed,
-            self.warnings.count()
-        );
+        let info = match sink.wants_info() {
+            true => format!(
+                "Rows matched: {}  Changed: {}  Warnings: {}",
+                updated.matched,
+                updated.changed,
+                self.warnings.count()
+            ),
+            false => String::new(),
+        };
         let affected = match self.client.info.found_rows {
             true => updated.matched,
             false => updated.changed,
@@ -166,11 +167,7 @@ impl Session {
             true => left_to_right(references, assignments)?,
             false => assignments,
         };
-        let rules = Rules {
-            mode: self.insert_mode(update.ignore),
-            ignore: update.ignore,
-            now_micros: self.local_now_micros(),
-        };
+        let rules = self.rules_of_update(update.ignore);
         let (mut targets, projection) = plan_targets(references, assignments)?;
         for target in &mut targets {
             target.checks = self.table_checks(&target.table.definition)?;
@@ -185,6 +182,23 @@ impl Session {
         }
         .build()?;
         Ok((targets, rules, query))
+    }
+
+    pub(crate) fn rules_of_update(&self, ignore: bool) -> Rules {
+        Rules {
+            mode: self.insert_mode(ignore),
+            ignore,
+            now_micros: self.local_now_micros(),
+        }
+    }
+
+    /// What an UPDATE changes, and the query that finds it.
+    pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
+        check_clauses(update)?;
+        let references = self.references_of(&update.tables)?;
+        let assignments = resolve(&references, &update.assignments)?;
+        let (targets, _, query) = self.update_query(update, &references, assignments)?;
+        Ok((targets, query))
     }
 
     /// The plan that finds the rows of an UPDATE, and the tables that it changes, for EXPLAIN.
@@ -273,7 +287,7 @@ impl Session {
 }
 
 /// Also returns the last row that the query found. `None`: a row is not what the view shows.
-fn update_rows(
+pub(crate) fn update_rows(
     (transaction, handle): (&mut StatementTransaction, &SessionHandle),
     (targets, locked): (&[Target], &ChangeSet),
     (mut rows, origins, view): (SpooledRows, &[Origin], &ReadView),
@@ -410,8 +424,22 @@ pub(crate) fn assign(
     Ok(value)
 }
 
-fn is_single(tables: &[ast::TableWithJoins]) -> bool {
+pub(crate) fn is_single(tables: &[ast::TableWithJoins]) -> bool {
     matches!(tables, [table] if table.joins.is_empty())
+}
+
+/// Errors 1221 where several tables have an order or a limit.
+fn check_clauses(update: &Update) -> Result<()> {
+    if is_single(&update.tables) {
+        return Ok(());
+    }
+    if !update.order_by.is_empty() {
+        return Err(SqlError::wrong_usage("UPDATE", "ORDER BY"));
+    }
+    match &update.limit {
+        Some(_) => Err(SqlError::wrong_usage("UPDATE", "LIMIT")),
+        None => Ok(()),
+    }
 }
 
 /// Finds the columns that are assigned. Errors 1054, 1052 and 1288.

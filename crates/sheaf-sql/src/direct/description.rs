@@ -127,6 +127,10 @@ impl Description<'_> {
             Action::OverRows(query) => self.over_rows(query, block),
             Action::Union(union) => self.derived(&union.derived, block),
             Action::InsertSelect(insert) => self.action(&insert.query, block),
+            Action::ChangeFound(change) => {
+                let (_, kind) = block;
+                self.plan(&change.query, kind)
+            }
             // They read tables only.
             Action::Update(..) | Action::Delete(..) | Action::Insert(_) => Ok(None),
         }

@@ -44,6 +44,12 @@ impl DirectPlan {
         };
         match &self.action {
             Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
+            Action::ChangeFound(change) => match &change.query.action {
+                Action::Read(plan, table) => read(0, table, plan.access_of(way).0)?,
+                Action::Join(join) => read_all(join, read)?,
+                Action::OverRows(query) => read_all(&query.rows, read)?,
+                _ => return None,
+            },
             Action::Update(plan, table) => read(0, table, plan.access())?,
             Action::Delete(plan, table) => read(0, table, plan.access())?,
             Action::Join(join) => read_all(join, read)?,

@@ -15,6 +15,7 @@ use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
 use super::row::{MAX_WAITS, RowReader};
 use crate::error::Result;
+use crate::isolation::statement_locks::{DirectSearch, Searched};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -55,6 +56,8 @@ struct Walk<'s, 'j> {
     reads_before: Option<u64>,
     /// Nothing is joined beyond this place: what the query there is asked for is collected.
     asked: Option<(usize, Vec<Value>)>,
+    /// The searches of tables, if they are to be locked.
+    searched: Option<Vec<Searched>>,
 }
 
 impl Walk<'_, '_> {
@@ -72,8 +75,24 @@ impl Walk<'_, '_> {
                 let Some((access, bound)) = best(table, accesses, &self.parameters)? else {
                     return Ok(Progress::NotDirect);
                 };
+                if let Some(searched) = &mut self.searched {
+                    searched.push(Searched {
+                        table: Arc::clone(table),
+                        search: DirectSearch {
+                            index: access.index,
+                            is_filtered: true,
+                            limit: None,
+                            direction: Direction::Forward,
+                        },
+                        ranges: bound.keys.ranges(),
+                    });
+                }
                 let way = (access, &bound, Direction::Forward);
                 self.read_table(place, (joined, table), way, u64::MAX)
+            }
+            // What it has come to is not known before it ends.
+            JoinedWay::Walk(..) | JoinedWay::First(..) if self.searched.is_some() => {
+                Ok(Progress::NotDirect)
             }
             JoinedWay::Walk(table, access, direction) => {
                 let Some(bound) = access.bind(table, &self.parameters) else {
@@ -326,6 +345,7 @@ impl Session {
             bound: 0,
             reads_before: join.is_walk().then(|| join.pages_read()),
             asked: None,
+            searched: self.statement.searched.as_ref().map(|_| Vec::new()),
         }
     }
 
@@ -355,7 +375,7 @@ impl Session {
 
     /// Goes through the tables until so many joined rows are found. `None`: the vectorised path has to do it.
     pub(super) fn walk_join<'j>(
-        &self,
+        &mut self,
         (join, derived): (&'j Join, Vec<DerivedRows>),
         view: &'j ReadView,
         parameters: &[Value],
@@ -374,7 +394,13 @@ impl Session {
             JoinedWay::Walk(table, access, _) => access.bind(table, &walk.parameters).is_some(),
             JoinedWay::First(..) | JoinedWay::Rows(_) => true,
         });
-        Ok(is_bound.then_some(walk.found))
+        let Walk {
+            found, searched, ..
+        } = walk;
+        if let (Some(all), Some(mut searched)) = (&mut self.statement.searched, searched) {
+            all.append(&mut searched);
+        }
+        Ok(is_bound.then_some(found))
     }
 
     /// False: the vectorised path has to do it.

@@ -15,7 +15,7 @@
 //! - joins by key of few rows, with the same, also with queries in the FROM ([`derived`]);
 //! - UNION of such queries;
 //! - all else that a SELECT does with such rows ([`over_rows`]);
-//! - UPDATE and DELETE of such rows;
+//! - UPDATE and DELETE of such rows, also of several tables;
 //! - INSERT and REPLACE.
 //!
 //! Operands of keys are constants and parameters, and only those whose comparison is plain by MySQL's typing rule
@@ -45,6 +45,7 @@
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
+//! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
 //! | [`derived`] | queries in a FROM, and UNION |
@@ -56,6 +57,7 @@
 mod access;
 mod aggregate;
 mod change;
+mod change_found;
 mod constants;
 mod derived;
 mod description;
@@ -162,6 +164,7 @@ enum Action {
     Constants(Box<constants::Constants>),
     Update(Box<change::Update>, Arc<Table>),
     Delete(Box<change::Delete>, Arc<Table>),
+    ChangeFound(Box<change_found::ChangeFound>),
     Insert(Box<insert::Insert>),
     InsertSelect(Box<insert_select::InsertSelect>),
 }
@@ -174,6 +177,7 @@ impl Action {
             }
             Action::Join(join) => join.is_current(),
             Action::OverRows(query) => query.is_current(),
+            Action::ChangeFound(change) => change.is_current(),
             Action::Union(union) => union.derived.is_current(),
             Action::Constants(_) => true,
             Action::Insert(insert) => insert.table().is_current(),
@@ -201,6 +205,7 @@ impl Action {
             Action::Constants(constants) => constants.result_columns(),
             Action::Update(..)
             | Action::Delete(..)
+            | Action::ChangeFound(_)
             | Action::Insert(_)
             | Action::InsertSelect(_) => 0,
         }
@@ -235,6 +240,7 @@ impl DirectPlan {
         match &self.action {
             Action::OverRows(query) if !query.subqueries.is_empty() => true,
             Action::InsertSelect(_) => true,
+            Action::ChangeFound(change) => change.query.reads_queries(),
             _ => self.has_subqueries(),
         }
     }
@@ -248,6 +254,7 @@ impl DirectPlan {
             | Action::Constants(_) => Command::Select,
             Action::Update(..) => Command::Update,
             Action::Delete(..) => Command::Delete,
+            Action::ChangeFound(ref change) => change.command,
             Action::Insert(_) => Command::Insert,
             Action::InsertSelect(_) => Command::InsertSelect,
         }
@@ -309,6 +316,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         (Action::Update(_, table) | Action::Delete(_, table), _) => {
             vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
         }
+        (Action::ChangeFound(change), _) => change.needs(),
         (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
         (Action::InsertSelect(insert), _) => insert.needs.clone(),
     }
@@ -395,14 +403,22 @@ impl Session {
                     }
                 }
             }
-            Statement::Update(update) => {
-                let (update, table) = change::Update::compile(self, update)?;
-                Action::Update(Box::new(update), table)
-            }
-            Statement::Delete(delete) => {
-                let (delete, table) = change::Delete::compile(self, delete)?;
-                Action::Delete(Box::new(delete), table)
-            }
+            Statement::Update(update) => match change::Update::compile(self, update) {
+                Some((update, table)) => Action::Update(Box::new(update), table),
+                None => {
+                    let given = (text, places);
+                    let change = change_found::ChangeFound::of_update(self, update, given)?;
+                    Action::ChangeFound(Box::new(change))
+                }
+            },
+            Statement::Delete(delete) => match change::Delete::compile(self, delete) {
+                Some((delete, table)) => Action::Delete(Box::new(delete), table),
+                None => {
+                    let given = (text, places);
+                    let change = change_found::ChangeFound::of_delete(self, delete, given)?;
+                    Action::ChangeFound(Box::new(change))
+                }
+            },
             Statement::Insert(insert) => match insert::Insert::compile(self, insert) {
                 Some(insert) => Action::Insert(Box::new(insert)),
                 None => {
@@ -464,6 +480,7 @@ impl Session {
             }
             // There is nothing to read, or it is described by itself.
             Action::Constants(_) | Action::Union(_) => Ok(None),
+            Action::ChangeFound(change) => self.would_run_directly(&change.query),
             Action::Update(..)
             | Action::Delete(..)
             | Action::Insert(_)
@@ -609,6 +626,7 @@ impl Session {
             Action::Delete(delete, table) => {
                 self.run_direct_delete(delete, table, parameters, sink)
             }
+            Action::ChangeFound(change) => self.run_direct_change_found(change, parameters, sink),
             Action::Insert(insert) => self.run_direct_insert(insert, (parameters, None), sink),
             Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }

@@ -26,6 +26,7 @@ use super::order::{OrderItem, SortKey, Sorter, descends};
 use super::row::{Item, ResultRow, RowReader, value_of};
 use super::select_list::{self, Computed, SelectList, ShownColumns, Spelled, is_aggregate};
 use crate::error::Result;
+use crate::isolation::statement_locks::{DirectSearch, Searched};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
 
@@ -707,6 +708,10 @@ impl Session {
             return Ok(false);
         };
         if ready.way != Way::Through {
+            // What it has come to is not known before it ends.
+            if self.statement.searched.is_some() {
+                return Ok(false);
+            }
             let (seen, counters) = ((table, &open.view), &self.handle.counters);
             let Some(mut rows) = self.walk_for_a_while(read, seen, &ready, counters)? else {
                 return Ok(false);
@@ -725,6 +730,18 @@ impl Session {
             Shown::Columns(_) if !read.sorts() => limit.saturating_add(offset),
             _ => u64::MAX,
         };
+        if let Some(searched) = &mut self.statement.searched {
+            searched.push(Searched {
+                table: Arc::clone(table),
+                search: DirectSearch {
+                    index: read.access.index,
+                    is_filtered: bound.is_filtered() || !matches!(read.shown, Shown::Columns(_)),
+                    limit: usize::try_from(wanted).ok().filter(|_| wanted < u64::MAX),
+                    direction: read.direction,
+                },
+                ranges: bound.keys.ranges(),
+            });
+        }
         let reader = RowReader {
             table,
             view: &open.view,

@@ -230,15 +230,22 @@ impl Headers {
         (select, text): (&ast::Select, &str),
         tables: &[Names<'_>],
     ) -> Option<Headers> {
+        let has_alias =
+            |item: &ast::SelectItem| matches!(item, ast::SelectItem::ExprWithAlias { .. });
+        let mut headers = Headers {
+            items: Vec::new(),
+            columns: 0,
+        };
+        // The query need not be one of the text then.
+        if select.projection.iter().all(has_alias) {
+            headers.columns = select.projection.len();
+            return Some(headers);
+        }
         let statement = StatementText::new(text);
         let written = statement.select_items(select.select_token.0.span.start);
         if written.len() != select.projection.len() {
             return None;
         }
-        let mut headers = Headers {
-            items: Vec::new(),
-            columns: 0,
-        };
         for (item, written) in select.projection.iter().zip(written) {
             match item {
                 ast::SelectItem::UnnamedExpr(expr) => {

@@ -213,6 +213,13 @@ pub(crate) struct DirectSearch {
     pub(crate) direction: Direction,
 }
 
+/// A search that a direct plan of a query has made for a statement that changes what it finds.
+pub(crate) struct Searched {
+    pub(crate) table: Arc<Table>,
+    pub(crate) search: DirectSearch,
+    pub(crate) ranges: Vec<KeyRange>,
+}
+
 fn secondary(index: IndexRef) -> Option<usize> {
     match index {
         IndexRef::Clustered => None,
@@ -430,6 +437,12 @@ impl StatementTransaction {
             });
         }
         Ok(searches)
+    }
+
+    /// Whether the statement locks what it has searched of the tables that it changes; `None`: of all that it reads.
+    pub(crate) fn locks_searches_of_targets(&mut self) -> Option<bool> {
+        let (_, locks) = self.changes_and_locks();
+        (locks.isolation < Isolation::Serializable).then(|| locks.locks_searches())
     }
 
     /// As [`Self::searches_to_lock`], of a direct plan.

@@ -2,6 +2,7 @@
 
 use sheaf_storage::ReadView;
 
+use crate::isolation::statement_locks::Searched;
 use crate::variables::Variables;
 
 /// A request: one statement, or several.
@@ -27,6 +28,8 @@ pub(crate) struct RunningStatement {
     pub(crate) start_micros: i64,
     /// What its subqueries see, where they run on their own.
     pub(crate) view: Option<ReadView>,
+    /// What its direct plan of a query has searched, if that is to be locked.
+    pub(crate) searched: Option<Vec<Searched>>,
     /// While a prepared statement runs in the database of its PREPARE: the session's own.
     pub(crate) own_database: Option<Option<String>>,
     /// The session's own variables, if hints of the statement set some.

@@ -1,0 +1,449 @@
+//! UPDATE and DELETE of what a direct plan of a query finds: of joins, with subqueries, with assignments that build on
+//! each other.
+//!
+//! The vectorised forms plan the SELECT that finds keys and new values (`change/change_query.rs`). Here that SELECT is a
+//! direct plan. It reads the columns of primary keys, of which the clustered keys are made:
+//!
+//! ```text
+//!   UPDATE p JOIN u ON u.id = p.user SET p.views = p.views + 1 WHERE u.id = ?
+//!   SELECT p.id, p.views + 1 FROM p JOIN u ON u.id = p.user WHERE u.id = ?        a direct plan
+//!          ----  -----------
+//!          key   new value      -> rows in memory -> locked, compared and written as by the vectorised form
+//! ```
+//!
+//! What the plan has searched is noted while it runs, because keys of a join are not known before
+//! ([`Searched`](crate::isolation::statement_locks::Searched)).
+
+use std::sync::Arc;
+
+use sheaf_access::CLUSTERED_KEY;
+use sheaf_storage::ReadView;
+use sheaf_table::{ChangeSet, Privileges, Table, ValueRef};
+use sheaf_types::{ColumnType, Value};
+use sqlparser::ast;
+
+use super::select_list::Spelled;
+use super::subquery::Values;
+use super::{DirectPlan, may_divide};
+use crate::accounts::TableNeed;
+use crate::change::change_query::key_of;
+use crate::change::delete::delete_rows;
+use crate::change::first_finds::{Finds, FirstFinds};
+use crate::change::row_spool::SpooledRows;
+use crate::change::update::{self, is_single, update_rows};
+use crate::error::Result;
+use crate::isolation::statement_locks::{PlannedSearch, Searched};
+use crate::isolation::transaction::StatementTransaction;
+use crate::parser::statement::{self, Statement};
+use crate::query::rows::value_at;
+use crate::session::Session;
+use crate::session::result::{Origin, ResultSink};
+use crate::session::status::Command;
+
+/// See the module's comment.
+pub(super) struct ChangeFound {
+    /// Finds keys and new values.
+    pub(super) query: DirectPlan,
+    /// Of each table that is changed.
+    keys: Vec<FoundKey>,
+    /// The query's columns without parts of keys beyond the first ones.
+    width: usize,
+    work: Work,
+    pub(super) command: Command,
+}
+
+enum Work {
+    Update {
+        targets: Vec<update::Target>,
+        is_single: bool,
+    },
+    Delete(Vec<Arc<Table>>),
+}
+
+/// Where the query has the primary key of a table's rows.
+struct FoundKey {
+    table: Arc<Table>,
+    /// The query's column that the clustered key takes the place of.
+    place: usize,
+    /// Columns of the key, with those of the query.
+    parts: Vec<(usize, usize)>,
+}
+
+/// What is found in a run.
+struct Found {
+    rows: SpooledRows,
+    finds: Finds,
+    origins: Vec<Origin>,
+    searched: Vec<Searched>,
+}
+
+impl ChangeFound {
+    /// The plan of an UPDATE; `None` if its query has no direct plan. `text` is what was parsed, `parameters` how many
+    /// it has.
+    pub(super) fn of_update(
+        session: &Session,
+        update: &statement::Update,
+        given: (&str, usize),
+    ) -> Option<ChangeFound> {
+        if update.ignore || !update.hints.is_empty() {
+            return None;
+        }
+        let (targets, query) = session.update_to_find(update).ok()?;
+        let has_checks = targets.iter().any(|target| target.checks.is_some());
+        let is_single = is_single(&update.tables);
+        let keys = targets.iter();
+        let keys = keys.map(|target| (Arc::clone(&target.table), target.key));
+        let plan = ChangeFound::of(session, (query, given), keys.collect(), || Work::Update {
+            targets,
+            is_single,
+        })?;
+        let command = match is_single {
+            true => Command::Update,
+            false => Command::UpdateMulti,
+        };
+        (!has_checks).then_some(ChangeFound { command, ..plan })
+    }
+
+    /// As [`Self::of_update`], of a DELETE.
+    pub(super) fn of_delete(
+        session: &Session,
+        delete: &statement::Delete,
+        given: (&str, usize),
+    ) -> Option<ChangeFound> {
+        if delete.ignore || !delete.hints.is_empty() || delete.returning.is_some() {
+            return None;
+        }
+        let (tables, query) = session.delete_to_find(delete).ok()?;
+        let keys = tables.iter().cloned().zip(0..).collect();
+        let plan = ChangeFound::of(session, (query, given), keys, || Work::Delete(tables))?;
+        let command = match delete.targets.is_empty() {
+            true => Command::Delete,
+            false => Command::DeleteMulti,
+        };
+        Some(ChangeFound { command, ..plan })
+    }
+
+    fn of(
+        session: &Session,
+        (mut query, given): (Box<ast::Query>, (&str, usize)),
+        tables: Vec<(Arc<Table>, usize)>,
+        work: impl FnOnce() -> Work,
+    ) -> Option<ChangeFound> {
+        // Divisions by 0 are errors here.
+        if may_divide(&query) {
+            return None;
+        }
+        let ast::SetExpr::Select(select) = query.body.as_mut() else {
+            return None;
+        };
+        let width = select.projection.len();
+        let keys = tables.into_iter();
+        let keys = keys.map(|(table, place)| FoundKey::of(table, place, &mut select.projection));
+        let keys = keys.collect::<Option<Vec<FoundKey>>>()?;
+        let query = session.direct_plan(&Statement::Query(query), given)?;
+        let locks = query.needs.iter().any(|need| need.locks);
+        (!locks).then(|| ChangeFound {
+            query,
+            keys,
+            width,
+            work: work(),
+            command: Command::Update,
+        })
+    }
+
+    /// Whether all tables are what the plan was made for.
+    pub(super) fn is_current(&self) -> bool {
+        self.query.is_current() && self.keys.iter().all(|key| key.table.is_current())
+    }
+
+    /// What its sessions need of its tables.
+    pub(super) fn needs(&self) -> Vec<TableNeed> {
+        let privileges = match self.work {
+            Work::Update { .. } => Privileges::UPDATE,
+            Work::Delete(_) => Privileges::DELETE,
+        };
+        let of_changed = self.keys.iter().map(|key| TableNeed {
+            database: key.table.definition.database.clone(),
+            table: key.table.definition.name.clone(),
+            privileges,
+            locks: false,
+        });
+        of_changed.chain(self.query.needs.iter().cloned()).collect()
+    }
+}
+
+impl FoundKey {
+    /// Puts the columns of the primary key into a query that asks for the clustered key of a table. `None`: there is no
+    /// primary key whose values the query gives as the table has them.
+    fn of(
+        table: Arc<Table>,
+        place: usize,
+        projection: &mut Vec<ast::SelectItem>,
+    ) -> Option<FoundKey> {
+        let definition = &table.definition;
+        let key = &definition.primary;
+        let is_plain = |ty: &ColumnType| {
+            ty.is_integer()
+                || matches!(
+                    ty,
+                    ColumnType::Char { .. }
+                        | ColumnType::VarChar { .. }
+                        | ColumnType::VarBinary { .. }
+                        | ColumnType::Decimal { .. }
+                        | ColumnType::Date
+                )
+        };
+        let mut columns = key.parts.iter().map(|part| part.column);
+        if !key.primary || !columns.all(|column| is_plain(&definition.columns[column].ty)) {
+            return None;
+        }
+        let ast::SelectItem::ExprWithAlias { expr, alias } = projection.get(place)? else {
+            return None;
+        };
+        let (expr, alias) = (expr.clone(), alias.clone());
+        let ast::Expr::CompoundIdentifier(asked) = &expr else {
+            return None;
+        };
+        let [of, name] = asked.as_slice() else {
+            return None;
+        };
+        if name.value != CLUSTERED_KEY {
+            return None;
+        }
+        let mut parts = Vec::with_capacity(key.parts.len());
+        for (number, part) in key.parts.iter().enumerate() {
+            let name = ast::Ident::with_quote('`', &definition.columns[part.column].name);
+            let expr = ast::Expr::CompoundIdentifier(vec![of.clone(), name]);
+            if number == 0 {
+                let alias = alias.clone();
+                projection[place] = ast::SelectItem::ExprWithAlias { expr, alias };
+                parts.push((part.column, place));
+                continue;
+            }
+            parts.push((part.column, projection.len()));
+            let name = format!("{}{number} ", alias.value);
+            let alias = ast::Ident::with_quote('`', name);
+            projection.push(ast::SelectItem::ExprWithAlias { expr, alias });
+        }
+        Some(FoundKey {
+            table,
+            place,
+            parts,
+        })
+    }
+
+    /// The clustered key of a row that the query has found; NULL if an outer join has none.
+    fn encoded(&self, found: &[Value]) -> Value {
+        if self.parts.iter().any(|(_, at)| found[*at] == Value::Null) {
+            return Value::Null;
+        }
+        let value = |column: usize| {
+            let mut parts = self.parts.iter();
+            let part = parts.find(|(of, _)| *of == column);
+            part.map_or(ValueRef::Null, |(_, at)| ValueRef::from(&found[*at]))
+        };
+        let (mut key, mut payload) = (Vec::new(), Vec::new());
+        let layout = &self.table.clustered_layout;
+        layout.encode_entry(value, 0, &mut key, &mut payload);
+        Value::Bytes(key)
+    }
+}
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(super) fn run_direct_change_found(
+        &mut self,
+        change: &ChangeFound,
+        parameters: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        self.check_writable()?;
+        let tables: Vec<_> = change
+            .keys
+            .iter()
+            .map(|key| Arc::clone(&key.table))
+            .collect();
+        let Some(locked) = self.lock_tables(&tables)? else {
+            return Ok(false);
+        };
+        let outcome = self.change_what_is_found(change, parameters, &locked);
+        self.transactions.keep_tables(locked);
+        match outcome? {
+            None => return Ok(false),
+            Some(Done::Updated(updated)) => self.end_update(updated, sink)?,
+            Some(Done::Deleted(rows)) => self.ok(sink, rows, String::new())?,
+        }
+        Ok(true)
+    }
+
+    /// `None`: nothing was changed, and the vectorised path has to do it.
+    fn change_what_is_found(
+        &mut self,
+        change: &ChangeFound,
+        parameters: &[Value],
+        locked: &ChangeSet,
+    ) -> Result<Option<Done>> {
+        if self.insert_mode(false).strict {
+            self.findings.refuse();
+        }
+        let mut statement = self.begin_changes()?;
+        let before = self.warnings.clone();
+        let outcome = self.until_stable(&mut statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let found = session.find_to_change(change, parameters, (statement, &view))?;
+            let Some(found) = found else {
+                // Another way is taken, which finds the same rows.
+                session.warnings.clone_from(&before);
+                session.findings.truncated_texts.take();
+                statement.start_again()?;
+                return Ok(Some(None));
+            };
+            let Found {
+                rows,
+                finds,
+                origins,
+                searched,
+            } = found;
+            let transaction = (&mut *statement, session.handle.as_ref());
+            let (done, found, last) = match &change.work {
+                Work::Update { targets, .. } => {
+                    let rules = session.rules_of_update(false);
+                    let rows = (rows, origins.as_slice(), &view);
+                    let targets = (targets.as_slice(), locked);
+                    let warnings = &mut session.warnings;
+                    let updated = update_rows(transaction, targets, rows, finds, rules, warnings)?;
+                    let Some((updated, last)) = updated else {
+                        return Ok(None);
+                    };
+                    let last = last.and_then(|row| row.into_iter().nth(change.keys[0].place));
+                    (Done::Updated(updated), updated.found, last)
+                }
+                Work::Delete(tables) => {
+                    let tables = (tables.as_slice(), locked);
+                    let Some(deleted) = delete_rows(transaction, tables, (rows, &view), None)?
+                    else {
+                        return Ok(None);
+                    };
+                    (Done::Deleted(deleted.rows), deleted.found, deleted.last)
+                }
+            };
+            let last = match (&last, change.keys.as_slice()) {
+                (Some(key), [_]) => key_of(key)?,
+                _ => None,
+            };
+            let mut searches = change.searches_to_lock(searched, statement);
+            let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
+            Ok(is_stable.then_some(Some(done)))
+        });
+        match outcome {
+            Ok(None) => {
+                self.transactions.abandon_changes(statement)?;
+                Ok(None)
+            }
+            outcome => self.end_changes(statement, outcome),
+        }
+    }
+
+    /// `None`: the vectorised path has to do it.
+    fn find_to_change(
+        &mut self,
+        change: &ChangeFound,
+        parameters: &[Value],
+        (statement, view): (&mut StatementTransaction, &ReadView),
+    ) -> Result<Option<Found>> {
+        let Some(locks_searches) = statement.locks_searches_of_targets() else {
+            return Ok(None);
+        };
+        let mut found = Values::default();
+        let before = (self.outcome.found_rows, self.outcome.row_count);
+        self.statement.view = Some(view.clone());
+        self.statement.searched = locks_searches.then(Vec::new);
+        let is_done = self.run_to_change(&change.query, parameters, &mut found);
+        self.statement.view = None;
+        let searched = self.statement.searched.take().unwrap_or_default();
+        (self.outcome.found_rows, self.outcome.row_count) = before;
+        if !is_done? {
+            return Ok(None);
+        }
+        let mut spool = self.row_spool();
+        let mut finds = match &change.work {
+            Work::Update {
+                is_single: false, ..
+            } => Some(FirstFinds::new(self)),
+            _ => None,
+        };
+        for batch in &found.batches {
+            let columns = batch.columns();
+            for position in 0..batch.num_rows() {
+                let values = columns.iter();
+                let values = values.map(|column| value_at(column.as_ref(), position));
+                let mut row = values.collect::<Result<Vec<Value>>>()?;
+                let keys = change.keys.iter();
+                let keys: Vec<Value> = keys.map(|key| key.encoded(&row)).collect();
+                row.truncate(change.width);
+                for (number, (key, encoded)) in change.keys.iter().zip(keys).enumerate() {
+                    if let (Some(finds), Value::Bytes(key)) = (&mut finds, &encoded) {
+                        finds.note(number, key)?;
+                    }
+                    row[key.place] = encoded;
+                }
+                spool.push(row.into_iter().map(Ok))?;
+            }
+        }
+        Ok(Some(Found {
+            rows: spool.read(),
+            finds: match finds {
+                Some(finds) => finds.end()?,
+                None => Finds::all_first(),
+            },
+            origins: found.origins,
+            searched,
+        }))
+    }
+
+    /// Runs the query.
+    fn run_to_change(
+        &mut self,
+        query: &DirectPlan,
+        parameters: &[Value],
+        found: &mut Values,
+    ) -> Result<bool> {
+        let Some(all) = self.given_of(query, parameters) else {
+            return Ok(false);
+        };
+        let Some(all) = self.parameters_and_found(query, &all)? else {
+            return Ok(false);
+        };
+        self.run_action(&query.action, (&all, Spelled::AsWritten), found)
+    }
+}
+
+/// What a statement did.
+enum Done {
+    Updated(update::Updated),
+    /// So many rows.
+    Deleted(u64),
+}
+
+impl ChangeFound {
+    /// Of what was searched, that of the tables which are changed.
+    fn searches_to_lock(
+        &self,
+        searched: Vec<Searched>,
+        statement: &mut StatementTransaction,
+    ) -> Vec<PlannedSearch> {
+        let mut searches = Vec::new();
+        for Searched {
+            table,
+            search,
+            ranges,
+        } in searched
+        {
+            let mut keys = self.keys.iter();
+            if keys.any(|key| Arc::ptr_eq(&key.table, &table)) {
+                searches.extend(statement.search_to_lock(&table, search, || ranges));
+            }
+        }
+        searches
+    }
+}
