@@ -381,6 +381,65 @@ fn changes_of_what_a_query_finds_lock_what_it_has_searched() {
     }
 }
 
+/// Tables of `information_schema` are read directly as they are by operators, and then only for the names asked for.
+#[test]
+fn tables_of_definitions_are_read_directly() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("defined");
+    for sql in [
+        "create database elsewhere",
+        "create table elsewhere.parents (x int)",
+        "create table parents (id int primary key, name varchar(30) not null, email varchar(40), unique key (email))",
+        "create table notes (id bigint auto_increment primary key, body text, at datetime(3) default now(3), key (at))",
+        "create table child (id int primary key, p int, constraint of_parent foreign key (p) references parents (id) \
+         on delete cascade, constraint is_positive check (p > 0))",
+        "insert into parents values (5, 'notes', null)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    for sql in [
+        "select table_name from information_schema.tables where table_schema = database() and table_name = 'parents'",
+        "select table_name from information_schema.tables where table_schema = database() and table_name = 'PARENTS'",
+        "select table_name, table_type from information_schema.tables where table_schema = 'information_schema' order by 1",
+        "select TABLE_NAME as t, TABLE_ROWS from information_schema.TABLES x where x.table_schema = schema() and table_type = 'BASE TABLE' order by t",
+        "select table_name from information_schema.tables where table_schema = 'nosuch'",
+        "select table_name from information_schema.tables where table_schema = null",
+        "select table_name from information_schema.tables where table_name like 'po%' and table_schema = 'defined' order by table_name",
+        "select count(*) from information_schema.tables where table_schema = 'defined'",
+        "select column_name, data_type, is_nullable from information_schema.columns where table_schema = database() and table_name = 'parents' order by ordinal_position",
+        "select * from information_schema.columns where table_schema = 'defined' and table_name = 'parents' order by ordinal_position",
+        "select * from information_schema.columns where table_schema = 'defined' order by table_name, ordinal_position",
+        "select column_name, column_default, upper(column_type), case when is_nullable = 'YES' then 1 else 0 end as n from information_schema.columns where table_name = 'notes' and table_schema = database() order by ordinal_position",
+        "select kc.constraint_name, kc.column_name, kc.referenced_table_name, kc.referenced_column_name, c.constraint_type from information_schema.key_column_usage as kc join information_schema.table_constraints as c on kc.table_schema = c.table_schema and kc.table_name = c.table_name and kc.constraint_name = c.constraint_name where kc.table_schema = database() and kc.table_name = 'child' order by kc.ordinal_position, 1",
+        "select cc.constraint_name as name, cc.check_clause as expression from information_schema.check_constraints cc join information_schema.table_constraints tc on cc.constraint_schema = tc.constraint_schema and cc.constraint_name = tc.constraint_name where tc.table_schema = 'defined' and tc.table_name = 'child' and cc.constraint_schema = 'defined'",
+        "select index_name as name, group_concat(column_name order by seq_in_index) as columns, index_type as type, not non_unique as uniq from information_schema.statistics where table_schema = schema() and table_name = 'parents' group by index_name, index_type, non_unique order by 1",
+        "select table_name as name, (data_length + index_length) as size, table_comment as comment, engine as engine, table_collation as collation from information_schema.tables where table_schema = 'defined' and table_type in ('BASE TABLE', 'SYSTEM VERSIONED') order by table_name",
+        "select table_name from (select table_name, table_type from information_schema.tables where table_schema = database()) _subquery where _subquery.table_type = 'BASE TABLE' order by 1",
+        "select exists (select 1 from information_schema.tables where table_schema = 'defined' and table_name = 'notes' and table_type in ('BASE TABLE', 'SYSTEM VERSIONED')) as `exists`",
+        "select schema_name, default_character_set_name from information_schema.schemata where schema_name = 'defined'",
+        "select 1 from information_schema.tables where table_schema = 'defined ' and table_name = 'parents '",
+        "select distinct table_name from information_schema.statistics where table_schema='defined' order by table_name",
+        "select t.table_name, c.column_name from information_schema.tables t left join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name and c.column_key = 'PRI' where t.table_schema = 'defined' order by 1,2",
+        "select u.id, t.table_name from parents u join information_schema.tables t on t.table_schema = 'defined' where u.id = 5 and t.table_name = u.name",
+        "select table_name from information_schema.views where table_schema = database()",
+        "select trigger_name from information_schema.triggers where event_object_schema = database()",
+        "select column_name from information_schema.columns where table_schema = database() and table_name = 'parents' and column_name = 'email'",
+        "select max(ordinal_position), count(*), table_name from information_schema.columns where table_schema = 'defined' group by table_name having count(*) > 3 order by table_name limit 3",
+    ] {
+        let mut answers = Vec::new();
+        for direct in ["on", "off"] {
+            let switch = format!("set optimizer_switch = 'direct={direct}'");
+            connection.query_drop(switch).expect("a switch");
+            let before = statements_direct(&mut connection);
+            let result = connection.query_iter(sql);
+            answers.push(answer_of(result, "defined", false));
+            let is_direct = statements_direct(&mut connection) > before;
+            assert_eq!(is_direct, direct == "on", "{sql}");
+        }
+        assert_eq!(answers[0], answers[1], "{sql}");
+    }
+}
+
 /// Statements of sysbench go the direct way, as EXPLAIN says.
 #[test]
 fn explain_says_direct() {

@@ -150,6 +150,95 @@ pub fn table_names() -> Vec<&'static str> {
     names
 }
 
+/// Tables whose rows are told by the catalog alone: a plan that reads them may be kept.
+const OF_DEFINITIONS: [&str; 15] = [
+    "CHECK_CONSTRAINTS",
+    "COLUMNS",
+    "COLUMN_STATISTICS",
+    "EVENTS",
+    "KEY_COLUMN_USAGE",
+    "PARAMETERS",
+    "PARTITIONS",
+    "REFERENTIAL_CONSTRAINTS",
+    "ROUTINES",
+    "SCHEMATA",
+    "STATISTICS",
+    "TABLES",
+    "TABLE_CONSTRAINTS",
+    "TRIGGERS",
+    "VIEWS",
+];
+
+/// The tables that a query asks for, as far as that is known: those of other names need no rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AskedTables {
+    database: Option<String>,
+    table: Option<String>,
+}
+
+impl AskedTables {
+    /// Those of no database.
+    fn none() -> AskedTables {
+        AskedTables {
+            database: Some(String::new()),
+            table: None,
+        }
+    }
+
+    /// Takes into account that a column of the virtual table is equal to a text.
+    pub(crate) fn add(&mut self, column: &str, text: &str) {
+        match column {
+            "TABLE_SCHEMA" | "CONSTRAINT_SCHEMA" | "INDEX_SCHEMA" => {
+                self.database = Some(text.to_string());
+            }
+            "TABLE_NAME" => self.table = Some(text.to_string()),
+            _ => {}
+        }
+    }
+
+    fn has_database(&self, name: &str) -> bool {
+        may_equal(self.database.as_deref(), name)
+    }
+
+    fn has_table(&self, name: &str) -> bool {
+        may_equal(self.table.as_deref(), name)
+    }
+}
+
+/// Whether a name may be equal to the one that is asked for, in any collation.
+fn may_equal(asked: Option<&str>, name: &str) -> bool {
+    let Some(asked) = asked else {
+        return true;
+    };
+    let is_plain = |name: &str| name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let is_same = || asked.trim_end().eq_ignore_ascii_case(name.trim_end());
+    !is_plain(asked) || !is_plain(name) || is_same()
+}
+
+/// The columns of a virtual table that a kept plan may read; `None` of any other table.
+pub(crate) fn shape_of_definitions(
+    database: &str,
+    table: &str,
+    session: &Session,
+) -> Result<Option<SchemaRef>> {
+    let rows = rows_of_definitions(database, table, session, &AskedTables::none())?;
+    Ok(rows.map(|rows| rows.schema_of_table()))
+}
+
+/// The rows of such a table, as far as they are asked for.
+pub(crate) fn rows_of_definitions(
+    database: &str,
+    table: &str,
+    session: &Session,
+    asked: &AskedTables,
+) -> Result<Option<Rows>> {
+    let table = table.to_ascii_uppercase();
+    match is_virtual_database(database) && OF_DEFINITIONS.contains(&table.as_str()) {
+        true => rows_of(&table, session, asked),
+        false => Ok(None),
+    }
+}
+
 /// The rows of a virtual table as of now; `None` if there is none of this name in a database that is not virtual.
 ///
 /// # Errors
@@ -161,35 +250,36 @@ pub fn virtual_table(
 ) -> Result<Option<(SchemaRef, RecordBatch)>> {
     if is_account_table(database, table) {
         let rows = accounts::mysql_user(session);
-        return Ok(Some((rows.schema(), rows.batch()?)));
+        return Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)));
     }
     if !is_virtual_database(database) {
         return Ok(None);
     }
-    let rows = rows_of(&table.to_ascii_uppercase(), session)?.ok_or_else(|| {
+    let all = AskedTables::default();
+    let rows = rows_of(&table.to_ascii_uppercase(), session, &all)?.ok_or_else(|| {
         SqlError::new(
             codes::UNKNOWN_TABLE,
             format!("Unknown table '{table}' in {NAME}"),
         )
     })?;
-    Ok(Some((rows.schema(), rows.batch()?)))
+    Ok(Some((rows.schema_of_table(), rows.batch_of_table()?)))
 }
 
-fn rows_of(table: &str, session: &Session) -> Result<Option<Rows>> {
+fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option<Rows>> {
     if let Some((_, columns)) = EMPTY.iter().find(|(name, _)| *name == table) {
         return Ok(Some(Rows::new(columns.iter().copied())));
     }
     Ok(Some(match table {
         "SCHEMATA" => schemata(session),
-        "TABLES" => tables(session)?,
-        "COLUMNS" => columns(session)?,
-        "COLUMN_STATISTICS" => column_statistics(session)?,
-        "SHEAF_RESIDENCY" => residency(session)?,
-        "STATISTICS" => statistics(session)?,
-        "KEY_COLUMN_USAGE" => key_column_usage(session)?,
-        "TABLE_CONSTRAINTS" => table_constraints(session)?,
-        "REFERENTIAL_CONSTRAINTS" => referential_constraints(session)?,
-        "CHECK_CONSTRAINTS" => check_constraints(session)?,
+        "TABLES" => tables(session, asked)?,
+        "COLUMNS" => columns(session, asked)?,
+        "COLUMN_STATISTICS" => column_statistics(session, asked)?,
+        "SHEAF_RESIDENCY" => residency(session, asked)?,
+        "STATISTICS" => statistics(session, asked)?,
+        "KEY_COLUMN_USAGE" => key_column_usage(session, asked)?,
+        "TABLE_CONSTRAINTS" => table_constraints(session, asked)?,
+        "REFERENTIAL_CONSTRAINTS" => referential_constraints(session, asked)?,
+        "CHECK_CONSTRAINTS" => check_constraints(session, asked)?,
         "ENGINES" => session.engine_rows(),
         "CHARACTER_SETS" => character_sets(),
         "COLLATIONS" => collations(),
@@ -219,9 +309,16 @@ fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
     rows
 }
 
-/// Calls for every table of every database that the session may know of, in order of their names.
-fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>) -> Result<()> {
+/// Calls for every table of every database that is asked for and that the session may know of, in order of their names.
+fn for_each_table(
+    session: &Session,
+    asked: &AskedTables,
+    mut visit: impl FnMut(&Table) -> Result<()>,
+) -> Result<()> {
     for database in session.engine.catalog().databases() {
+        if !asked.has_database(&database) {
+            continue;
+        }
         // A database that was dropped meanwhile has no tables.
         for table in session
             .engine
@@ -229,7 +326,8 @@ fn for_each_table(session: &Session, mut visit: impl FnMut(&Table) -> Result<()>
             .tables(&database)
             .unwrap_or_default()
         {
-            if session.client.sees_table(&database, &table.definition.name) {
+            let name = &table.definition.name;
+            if asked.has_table(name) && session.client.sees_table(&database, name) {
                 visit(&table)?;
             }
         }
@@ -263,7 +361,7 @@ fn schemata(session: &Session) -> Rows {
     rows
 }
 
-fn tables(session: &Session) -> Result<Rows> {
+fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("TABLE_CATALOG", TEXT),
         ("TABLE_SCHEMA", TEXT),
@@ -287,7 +385,11 @@ fn tables(session: &Session) -> Result<Rows> {
         ("CREATE_OPTIONS", Cells::Text(256)),
         ("TABLE_COMMENT", Cells::Text(1024)),
     ]);
-    for name in table_names() {
+    let virtual_tables = match asked.has_database(NAME) {
+        true => table_names(),
+        false => Vec::new(),
+    };
+    for name in virtual_tables {
         let mut row = vec![Cell::Null; 21];
         row[0] = "def".into();
         row[1] = NAME.into();
@@ -296,7 +398,7 @@ fn tables(session: &Session) -> Result<Rows> {
         row[20] = "".into();
         rows.push(row);
     }
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         let mut row = vec![
             "def".into(),
@@ -361,7 +463,7 @@ impl TableSizes {
     }
 }
 
-fn columns(session: &Session) -> Result<Rows> {
+fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("TABLE_CATALOG", TEXT),
         ("TABLE_SCHEMA", TEXT),
@@ -386,7 +488,7 @@ fn columns(session: &Session) -> Result<Rows> {
         ("GENERATION_EXPRESSION", LONG_TEXT),
         ("SRS_ID", NUMBER),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for (position, column) in definition.columns.iter().enumerate() {
             let collation = column.ty.collation();
@@ -456,7 +558,7 @@ pub(crate) fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<
     })
 }
 
-fn statistics(session: &Session) -> Result<Rows> {
+fn statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("TABLE_CATALOG", TEXT),
         ("TABLE_SCHEMA", TEXT),
@@ -477,7 +579,7 @@ fn statistics(session: &Session) -> Result<Rows> {
         ("IS_VISIBLE", TEXT),
         ("EXPRESSION", LONG_TEXT),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for index in definition.indexes() {
             for (n, part) in index.parts.iter().enumerate() {
@@ -510,14 +612,14 @@ fn statistics(session: &Session) -> Result<Rows> {
 }
 
 /// Histograms.
-fn column_statistics(session: &Session) -> Result<Rows> {
+fn column_statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("SCHEMA_NAME", TEXT),
         ("TABLE_NAME", TEXT),
         ("COLUMN_NAME", TEXT),
         ("HISTOGRAM", LONG_TEXT),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for (position, column) in definition.columns.iter().enumerate() {
             if let Some(histogram) = histogram_json(table, position)? {
@@ -536,7 +638,7 @@ fn column_statistics(session: &Session) -> Result<Rows> {
 
 /// What is in the buffer pool: of each tree of each table its pages, those in memory, and those of them that are dirty.
 /// The tree of a table's rows has the name of the primary key, that of its long values none.
-fn residency(session: &Session) -> Result<Rows> {
+fn residency(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("TABLE_SCHEMA", TEXT),
         ("TABLE_NAME", TEXT),
@@ -548,7 +650,7 @@ fn residency(session: &Session) -> Result<Rows> {
     ]);
     let storage = session.engine.catalog().storage();
     let resident = storage.residency();
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         let indexes = std::iter::once(&definition.primary).chain(&definition.secondary);
         let trees = indexes
@@ -590,7 +692,7 @@ fn optimizer_trace(session: &Session) -> Rows {
     rows
 }
 
-fn key_column_usage(session: &Session) -> Result<Rows> {
+fn key_column_usage(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("CONSTRAINT_CATALOG", TEXT),
         ("CONSTRAINT_SCHEMA", TEXT),
@@ -605,7 +707,7 @@ fn key_column_usage(session: &Session) -> Result<Rows> {
         ("REFERENCED_TABLE_NAME", TEXT),
         ("REFERENCED_COLUMN_NAME", TEXT),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for index in definition
             .indexes()
@@ -651,7 +753,7 @@ fn key_column_usage(session: &Session) -> Result<Rows> {
     Ok(rows)
 }
 
-fn table_constraints(session: &Session) -> Result<Rows> {
+fn table_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("CONSTRAINT_CATALOG", TEXT),
         ("CONSTRAINT_SCHEMA", TEXT),
@@ -661,7 +763,7 @@ fn table_constraints(session: &Session) -> Result<Rows> {
         ("CONSTRAINT_TYPE", TEXT),
         ("ENFORCED", TEXT),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for index in definition
             .indexes()
@@ -709,14 +811,14 @@ fn table_constraints(session: &Session) -> Result<Rows> {
     Ok(rows)
 }
 
-fn check_constraints(session: &Session) -> Result<Rows> {
+fn check_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("CONSTRAINT_CATALOG", TEXT),
         ("CONSTRAINT_SCHEMA", TEXT),
         ("CONSTRAINT_NAME", TEXT),
         ("CHECK_CLAUSE", LONG_TEXT),
     ]);
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         for check in &table.definition.checks {
             rows.push(vec![
                 "def".into(),
@@ -730,7 +832,7 @@ fn check_constraints(session: &Session) -> Result<Rows> {
     Ok(rows)
 }
 
-fn referential_constraints(session: &Session) -> Result<Rows> {
+fn referential_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
         ("CONSTRAINT_CATALOG", TEXT),
         ("CONSTRAINT_SCHEMA", TEXT),
@@ -745,7 +847,7 @@ fn referential_constraints(session: &Session) -> Result<Rows> {
         ("REFERENCED_TABLE_NAME", TEXT),
     ]);
     let catalog = session.engine.catalog();
-    for_each_table(session, |table| {
+    for_each_table(session, asked, |table| {
         let definition = &table.definition;
         for key in &definition.foreign_keys {
             let parent = catalog.table(&key.referenced_database, &key.referenced_table);

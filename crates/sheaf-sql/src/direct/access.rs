@@ -108,6 +108,14 @@ impl Comparison {
         let kind = Kind::Relation(Relation::Equal, operand);
         Comparison { column, kind }
     }
+
+    /// The column and the operand that it is equal to; `None` if it is another comparison.
+    pub(super) fn as_equal(&self) -> Option<(usize, &Operand)> {
+        match &self.kind {
+            Kind::Relation(Relation::Equal, operand) => Some((self.column, operand)),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

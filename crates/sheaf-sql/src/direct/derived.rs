@@ -19,6 +19,9 @@
 //!               (SELECT post, COUNT(*) FROM c WHERE post IN (what n.id is) GROUP BY post)
 //! ```
 //!
+//! Tables of `information_schema` that tell of definitions are such queries, too. Their rows are made for each run, of
+//! the databases and tables that the WHERE names.
+//!
 //! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
 
 use std::cell::Cell as Shared;
@@ -27,6 +30,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
+use sheaf_access::TYPE_KEY;
 use sheaf_frontend::query::BoundQuery;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{ReadView, TreeId};
@@ -35,7 +39,7 @@ use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
 use super::access::{MAX_LIST, list_in_place};
-use super::join::Join;
+use super::join::{Join, JoinedWay};
 use super::names::RowSource;
 use super::operand::{Operand, Place, place};
 use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey, descends};
@@ -46,10 +50,13 @@ use super::select_list::Spelled;
 use super::subquery::Values;
 use super::{Action, needs_of};
 use crate::accounts::TableNeed;
+use crate::catalog_views::information_schema::{
+    AskedTables, rows_of_definitions, shape_of_definitions,
+};
 use crate::definition::ddl::column_type_of;
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::query::rows::value_at;
+use crate::query::rows::{Cell as Shown, value_at};
 use crate::session::Session;
 use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
 
@@ -75,6 +82,8 @@ pub(super) struct Derived {
     needs: Vec<TableNeed>,
     /// It is read for a list of values of one column.
     asked: Option<Asked>,
+    /// It is no query, but this table of this database, `information_schema`.
+    of_definitions: Option<(String, String)>,
 }
 
 /// What a query is asked for.
@@ -177,7 +186,75 @@ impl Derived {
             offset,
             needs: parts.needs,
             asked,
+            of_definitions: None,
         })
+    }
+
+    /// A table of `information_schema`, if it tells of nothing but definitions.
+    pub(super) fn of_definitions(
+        session: &Session,
+        (database, table): (&str, &str),
+    ) -> Option<Derived> {
+        let schema = shape_of_definitions(database, table, session).ok()??;
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let ty = ColumnType::parse(field.metadata().get(TYPE_KEY)?).ok()?;
+            let column = Column::new(field.name(), ty, true);
+            let is_held = sheaf_access::arrow_field(&column).data_type() == field.data_type();
+            columns.push(is_held.then_some(column)?);
+        }
+        let definition = definition_of(columns);
+        Some(Derived {
+            layout: RowLayout::new(&definition.columns),
+            columns: Vec::new(),
+            schema,
+            definition,
+            parts: Vec::new(),
+            distinct: None,
+            order: None,
+            limit: None,
+            offset: None,
+            needs: Vec::new(),
+            asked: None,
+            of_definitions: Some((database.to_string(), table.to_string())),
+        })
+    }
+
+    pub(super) fn is_of_definitions(&self) -> bool {
+        self.of_definitions.is_some()
+    }
+
+    /// The rows of a table of `information_schema` that may have these values.
+    fn rows_of_definitions(
+        &self,
+        session: &Session,
+        (database, table): &(String, String),
+        (equal, parameters): (&[(usize, Operand)], &[Value]),
+    ) -> Result<Option<DerivedRows>> {
+        let mut asked = AskedTables::default();
+        for (column, operand) in equal {
+            if !matches!(operand, Operand::Outer(_))
+                && let Value::Text(text) = operand.value(parameters)
+            {
+                asked.add(&self.definition.columns[*column].name, text);
+            }
+        }
+        let Some(found) = rows_of_definitions(database, table, session, &asked)? else {
+            return Ok(None);
+        };
+        let mut rows = DerivedRows::default();
+        for row in found.rows() {
+            let value = |column: usize| match &row[column] {
+                Shown::Null => ValueRef::Null,
+                Shown::Text(text) => ValueRef::Bytes(text.as_bytes()),
+                Shown::Unsigned(number) => ValueRef::UInt(*number),
+                Shown::Signed(number) => ValueRef::Int(*number),
+            };
+            if !rows.push(self, value) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(rows))
     }
 
     /// The column of whose values it is given a list, if it is.
@@ -814,17 +891,23 @@ impl DerivedRows {
             for row in 0..batch.num_rows() {
                 let value = |column: &arrow::array::ArrayRef| value_at(column.as_ref(), row);
                 let values = columns.iter().map(value).collect::<Result<Vec<_>>>()?;
-                let start = self.bytes.len();
-                let limit = MAX_ROW_BYTES;
-                let value = |column: usize| ValueRef::from(&values[column]);
-                let encoded = derived.layout.encode(value, &[], limit, &mut self.bytes);
-                if encoded.is_err() || self.bytes.len() > MAX_SORTED_BYTES {
+                if !self.push(derived, |column| ValueRef::from(&values[column])) {
                     return Ok(false);
                 }
-                self.spans.push((start, self.bytes.len()));
             }
         }
         Ok(true)
+    }
+
+    /// Takes a row; false if there is no room for it.
+    fn push<'v>(&mut self, derived: &Derived, value: impl Fn(usize) -> ValueRef<'v>) -> bool {
+        let start = self.bytes.len();
+        let layout = &derived.layout;
+        let encoded = layout.encode(value, &[], MAX_ROW_BYTES, &mut self.bytes);
+        self.spans.push((start, self.bytes.len()));
+        encoded.is_ok()
+            && self.bytes.len() <= MAX_SORTED_BYTES
+            && self.spans.len() <= MAX_DERIVED_ROWS
     }
 
     /// Of rows that are equal the first stays.
@@ -987,6 +1070,12 @@ impl Session {
                 continue;
             };
             let rows = match derived.asked() {
+                None if let (Some(table), JoinedWay::Rows(lookup)) =
+                    (&derived.of_definitions, &joined.way) =>
+                {
+                    let given = (lookup.equal.as_slice(), parameters);
+                    derived.rows_of_definitions(self, table, given)
+                }
                 None => derived.rows(self, parameters),
                 Some(_) => match self.asked_of(join, place, &mut all, (parameters, wanted))? {
                     Some(list) => derived.rows_of(self, parameters, list),

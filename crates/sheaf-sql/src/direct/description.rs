@@ -364,8 +364,8 @@ impl Description<'_> {
 
     /// A query in a FROM, or a UNION.
     fn derived(&mut self, derived: &Derived, block: Block<'_>) -> Result<Option<PlanNode>> {
-        // See `Derived::rows`.
-        if self.session.variables.sql_select_limit() != u64::MAX {
+        // What makes the rows of definitions is no plan. For the others see `Derived::rows`.
+        if derived.is_of_definitions() || self.session.variables.sql_select_limit() != u64::MAX {
             return Ok(None);
         }
         let mut parts = Vec::with_capacity(derived.parts.len());

@@ -268,7 +268,12 @@ pub(super) fn with_places(
         first: parameters,
         given: Vec::new(),
     };
-    let may_have_some = text.contains('@') || text.to_ascii_lowercase().contains("_id");
+    let may_have_some = text.contains('@') || {
+        let text = text.to_ascii_lowercase();
+        ["_id", "database", "schema("]
+            .iter()
+            .any(|part| text.contains(part))
+    };
     if !may_have_some {
         return (None, places.given);
     }
@@ -303,7 +308,11 @@ impl ExpressionVisitor for Places {
             matches!(
                 given,
                 Given::UserVariable(_)
-                    | Given::Session(SessionFunction::LastInsertId | SessionFunction::ConnectionId)
+                    | Given::Session(
+                        SessionFunction::LastInsertId
+                            | SessionFunction::ConnectionId
+                            | SessionFunction::Database
+                    )
             )
         });
         if let Some(given) = given {

@@ -767,7 +767,39 @@ impl<'a> Conditions<'a> {
             conditions.take(own);
             conditions.outer[table] = true;
         }
+        conditions.tell_definitions(names);
         Some(conditions)
+    }
+
+    /// What a column of `information_schema` is equal to, those are, too, that it is joined with. So few rows are made
+    /// of each of the tables.
+    fn tell_definitions(&mut self, names: &[Names<'_>]) {
+        let is_told = |table: usize| names[table].is_of_definitions() && !self.outer[table];
+        let mut told = Vec::new();
+        for link in &self.links {
+            let [one, other] = link.sides;
+            if !is_told(one.0) || !is_told(other.0) {
+                continue;
+            }
+            for (from, to) in [(one, other), (other, one)] {
+                let equal = self.own[from.0].iter().filter_map(Comparison::as_equal);
+                let mut of_column = equal.filter(|(column, _)| *column == from.1);
+                if let Some((_, operand)) = of_column.next() {
+                    told.push((to.0, Comparison::equal(to.1, operand.clone())));
+                }
+            }
+        }
+        for (table, comparison) in told {
+            self.own[table].push(comparison);
+        }
+    }
+
+    /// What the columns of a query's rows are equal to.
+    fn equal_of(&self, table: usize) -> Vec<(usize, Operand)> {
+        let equal = self.own[table].iter().filter_map(Comparison::as_equal);
+        equal
+            .map(|(column, operand)| (column, operand.clone()))
+            .collect()
     }
 
     /// Whether these are conditions of a LEFT JOIN's right side alone, and of tables before it.
@@ -825,10 +857,14 @@ impl<'a> Conditions<'a> {
             _ => {}
         }
         let own = (0..names.len()).find_map(|table| {
-            // Rows of queries are not found by constants.
-            names[table].table()?;
+            // Rows of other queries are not found by constants.
+            let is_of_definitions = names[table].is_of_definitions();
+            if names[table].table().is_none() && !is_of_definitions {
+                return None;
+            }
             let found = comparisons(condition, &OneOf { names, table })?;
-            Some((table, found))
+            let all_equal = || found.iter().all(|found| found.as_equal().is_some());
+            (!is_of_definitions || all_equal()).then_some((table, found))
         });
         match own {
             Some((table, found)) => self.own[table].extend(found),
@@ -848,7 +884,7 @@ impl<'a> Conditions<'a> {
                     (Step::Keys(access), is_unique)
                 }
                 // It has so many as a join looks at, at most.
-                None if names[first].asked().is_none() => (Step::Rows(Vec::new()), true),
+                None if names[first].asked().is_none() => (Step::Rows(self.equal_of(first)), true),
                 None => return None,
             };
             self.order_from((first, step), has_few_rows, names)
@@ -943,6 +979,7 @@ impl<'a> Conditions<'a> {
                 Some(asked) => equal.iter().any(|(column, _)| *column == asked.column),
                 None => true,
             };
+            equal.extend(self.equal_of(table));
             return is_known.then_some(Step::Rows(equal));
         };
         let mut conditions = self.own[table].clone();

@@ -144,7 +144,7 @@ impl<'a> Names<'a> {
             sample: None,
         } = factor
         else {
-            return Names::of_factor(session, factor);
+            return Names::of_any_table(session, factor);
         };
         let derived = Derived::compile(session, subquery, (text, parameters))?;
         alias.columns.is_empty().then(|| Names {
@@ -156,6 +156,49 @@ impl<'a> Names<'a> {
         })
     }
 
+    /// The same, or a table of `information_schema`.
+    pub(super) fn of_any_table(
+        session: &Session,
+        factor: &'a ast::TableFactor,
+    ) -> Option<Names<'a>> {
+        Names::of_factor(session, factor).or_else(|| Names::of_definitions(session, factor))
+    }
+
+    /// A table of `information_schema`, whose rows are made for each run.
+    fn of_definitions(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version: None,
+            with_ordinality: false,
+            partitions,
+            json_path: None,
+            sample: None,
+            index_hints,
+        } = factor
+        else {
+            return None;
+        };
+        let is_plain = with_hints.is_empty()
+            && partitions.is_empty()
+            && index_hints.is_empty()
+            && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
+        let (database, written) = session.resolve(&name_of(name).ok()?).ok()?;
+        let derived = Derived::of_definitions(session, (&database, &written))?;
+        is_plain.then_some(Names {
+            source: RowSource::Query(Arc::new(derived)),
+            alias: match alias {
+                Some(alias) => &alias.name.value,
+                None => name.0.last()?.as_ident()?.value.as_str(),
+            },
+            written,
+            database,
+            is_outer: false,
+        })
+    }
+
     pub(super) fn definition(&self) -> &TableDefinition {
         self.source.definition()
     }
@@ -163,6 +206,14 @@ impl<'a> Names<'a> {
     /// The table that it is; `None` if it is a query.
     pub(super) fn table(&self) -> Option<&Arc<Table>> {
         self.source.table()
+    }
+
+    /// Whether it is a table of `information_schema`.
+    pub(super) fn is_of_definitions(&self) -> bool {
+        match &self.source {
+            RowSource::Table(_) => false,
+            RowSource::Query(derived) => derived.is_of_definitions(),
+        }
     }
 
     /// What a query is asked for, if it does not find its rows itself.

@@ -716,9 +716,7 @@ impl Session {
             ),
             false => {
                 let constant = inputs.put_constants_into(&query.described);
-                let lowered = self
-                    .lower(Parsed::new(&constant, &query.text), None, false)
-                    .ok()?;
+                let lowered = self.lower_shape(&constant, &query.text).ok()?;
                 (
                     self.columns_of(&lowered.plan, &lowered.headers),
                     types_of(&lowered.plan),

@@ -124,9 +124,9 @@ impl<'a> Subqueries<'a> {
         };
         let mut inner = Vec::new();
         for part in &select.from {
-            inner.push(Names::of_factor(self.session, &part.relation)?);
+            inner.push(Names::of_any_table(self.session, &part.relation)?);
             for join in &part.joins {
-                inner.push(Names::of_factor(self.session, &join.relation)?);
+                inner.push(Names::of_any_table(self.session, &join.relation)?);
             }
         }
         if let Some(selection) = &mut select.selection {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, StringViewArray,
+    UInt64Array,
 };
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Field, Float32Type, Float64Type,
@@ -27,6 +28,13 @@ pub enum Cells {
     Text(u32),
     Unsigned,
     Signed,
+}
+
+/// How Arrow has texts: those of tables are views.
+#[derive(Clone, Copy)]
+enum Texts {
+    OfResult,
+    OfTable,
 }
 
 /// One cell.
@@ -103,6 +111,10 @@ impl Rows {
         self.rows.push(row);
     }
 
+    pub(crate) fn rows(&self) -> &[Vec<Cell>] {
+        &self.rows
+    }
+
     /// Keeps the rows whose cell in this column is like the pattern.
     pub fn retain_like(&mut self, column: usize, pattern: &str) {
         let pattern = Pattern::of_names(pattern);
@@ -110,12 +122,16 @@ impl Rows {
             .retain(|row| pattern.matches(&row[column].as_text()));
     }
 
-    fn field(name: &str, cells: Cells) -> Field {
+    fn field(name: &str, cells: Cells, texts: Texts) -> Field {
+        let text_type = match texts {
+            Texts::OfResult => DataType::Utf8,
+            Texts::OfTable => DataType::Utf8View,
+        };
         let (arrow_type, sql_type) = match cells {
             Cells::Text(characters) if characters <= 1024 => {
-                (DataType::Utf8, format!("varchar({characters})"))
+                (text_type, format!("varchar({characters})"))
             }
-            Cells::Text(_) => (DataType::Utf8, "longtext".to_string()),
+            Cells::Text(_) => (text_type, "longtext".to_string()),
             Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
             Cells::Signed => (DataType::Int64, "bigint".to_string()),
         };
@@ -124,15 +140,33 @@ impl Rows {
     }
 
     pub fn schema(&self) -> SchemaRef {
+        self.schema_with(Texts::OfResult)
+    }
+
+    /// The schema of a table that queries read.
+    pub(crate) fn schema_of_table(&self) -> SchemaRef {
+        self.schema_with(Texts::OfTable)
+    }
+
+    fn schema_with(&self, texts: Texts) -> SchemaRef {
         Arc::new(Schema::new(
             self.columns
                 .iter()
-                .map(|(name, cells)| Self::field(name, *cells))
+                .map(|(name, cells)| Self::field(name, *cells, texts))
                 .collect::<Vec<_>>(),
         ))
     }
 
     pub fn batch(&self) -> Result<RecordBatch> {
+        self.batch_with(Texts::OfResult)
+    }
+
+    /// The rows of a table that queries read.
+    pub(crate) fn batch_of_table(&self) -> Result<RecordBatch> {
+        self.batch_with(Texts::OfTable)
+    }
+
+    fn batch_with(&self, texts: Texts) -> Result<RecordBatch> {
         let arrays = self
             .columns
             .iter()
@@ -141,10 +175,14 @@ impl Rows {
                 let column = self.rows.iter().map(|row| &row[n]);
                 let array: ArrayRef = match cells {
                     Cells::Text(_) => {
-                        Arc::new(StringArray::from_iter(column.map(|cell| match cell {
+                        let column = column.map(|cell| match cell {
                             Cell::Null => None,
                             cell => Some(cell.as_text()),
-                        })))
+                        });
+                        match texts {
+                            Texts::OfResult => Arc::new(StringArray::from_iter(column)),
+                            Texts::OfTable => Arc::new(StringViewArray::from_iter(column)),
+                        }
                     }
                     Cells::Unsigned => {
                         Arc::new(UInt64Array::from_iter(column.map(|cell| match cell {
@@ -163,7 +201,7 @@ impl Rows {
             })
             .collect();
         let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
-        RecordBatch::try_new_with_options(self.schema(), arrays, &options)
+        RecordBatch::try_new_with_options(self.schema_with(texts), arrays, &options)
             .map_err(|error| SqlError::unknown(error.to_string()))
     }
 

@@ -32,6 +32,7 @@ use sheaf_table::{ReadGuard, Table};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::catalog_views::information_schema;
 use crate::error::{Result, SqlError};
 use crate::isolation::kept_read::KeptRead;
 use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
@@ -487,8 +488,11 @@ impl Session {
                     return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
                 }
                 self.client.check_read(database, table)?;
-                let found =
-                    crate::catalog_views::information_schema::virtual_table(database, table, self)?;
+                // The rows come with each run.
+                if is_over_rows {
+                    return self.shape_of_virtual_table(database, table);
+                }
+                let found = information_schema::virtual_table(database, table, self)?;
                 Ok(found.map(|(schema, batch)| {
                     Arc::new(MemoryTableSource::new(
                         table.to_string(),
@@ -519,13 +523,26 @@ impl Session {
             catalog: self.engine.catalog(),
             session: self,
             parameters: &[],
-            virtual_tables: &|_: &str, _: &str| -> Result<Option<Arc<dyn TableSource>>> {
-                Ok(None)
+            virtual_tables: &|database: &str, table: &str| {
+                self.shape_of_virtual_table(database, table)
             },
             clustered_keys: false,
             is_over_rows: false,
         };
         logical_plan(query, &context)
+    }
+
+    /// The columns of a table of `information_schema` that direct plans read; `None` if there is no such table.
+    fn shape_of_virtual_table(
+        &self,
+        database: &str,
+        table: &str,
+    ) -> Result<Option<Arc<dyn TableSource>>> {
+        let shape = information_schema::shape_of_definitions(database, table, self)?;
+        Ok(shape.map(|schema| {
+            let source = MemoryTableSource::new(table.to_string(), schema, Vec::new());
+            Arc::new(source) as Arc<dyn TableSource>
+        }))
     }
 
     fn finish_plan(
