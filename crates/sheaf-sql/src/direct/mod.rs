@@ -550,8 +550,9 @@ impl Session {
         };
         let warnings = self.warnings.clone();
         self.clear_warnings();
-        // A panic may have left it.
+        // A panic may have left them.
         self.statement.view = None;
+        self.statement.searched = None;
         if !self.client.has_all_rights() {
             self.client.check_needs(&plan.needs)?;
         }
