@@ -13,6 +13,7 @@ pub mod dialect;
 pub mod encoding;
 pub mod error;
 pub mod last_insert_id;
+pub mod locking;
 pub mod parser;
 pub mod query;
 mod reserved;

@@ -49,6 +49,8 @@ pub struct NamedItem {
     /// The alias, or the name of a column.
     pub name: String,
     pub is_alias: bool,
+    /// Another item has the same alias, and is something else.
+    pub is_ambiguous: bool,
     pub expr: Expr,
     /// Among the items, without wildcards.
     pub position: usize,

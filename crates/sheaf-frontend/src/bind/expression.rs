@@ -12,8 +12,8 @@ use sheaf_exec::functions::types::SqlType;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, TrimWhereField,
-    UnaryOperator, Value as Literal, ValueWithSpan,
+    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Interval, SelectItem,
+    SetExpr, TrimWhereField, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 
 use super::arguments::unit_name;
@@ -410,9 +410,13 @@ impl Binder<'_> {
         // In HAVING a column that is shown is an item, too.
         let in_having = block.clause == Clause::Having;
         let item = items.find(|item| (item.is_alias || in_having) && is_same(&item.name, name));
-        let Some((expr, position)) = item.map(|item| (item.expr.clone(), item.position)) else {
+        let Some(item) = item else {
             return Ok(None);
         };
+        if item.is_ambiguous {
+            return Err(SqlError::non_unique_column(name, block.clause.name()).into());
+        }
+        let (expr, position) = (item.expr.clone(), item.position);
         if block.clause == Clause::FieldList && position >= block.items_so_far {
             return Err(SqlError::new(
                 codes::ILLEGAL_REFERENCE,
@@ -544,6 +548,11 @@ impl Binder<'_> {
                 }
                 (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => {
                     Err(operand_columns(row.len()).into())
+                }
+                (Expr::Subquery(one), Expr::Subquery(other)) if width(&left) > 1 => {
+                    let one = self.row_of_subquery(one, width(&left))?;
+                    let other = self.row_of_subquery(other, one.len())?;
+                    self.compare_rows(one, operator, other)
                 }
                 (left, right) => {
                     let (left, right) = (self.value(left)?, self.value(right)?);
@@ -711,18 +720,13 @@ impl Binder<'_> {
             let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
             return self.call(IN_NUMBERS, arguments);
         }
-        if let Expr::Tuple(items) = &expr {
+        let width = width(&expr);
+        if width > 1 || matches!(expr, Expr::Tuple(_)) {
             let mut equal = Vec::with_capacity(list.len());
             for row in list {
-                let Expr::Tuple(row) = with_row(row) else {
-                    return Err(operand_columns(items.len()).into());
-                };
-                if items.len() != row.len() || items.is_empty() {
-                    return Err(operand_columns(items.len()).into());
-                }
-                let left = self.values(items)?.into_iter();
+                let left = self.row(&expr, width)?.into_iter();
                 let left = left.map(|value| self.in_row(value)).collect::<Bound<_>>()?;
-                let right = self.values(&row)?;
+                let right = self.row(&with_row(row), width)?;
                 equal.push(self.compare_rows(left, Comparison::Equal, right)?);
             }
             return Ok(Scalar::or(equal));
@@ -730,6 +734,15 @@ impl Binder<'_> {
         let mut arguments = vec![self.value(&expr)?];
         arguments.extend(self.values(list)?);
         self.call("$in", arguments)
+    }
+
+    /// The values of a row: a list of them, or a query that has one.
+    pub(super) fn row(&mut self, expr: &Expr, width: usize) -> Bound<Vec<Scalar>> {
+        match expr {
+            Expr::Tuple(items) if items.len() == width && width > 0 => self.values(items),
+            Expr::Subquery(query) => self.row_of_subquery(query, width),
+            _ => Err(operand_columns(width).into()),
+        }
     }
 
     /// `date + INTERVAL n unit`.
@@ -850,6 +863,34 @@ pub(super) fn with_row(expr: &Expr) -> Expr {
     let mut expr = expr.clone();
     into_row(&mut expr);
     expr
+}
+
+/// How many values a row has, as it is written: 1 for what is none, and for a query with a `*`.
+pub(super) fn width(expr: &Expr) -> usize {
+    match expr {
+        Expr::Tuple(items) => items.len(),
+        Expr::Subquery(query) => listed_columns(&query.body).unwrap_or(1),
+        _ => 1,
+    }
+}
+
+fn listed_columns(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Select(select) => {
+            let items = &select.projection;
+            let is_one = |item: &SelectItem| {
+                matches!(
+                    item,
+                    SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+                )
+            };
+            items.iter().all(is_one).then_some(items.len())
+        }
+        SetExpr::Query(query) => listed_columns(&query.body),
+        SetExpr::SetOperation { left, .. } => listed_columns(left),
+        SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        _ => None,
+    }
 }
 
 pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {

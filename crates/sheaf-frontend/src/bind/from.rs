@@ -98,7 +98,9 @@ impl Binder<'_> {
         if kind == JoinKind::LeftOuter && matches!(constraint, JoinConstraint::None) {
             return Err(SqlError::parse_error("", 1).into());
         }
-        let visible: Vec<&Scope> = before.iter().copied().chain([&names]).collect();
+        // A lateral table that keeps its rows does not see the rows that it may have to do without.
+        let own = (!keeps_right).then_some(&names);
+        let visible: Vec<&Scope> = before.iter().copied().chain(own).collect();
         let (right, mut right_names) = self.table_factor(&join.relation, &visible)?;
         match (kind, keeps_right) {
             (JoinKind::LeftOuter, false) => right_names.may_be_missing(),

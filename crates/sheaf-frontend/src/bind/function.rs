@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use datafusion_common::ScalarValue;
-use datafusion_expr::{WindowFrame, WindowFrameUnits, WindowFunctionDefinition};
+use datafusion_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition};
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::typing::{AggregateCall, WindowCall};
 use sheaf_exec::aggregates::aggregate_function;
@@ -26,6 +26,7 @@ use super::arguments::{
 use super::block::Clause;
 use super::scope::Found;
 use super::session::{group_concat_limit, session_function};
+use super::subquery::operand_columns;
 use super::window::{
     check_window_arguments, derived_window, frame, group_concat_over_window,
     misplaced_window_function, nested_window_function, no_such_window, window_function,
@@ -90,6 +91,9 @@ impl Binder<'_> {
         }
         if let Some(special) = self.special_function(&name, &arguments.values)? {
             return Ok(special);
+        }
+        if name == "row" {
+            return Err(operand_columns(1).into());
         }
         let Some(udf) = scalar_function(&name).filter(|_| !name.starts_with('$')) else {
             return Err(self.no_such_function(&written).into());
@@ -593,6 +597,9 @@ impl Binder<'_> {
             None => WindowFrame::new((!order_by.is_empty()).then_some(false)),
         };
         if frame.units == WindowFrameUnits::Range && order_by.is_empty() {
+            if has_distance(&frame) {
+                return Err(no_order_for_range().into());
+            }
             // All rows are peers.
             order_by.push((Scalar::literal(ScalarValue::UInt64(Some(1))), false));
         } else if order_by.len() > 1 && !frame.can_accept_multi_orderby() {
@@ -649,6 +656,26 @@ impl Binder<'_> {
             None => Err(no_such_window(name).into()),
         }
     }
+}
+
+/// Whether a bound is some distance from the row.
+fn has_distance(frame: &WindowFrame) -> bool {
+    let bounds = [&frame.start_bound, &frame.end_bound];
+    bounds.into_iter().any(|bound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
+            !distance.is_null()
+        }
+        WindowFrameBound::CurrentRow => false,
+    })
+}
+
+/// 3587.
+fn no_order_for_range() -> SqlError {
+    SqlError::new(
+        codes::WINDOW_RANGE_FRAME_ORDER_TYPE,
+        "Window '<unnamed window>' with RANGE N PRECEDING/FOLLOWING frame requires exactly one deterministic ORDER BY \
+         expression, of numeric or temporal type",
+    )
 }
 
 fn unit_of(unit: &Expr) -> Bound<String> {

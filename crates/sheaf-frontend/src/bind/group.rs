@@ -27,6 +27,7 @@ use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use super::block::{Clause, Grouping, NamedItem, with_subqueries};
 use super::from::plain_name;
+use super::scope::Found;
 use super::{Binder, Bound, has_word, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{is_plain_column, is_same};
@@ -148,8 +149,12 @@ impl Binder<'_> {
                 expr => plain_name(expr),
             };
             if let Some(name) = name {
+                let block = self.block()?;
+                // A column may be grouped by under another name.
+                let is_its_name = !matches!(block.scope.column(name), Found::Nothing);
                 match is_column {
-                    true => self.block()?.grouped_names.push(name.to_string()),
+                    true if is_its_name => block.grouped_names.push(name.to_string()),
+                    true => {}
                     false => self.group_by_item(name)?,
                 }
             }
@@ -337,14 +342,22 @@ pub(super) fn named_items(items: &[(Expr, Option<String>)]) -> Vec<NamedItem> {
         Some(NamedItem {
             name: alias.clone().or(column)?,
             is_alias: alias.is_some(),
+            is_ambiguous: false,
             expr: expr.clone(),
             position,
         })
     });
     let mut all: Vec<NamedItem> = Vec::new();
     for item in named {
-        if !all.iter().any(|known| is_same(&known.name, &item.name)) {
-            all.push(item);
+        match all
+            .iter_mut()
+            .find(|known| is_same(&known.name, &item.name))
+        {
+            None => all.push(item),
+            Some(known) => {
+                let are_aliases = known.is_alias && item.is_alias;
+                known.is_ambiguous |= are_aliases && known.expr != item.expr;
+            }
         }
     }
     all

@@ -12,8 +12,8 @@ use sheaf_exec::typing::Purpose;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, Value as Literal, With,
+    Expr, LimitClause, LockClause, NonBlock, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr,
+    SetOperator, SetQuantifier, Value as Literal, With,
 };
 
 use super::block::{Block, Clause, with_subqueries};
@@ -22,6 +22,7 @@ use super::scope::{Scope, ScopeColumn, TableName};
 use super::window::window_function;
 use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
 use crate::error::SqlError;
+use crate::locking::locks_tables;
 use crate::query::Header;
 use crate::syntax::{is_position, is_same, number_digits};
 
@@ -40,7 +41,11 @@ impl Binder<'_> {
         if let Some(with) = &query.with {
             self.with(with)?;
         }
-        self.locking |= !query.locks.is_empty();
+        self.locking |= locks_tables(query);
+        let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
+        if self.depth > 1 && query.locks.iter().any(skips) {
+            return Err(SqlError::not_supported_yet("SKIP LOCKED in a query of this form").into());
+        }
         if query.fetch.is_some() || query.for_clause.is_some() {
             return unsupported("FETCH and FOR");
         }

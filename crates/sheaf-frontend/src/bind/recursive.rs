@@ -15,7 +15,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema};
-use sheaf_algebra::relation::{Item, Recursive, SetKind};
+use datafusion_expr::TableSource;
+use sheaf_algebra::relation::{Item, JoinKind, Operator, Recursive, SetKind};
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::WorkTableSource;
 use sheaf_types::error::codes;
@@ -24,7 +25,7 @@ use std::ops::ControlFlow;
 
 use super::from::check_names;
 use super::query::{bare_header, order_items};
-use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
+use super::{Binder, Bound, CommonTable, Definition, Output};
 use crate::error::SqlError;
 use crate::syntax::is_same;
 use crate::walk::{ExpressionVisitor, walk_query};
@@ -75,17 +76,20 @@ impl Binder<'_> {
         }
         let shown: Vec<String> = columns.iter().map(|column| column.name().clone()).collect();
         let source = WorkTableSource::new(name.to_string(), Arc::new(Schema::new(columns)));
+        let source: Arc<dyn TableSource> = Arc::new(source);
         self.common_tables.push(CommonTable {
             name: name.to_string(),
             columns: Vec::new(),
-            definition: Definition::Round(Arc::new(source)),
+            definition: Definition::Round(Arc::clone(&source)),
             is_recursive: false,
             known: self.common_tables.len(),
             blocks: self.blocks.len(),
         });
         let mut rounds = Vec::with_capacity(parts.rounds.len());
         for round in &parts.rounds {
+            check_clauses(round)?;
             let (round, of_round) = self.nested(|this| this.set_expression(round))?;
+            check_rows(name, &round, &source)?;
             rounds.push(self.round(round, &of_round, &fields)?);
         }
         let round = match rounds.len() {
@@ -217,7 +221,14 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
     if rounds.is_empty() && !is_named_first {
         return Ok(None);
     }
-    if !matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
+    let is_union = matches!(
+        query.body.as_ref(),
+        SetExpr::SetOperation {
+            op: SetOperator::Union,
+            ..
+        }
+    );
+    if !is_union {
         let text = format!("Recursive Common Table Expression '{name}' should contain a UNION");
         return Err(SqlError::new(codes::CTE_RECURSIVE_REQUIRES_UNION, text).into());
     }
@@ -231,9 +242,11 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
         )
         .into());
     }
+    // The last UNION without ALL is about all rows before it.
     let is_distinct = quantifiers[0];
-    if quantifiers.iter().any(|other| *other != is_distinct) {
-        return unsupported("UNION and UNION ALL of recursive parts");
+    if !is_distinct && quantifiers.contains(&true) {
+        let what = "recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression";
+        return Err(SqlError::not_supported_yet(what).into());
     }
     rounds.reverse();
     Ok(Some(Parts {
@@ -241,6 +254,76 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
         rounds,
         is_distinct,
     }))
+}
+
+/// 1235 for what is about all rows of a round.
+fn check_clauses(round: &SetExpr) -> Bound<()> {
+    let is_of_all = match round {
+        SetExpr::Select(select) => select.distinct.is_some(),
+        SetExpr::Query(query) if query.order_by.is_none() && query.limit_clause.is_none() => {
+            return check_clauses(&query.body);
+        }
+        SetExpr::Query(_) => true,
+        _ => false,
+    };
+    match is_of_all {
+        true => {
+            let what = "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression";
+            Err(SqlError::not_supported_yet(what).into())
+        }
+        false => Ok(()),
+    }
+}
+
+/// Counts how often a part reads the rows of the round before. What it makes of a row must not depend on the others: a
+/// round need not be all rows of a level. So these are neither grouped (3575), nor on the side of an outer join that may
+/// be missing (3576), nor in a subquery, nor there twice (3577).
+fn check_rows(name: &str, relation: &Relation, rows: &Arc<dyn TableSource>) -> Bound<usize> {
+    let mut counts = Vec::new();
+    for input in relation.inputs() {
+        counts.push(check_rows(name, input, rows)?);
+    }
+    let total: usize = counts.iter().sum();
+    let in_right = || counts.get(1).is_some_and(|count| *count > 0);
+    let wrong = |code, what: &str| {
+        let text = format!("Recursive Common Table Expression '{name}' {what}");
+        Err(SqlError::new(code, text).into())
+    };
+    let wrong_in_block = |code, what: &str| {
+        let text = format!(
+            "In recursive query block of Recursive Common Table Expression '{name}', the recursive table must {what}"
+        );
+        Err(SqlError::new(code, text).into())
+    };
+    let once = "be referenced only once, and not in any subquery";
+    match relation.operator() {
+        Operator::Scan(scan) => Ok(usize::from(Arc::ptr_eq(&scan.source, rows))),
+        Operator::SetOperation(_) => Ok(counts.into_iter().max().unwrap_or(0)),
+        Operator::Group(group)
+            if total > 0 && !matches!(group.input.operator(), Operator::SetOperation(_)) =>
+        {
+            let what =
+                "can contain neither aggregation nor window functions in recursive query block";
+            wrong(codes::CTE_RECURSIVE_FORBIDS_AGGREGATION, what)
+        }
+        Operator::Window(_) if total > 0 => {
+            let what =
+                "can contain neither aggregation nor window functions in recursive query block";
+            wrong(codes::CTE_RECURSIVE_FORBIDS_AGGREGATION, what)
+        }
+        Operator::Join(join) if join.kind == JoinKind::LeftOuter && in_right() => {
+            let what = "neither be in the right argument of a LEFT JOIN, nor be forced to be non-first with join order hints";
+            wrong_in_block(codes::CTE_RECURSIVE_FORBIDDEN_JOIN_ORDER, what)
+        }
+        Operator::Join(join) if join.kind != JoinKind::Inner && in_right() => {
+            wrong_in_block(codes::CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE, once)
+        }
+        Operator::DependentJoin(_) if in_right() => {
+            wrong_in_block(codes::CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE, once)
+        }
+        _ if total > 1 => wrong_in_block(codes::CTE_RECURSIVE_REQUIRES_SINGLE_REFERENCE, once),
+        _ => Ok(total),
+    }
 }
 
 /// Looks for a table of this name.

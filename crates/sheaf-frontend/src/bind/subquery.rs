@@ -18,7 +18,7 @@ use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, Value as Literal};
 
 use super::block::Pending;
-use super::expression::{comparison_of, with_row};
+use super::expression::{comparison_of, width, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use sheaf_types::error::codes;
@@ -93,20 +93,24 @@ impl Binder<'_> {
         operator: Comparison,
         query: &Query,
     ) -> Bound<Scalar> {
-        let operands = match with_row(operand) {
-            // MySQL does not know it either.
-            Expr::Tuple(_) if query.limit_clause.is_some() => {
-                let what = "LIMIT & IN/ALL/ANY/SOME subquery";
-                return Err(SqlError::not_supported_yet(what).into());
-            }
-            Expr::Tuple(row) => self.values(&row)?,
-            operand => vec![self.value(&operand)?],
+        let operand = with_row(operand);
+        let width = width(&operand);
+        // MySQL does not know it either.
+        if width > 1 && query.limit_clause.is_some() {
+            let what = "LIMIT & IN/ALL/ANY/SOME subquery";
+            return Err(SqlError::not_supported_yet(what).into());
+        }
+        let operands = match &operand {
+            Expr::Tuple(row) => self.values(row)?,
+            operand if width > 1 => self.row(operand, width)?,
+            operand => vec![self.value(operand)?],
         };
         let (right, outputs) = self.subquery(query)?;
         if outputs.len() != operands.len() {
             return Err(operand_columns(operands.len()).into());
         }
-        if operands.len() > 1 && !matches!(operator, Comparison::Equal | Comparison::NotEqual) {
+        // Of rows there are = ANY and <> ALL.
+        if operands.len() > 1 && operator != Comparison::Equal {
             return Err(operand_columns(1).into());
         }
         let columns = outputs.into_iter();

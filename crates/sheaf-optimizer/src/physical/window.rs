@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use datafusion_common::{Result, ScalarValue, internal_err, not_impl_err};
+use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
-use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound};
+use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
@@ -105,9 +105,10 @@ fn window_expr(
         distinct,
         filter,
     } = &function.params;
-    if starts_after_end(window_frame) {
-        return not_impl_err!("a window frame that starts after its end");
-    }
+    let frame = match starts_after_end(window_frame) {
+        true => frame_without_rows(),
+        false => within_reach(window_frame.clone()),
+    };
     let schema = window.input.schema();
     let physical = |exprs: &[Expr]| -> Result<Vec<_>> {
         exprs
@@ -128,7 +129,7 @@ fn window_expr(
         &args,
         &partition_by,
         &order_by,
-        Arc::new(window_frame.clone()),
+        Arc::new(frame),
         input.plan.schema(),
         *null_treatment == Some(NullTreatment::IgnoreNulls),
         *distinct,
@@ -161,6 +162,28 @@ fn undetermined(partition_by: &[Expr], input: &LogicalPlan) -> Vec<Expr> {
         kept.retain(|expr| is_key(expr) || !is_determined(expr));
     }
     kept
+}
+
+/// No partition has as many rows. The operators add such distances to positions.
+const BEYOND_ALL_ROWS: u64 = 1 << 60;
+
+/// The frame of a window function that has no row to look at.
+fn frame_without_rows() -> WindowFrame {
+    let beyond = || WindowFrameBound::Following(ScalarValue::UInt64(Some(BEYOND_ALL_ROWS)));
+    WindowFrame::new_bounds(WindowFrameUnits::Rows, beyond(), beyond())
+}
+
+/// The same frame with distances in rows that fit into sums.
+fn within_reach(mut frame: WindowFrame) -> WindowFrame {
+    for bound in [&mut frame.start_bound, &mut frame.end_bound] {
+        if let WindowFrameBound::Preceding(ScalarValue::UInt64(Some(rows)))
+        | WindowFrameBound::Following(ScalarValue::UInt64(Some(rows))) = bound
+            && frame.units == WindowFrameUnits::Rows
+        {
+            *rows = BEYOND_ALL_ROWS.min(*rows);
+        }
+    }
+    frame
 }
 
 /// Whether a frame can never hold a row because of the kinds of its bounds.

@@ -12,8 +12,9 @@
 //! With LIMIT two queries might choose different rows. There one query delivers the keys and the items, and what it has
 //! found is shown once it is locked.
 //!
-//! A query whose rows cannot be told apart so (a union, a common table expression, a derived table) locks what it
-//! searches: FOR SHARE against all changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
+//! What queries in the FROM read is not locked, and neither are common table expressions. A query whose rows cannot be
+//! told apart so (a union, a table beside a common table expression) locks what it searches: FOR SHARE against all
+//! changes, as reads of SERIALIZABLE do, FOR UPDATE also against locks of others.
 //!
 //! SKIP LOCKED goes row by row. The query delivers keys and items, and a row is locked without waiting. It is left out
 //! if that fails or if it has changed since. LIMIT counts the rows that were locked, so that several sessions can take
@@ -25,9 +26,11 @@ use std::time::Duration;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
+use sheaf_frontend::locking::has_locking_clause;
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::Table;
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
@@ -113,7 +116,7 @@ impl Session {
             ast::SetExpr::Select(select)
                 if is_exclusive && query.locks.iter().all(|lock| lock.of.is_some()) =>
             {
-                Some(targets_of(&self.references_of(&select.from)?, &query.locks).0)
+                Some(targets_of(&self.references_of(&select.from)?, &query.locks)?.0)
             }
             _ => None,
         };
@@ -136,7 +139,7 @@ impl Session {
         locks: &[ast::LockClause],
     ) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
         for _ in 0..MAX_REPLANS {
-            let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks);
+            let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks)?;
             let mut are_current = true;
             for target in &targets {
                 let definition = &target.table.definition;
@@ -515,18 +518,49 @@ pub(crate) fn lock_row_or_skip(
     }
 }
 
+/// The name of the table that a locking clause is about.
+fn named_by(lock: &ast::LockClause) -> Option<&str> {
+    let last = lock.of.as_ref()?.0.last()?;
+    Some(last.as_ident()?.value.as_str())
+}
+
+/// 3568 for a locking clause about a table that there is not, and 3569 for a second one about a table, and for one about
+/// a query in the FROM.
+fn check_named(references: &References, locks: &[ast::LockClause]) -> Result<()> {
+    for (position, lock) in locks.iter().enumerate() {
+        let Some(name) = named_by(lock) else {
+            continue;
+        };
+        let mut known = references.0.iter();
+        let Some(reference) = known.find(|reference| reference.alias == name) else {
+            return Err(SqlError::new(
+                codes::UNRESOLVED_TABLE_LOCK,
+                format!("Unresolved table name `{name}` in locking clause."),
+            ));
+        };
+        let mut before = locks[..position].iter();
+        if before.any(|other| named_by(other) == Some(name)) || reference.table.is_none() {
+            return Err(SqlError::new(
+                codes::DUPLICATE_TABLE_LOCK,
+                format!("Table `{name}` appears in multiple locking clauses."),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The tables to lock rows of, with the columns of their keys.
-fn targets_of(references: &References, locks: &[ast::LockClause]) -> (Vec<Target>, Vec<ast::Expr>) {
+fn targets_of(
+    references: &References,
+    locks: &[ast::LockClause],
+) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+    check_named(references, locks)?;
     let mut targets = Vec::new();
     let mut keys = Vec::new();
     for reference in &references.0 {
-        let names_it = |lock: &&ast::LockClause| {
-            let last =
-                |name: &ast::ObjectName| name.0.last().and_then(|part| part.as_ident().cloned());
-            match &lock.of {
-                None => true,
-                Some(name) => last(name).is_some_and(|name| name.value == reference.alias),
-            }
+        let names_it = |lock: &&ast::LockClause| match named_by(lock) {
+            None => true,
+            Some(name) => name == reference.alias,
         };
         let modes = locks
             .iter()
@@ -540,7 +574,7 @@ fn targets_of(references: &References, locks: &[ast::LockClause]) -> (Vec<Target
             keys.push(reference.key());
         }
     }
-    (targets, keys)
+    Ok((targets, keys))
 }
 
 /// The query's FROM and WHERE, if it reads tables and nothing else there.
@@ -548,7 +582,12 @@ fn rows_of(query: &ast::Query) -> Option<LockedRows> {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
         return None;
     };
-    let is_table = |factor: &ast::TableFactor| matches!(factor, ast::TableFactor::Table { .. });
+    // What a query in the FROM reads is not locked, unless it says so.
+    let is_table = |factor: &ast::TableFactor| match factor {
+        ast::TableFactor::Table { .. } => true,
+        ast::TableFactor::Derived { subquery, .. } => !has_locking_clause(subquery),
+        _ => false,
+    };
     let are_tables = |from: &ast::TableWithJoins| {
         let joined = &mut from.joins.iter();
         is_table(&from.relation) && joined.all(|join| is_table(&join.relation))

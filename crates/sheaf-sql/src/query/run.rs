@@ -44,6 +44,7 @@ use crate::session::statement_timer::ArmedTimer;
 use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
 use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::locking::locks_tables;
 use sheaf_frontend::query::{BoundQuery, Header, QueryContext};
 
 /// Rows of a batch.
@@ -246,7 +247,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         self.findings.watch_divisions(self.variables.sql_mode());
-        if locked_rows(query.ast) == Locked::Skip {
+        if locked_rows(query.ast) == Locked::Skip && locks_tables(query.ast) {
             return self.query_skipping_locked(query, sink);
         }
         if counts_all_rows(query.ast) {
