@@ -30,6 +30,7 @@ use datafusion_expr::logical_plan::{
 use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
+use sheaf_exec::row_by_row::{RowByRow, Step};
 use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
 
 use crate::column::{ColumnId, Columns};
@@ -217,12 +218,25 @@ impl Translation<'_> {
             Operator::Filter(filter) => {
                 let Translated { plan, values } = self.relation(&filter.input)?;
                 let condition = self.expr(&filter.condition, &values);
+                let plan = match filter.condition.is_of_variables() {
+                    true => RowByRow::plan(plan, Step::OneRow),
+                    false => plan,
+                };
                 let plan = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(plan))?);
                 Ok(Translated { plan, values })
             }
             Operator::Project(project) => {
                 let Translated { plan, values } = self.relation(&project.input)?;
                 let items = project.items.iter();
+                let row_by_row = project.has_variables();
+                let plan = match row_by_row {
+                    true => RowByRow::plan(plan, Step::OneRow),
+                    false => plan,
+                };
+                let with_all = |plan| match row_by_row {
+                    true => RowByRow::plan(plan, Step::AllColumns),
+                    false => plan,
+                };
                 if let Some(derived) = &project.derived
                     && let Some(name) = self.tables.get(&derived.reference)
                 {
@@ -231,14 +245,14 @@ impl Translation<'_> {
                         value.unalias().alias(self.name(item.column).name)
                     });
                     let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
-                    let rows = Arc::new(LogicalPlan::Projection(projection));
+                    let rows = Arc::new(with_all(LogicalPlan::Projection(projection)));
                     let rows = SubqueryAlias::try_new(rows, name.clone())?;
                     return Ok(LogicalPlan::SubqueryAlias(rows).into());
                 }
                 let items =
                     items.map(|item| self.named(self.expr(&item.value, &values), item.column));
                 let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
-                Ok(LogicalPlan::Projection(projection).into())
+                Ok(with_all(LogicalPlan::Projection(projection)).into())
             }
             Operator::Join(join) => self.join(join),
             Operator::DependentJoin(join) => self.single(join),

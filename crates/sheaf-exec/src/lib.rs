@@ -25,6 +25,7 @@ pub mod memory_consumers;
 pub mod memory_pool;
 pub mod operator;
 pub mod plan_size;
+pub mod row_by_row;
 pub mod runtime;
 pub mod table_source;
 pub mod typing;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_table::Catalog;
 use sheaf_types::{Collation, Value};
 
@@ -36,6 +37,10 @@ pub trait SessionValues {
     /// Where LAST_INSERT_ID(value) leaves its value.
     fn insert_id_cell(&self) -> InsertIdCell {
         InsertIdCell::default()
+    }
+    /// Where assignments of user variables (`@name := value`) leave their values.
+    fn assigned_variables(&self) -> AssignedVariables {
+        AssignedVariables::default()
     }
     /// Where texts are noted that the running statement cuts to numbers.
     fn truncated_texts(&self) -> TruncatedTexts {

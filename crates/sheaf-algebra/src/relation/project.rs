@@ -32,6 +32,13 @@ impl Item {
     }
 }
 
+impl Project {
+    /// Items read or assign user variables that the statement assigns.
+    pub fn has_variables(&self) -> bool {
+        self.items.iter().any(|item| item.value.is_of_variables())
+    }
+}
+
 impl Relation {
     pub fn project(self, items: Vec<Item>) -> Relation {
         Operator::Project(Project {

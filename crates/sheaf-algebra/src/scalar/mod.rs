@@ -25,6 +25,7 @@ use datafusion_common::ScalarValue;
 use datafusion_expr::ScalarUDF;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::functions::user_variables::is_of_variables;
 
 pub use aggregate::Aggregate;
 pub use typing::Typing;
@@ -371,6 +372,14 @@ impl Scalar {
             ScalarKind::Call { function, .. } => {
                 function.signature().volatility == datafusion_expr::Volatility::Volatile
             }
+            _ => false,
+        })
+    }
+
+    /// It reads or assigns user variables that the statement assigns: rows come to it one by one.
+    pub fn is_of_variables(&self) -> bool {
+        self.contains(&|scalar| match &scalar.kind {
+            ScalarKind::Call { function, .. } => is_of_variables(function),
             _ => false,
         })
     }

@@ -33,6 +33,7 @@ pub mod regexp;
 pub mod string;
 pub mod truncated;
 pub mod types;
+pub mod user_variables;
 
 use std::collections::HashMap;
 use std::fmt;

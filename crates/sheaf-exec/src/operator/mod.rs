@@ -49,6 +49,7 @@ pub(crate) mod plan_members;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
+pub mod row_by_row_exec;
 pub(crate) mod row_file;
 pub(crate) mod row_set;
 pub mod scan_exec;

@@ -99,6 +99,11 @@ impl Binder<'_> {
             Expr::Nested(inner) => self.expression(inner),
             Expr::Identifier(ident) => {
                 let session = self.context.session;
+                if let Some(name) = ident.value.strip_prefix('@')
+                    && let Some(value) = self.assigned_variable(name)?
+                {
+                    return Ok(value);
+                }
                 if let Some(value) = variable(session, &[&ident.value])? {
                     return self.internal(&value);
                 }
@@ -584,6 +589,7 @@ impl Binder<'_> {
             _ => {}
         }
         let name = match op {
+            Op::Assignment => return self.assignment(left, right),
             Op::And => {
                 let (left, right) = (self.condition(left)?, self.condition(right)?);
                 return Ok(self.typing().and(left, right)?);

@@ -34,6 +34,7 @@
 //! | [`arguments`] | a call taken apart |
 //! | [`window`] | windows as they are written: names of others, frames |
 //! | [`subquery`] | EXISTS, IN, ANY, ALL and values |
+//! | [`user_variable`] | `@name := value` |
 //! | [`hints`] | query blocks, and the hints that find them and their tables by name |
 
 mod arguments;
@@ -53,6 +54,7 @@ mod scope;
 mod select;
 mod session;
 mod subquery;
+mod user_variable;
 mod window;
 
 use std::collections::HashSet;
@@ -78,6 +80,7 @@ use crate::statement_text::StatementText;
 use block::Block;
 use hints::QueryBlocks;
 use session::local_now;
+use user_variable::Variables;
 
 type Bound<T> = Result<T, SqlError>;
 
@@ -126,8 +129,10 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         .on_day(split_datetime(local_now(context.session)).0)
         .of_parameters(context.session.has_parameters())
         .refusing_zero_dates(context.session.refuses_zero_dates());
-    let mut binder = Binder {
+    let mut variables = Variables::of(context);
+    let binder = |variables| Binder {
         context,
+        variables,
         text: &text,
         texts: &texts,
         columns: Columns::default(),
@@ -150,7 +155,14 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         derived_so_far: 0,
         watches_conditions: texts.watch_conditions() && !change_condition::has_limit(query),
     };
-    let (relation, outputs) = binder.query(query)?;
+    let (bound, relation, outputs) = loop {
+        let mut binder = binder(variables);
+        let (relation, outputs) = binder.query(query)?;
+        match binder.variables.grown() {
+            None => break (binder, relation, outputs),
+            Some(grown) => variables = grown,
+        }
+    };
     let Binder {
         mut columns,
         mut tables,
@@ -158,7 +170,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         locking,
         parameters_seen,
         ..
-    } = binder;
+    } = bound;
     let plain = tables.clone();
     let hint_warnings = hints.resolve(&mut tables);
     let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
@@ -256,6 +268,7 @@ struct Binder<'a> {
     /// The aggregates whose arguments are bound, and what these have named.
     open_aggregates: Vec<OpenAggregate>,
     parameters_seen: usize,
+    variables: Variables,
     locking: bool,
     depth: usize,
     /// Tables and query blocks that have been bound.

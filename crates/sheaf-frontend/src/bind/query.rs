@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
-use sheaf_algebra::relation::{Item, JoinKind, Operator, SetKind, SortKey, Values};
+use sheaf_algebra::relation::{Item, JoinKind, Operator, Project, SetKind, SortKey, Values};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
@@ -499,7 +499,14 @@ impl Binder<'_> {
             Some(limit) => self.rows(limit)?,
             None => None,
         };
-        Ok(relation.limit(skip, fetch))
+        Ok(match relation.into_operator() {
+            // What a row does not get to is not assigned.
+            Operator::Project(project) if project.has_variables() => {
+                let input = Box::new(project.input.limit(skip, fetch));
+                Operator::Project(Project { input, ..project }).into()
+            }
+            operator => Relation::from(operator).limit(skip, fetch),
+        })
     }
 
     /// A number of rows. `None` for a parameter that has no value yet.

@@ -217,6 +217,18 @@ impl Binder<'_> {
                 value: item.value,
             });
         }
+        let is_plain = matches!(select.distinct, None | Some(Distinct::All));
+        if is_plain && listed.iter().any(|item| item.value.is_of_variables()) {
+            let order = order.iter().map(|(key, descends)| match key {
+                OrderKey::Item(at) => (listed[*at].value.clone(), *descends),
+                OrderKey::Value(value) => (value.clone(), *descends),
+            });
+            let order: Vec<_> = order.collect();
+            if !order.iter().any(|(value, _)| value.is_of_variables()) {
+                let relation = self.ordered_first(relation, order);
+                return Ok((relation.project(listed), outputs));
+            }
+        }
         let shown = listed.len();
         let is_distinct = match &select.distinct {
             None | Some(Distinct::All) => false,
@@ -278,6 +290,40 @@ impl Binder<'_> {
             relation = relation.project(items.collect());
         }
         Ok((relation, outputs))
+    }
+
+    /// The rows in an order. Their columns, and more that the order is computed of.
+    fn ordered_first(&mut self, relation: Relation, order: Vec<(Scalar, bool)>) -> Relation {
+        let below = relation.column_set();
+        let mut items = Vec::with_capacity(relation.columns().len() + order.len());
+        for column in relation.columns() {
+            let field = Arc::clone(&self.columns.get(*column).field);
+            items.push(Item {
+                column: *column,
+                value: Scalar::column(*column, field),
+            });
+        }
+        let mut keys = Vec::with_capacity(order.len());
+        for (value, descends) in order {
+            if value.as_literal().is_some() {
+                continue;
+            }
+            let field = Arc::clone(value.field());
+            let column = match value.as_column().filter(|column| below.contains(*column)) {
+                Some(column) => column,
+                None => {
+                    let column = self.new_column("order", &value);
+                    items.push(Item { column, value });
+                    column
+                }
+            };
+            let value = Scalar::column(column, field);
+            keys.push(SortKey { value, descends });
+        }
+        match items.iter().all(Item::is_passed_on) {
+            true => relation.sort(keys),
+            false => relation.project(items).sort(keys),
+        }
     }
 
     /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them.

@@ -51,6 +51,7 @@ use sheaf_exec::operator::new_rows_exec::NewRowsExec;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
+use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
@@ -427,6 +428,9 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<CooperativeExec>()
         || plan.is::<MeasuringExec>()
         || plan.is::<RecursionLimitExec>()
+        || plan
+            .downcast_ref::<RowByRowExec>()
+            .is_some_and(RowByRowExec::hands_all_on)
         || plan.is::<NewRowsExec>()
         || plan.is::<ScalarSubqueryExec>())
 }

@@ -80,6 +80,7 @@ use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
+use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::runtime::planning_options;
 use sheaf_exec::typing::{is_condition, is_of_same_type, rewrite_changed, schema_of_operands};
 
@@ -239,7 +240,10 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
         Rule::on(is_limit, PushDownLimit::new()),
         Rule::on(
-            |node| is_join(node) || is_filter(node) && !is_above_whole_aggregate(node),
+            |node| {
+                let is_fixed = is_above_whole_aggregate(node) || tests_variables(node);
+                is_join(node) || is_filter(node) && !is_fixed
+            },
             PushDownFilter::new(),
         ),
         Rule::on(is_join, EliminateJoin::new()),
@@ -290,6 +294,17 @@ fn is_above_whole_aggregate(filter: &LogicalPlan) -> bool {
         LogicalPlan::Aggregate(aggregate) => {
             matches!(aggregate.group_expr.as_slice(), [] | [Expr::GroupingSet(_)])
         }
+        _ => false,
+    }
+}
+
+/// A condition that assigns user variables has its rows one by one, and stays where it gets them.
+fn tests_variables(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Filter(filter) => match filter.input.as_ref() {
+            LogicalPlan::Extension(extension) => extension.node.as_any().is::<RowByRow>(),
+            _ => false,
+        },
         _ => false,
     }
 }

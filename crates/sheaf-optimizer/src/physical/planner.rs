@@ -59,9 +59,11 @@ use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
+use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::operator::window::bound_windows;
+use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::access::table_reference;
@@ -415,8 +417,12 @@ impl Planner<'_> {
                 })
             }
             LogicalPlan::Extension(extension) => {
-                match extension.node.as_any().downcast_ref::<Apply>() {
-                    Some(apply) => self.plan_apply(apply, block, wanted),
+                let known = extension.node.as_any();
+                if let Some(apply) = known.downcast_ref::<Apply>() {
+                    return self.plan_apply(apply, block, wanted);
+                }
+                match known.downcast_ref::<RowByRow>() {
+                    Some(rows) => self.plan_row_by_row(rows, block),
                     None => not_impl_err!("{} in a query", node.display()),
                 }
             }
@@ -539,6 +545,29 @@ impl Planner<'_> {
             projection.schema.as_arrow(),
         )?;
         Ok(input.wrap(plan))
+    }
+
+    /// Rows come one by one in the order of the input, or of the table: from one worker.
+    fn plan_row_by_row(&mut self, rows: &RowByRow, block: &Block) -> Result<Planned> {
+        let mut context = self.context.clone();
+        context.settings.target_partitions = 1;
+        let mut planner = Planner {
+            context: &context,
+            properties: self.properties.clone(),
+            notes: std::mem::take(&mut self.notes),
+            blocks: self.blocks,
+            conflicting_hints: std::mem::take(&mut self.conflicting_hints),
+            budget: self.budget.take(),
+            repeats: self.repeats,
+            most_kept: self.most_kept,
+        };
+        let input = planner.plan(&rows.input, block, &Wanted::default());
+        (self.notes, self.blocks) = (planner.notes, planner.blocks);
+        self.conflicting_hints = planner.conflicting_hints;
+        (self.budget, self.most_kept) = (planner.budget, planner.most_kept);
+        let input = input?;
+        let plan = Arc::clone(&input.plan);
+        Ok(input.wrap(RowByRowExec::new(plan, rows.step)))
     }
 
     fn plan_apply(&mut self, apply: &Apply, block: &Block, wanted: &Wanted) -> Result<Planned> {

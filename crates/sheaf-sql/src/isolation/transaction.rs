@@ -309,6 +309,7 @@ impl Session {
             self.warnings.clone_from(&before);
             // Those of rows that the next attempt finds again.
             self.findings.truncated_texts.take();
+            self.outcome.assigned_variables.take();
         }
         Err(SqlError::lock_wait_timeout())
     }

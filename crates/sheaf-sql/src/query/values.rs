@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use sheaf_access::CancelFlag;
 use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
@@ -77,6 +78,10 @@ impl SessionValues for Session {
         self.outcome.last_insert_id
     }
 
+    fn assigned_variables(&self) -> AssignedVariables {
+        self.outcome.assigned_variables.clone()
+    }
+
     fn insert_id_cell(&self) -> InsertIdCell {
         self.outcome.insert_id_cell.clone()
     }
@@ -144,7 +149,13 @@ impl SessionValues for Session {
         })
     }
 
+    /// What the running statement has assigned comes before what was there.
     fn user_variable(&self, name: &str) -> Value {
+        let assigned = &self.outcome.assigned_variables;
+        let assigned = assigned.get(&name.to_lowercase());
+        if let Some(value) = assigned.and_then(|value| value_at(value.as_ref(), 0).ok()) {
+            return value;
+        }
         self.user_variables.get(name)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 
 use crate::last_insert_id::InsertIdCell;
@@ -17,6 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) last_insert_id: u64,
     /// What the running statement makes of it by LAST_INSERT_ID(value).
     pub(crate) insert_id_cell: InsertIdCell,
+    /// What the running statement assigns by `@name := value`.
+    pub(crate) assigned_variables: AssignedVariables,
     /// `insert_id`: what AUTO_INCREMENT gives to the next row, once; 0: what it gives as always.
     pub(crate) chosen_insert_id: Arc<AtomicU64>,
     pub(crate) last_query_cost: f64,

@@ -84,6 +84,7 @@ impl Session {
             .into_iter()
             .map(|assignment| self.value_of(Parsed::new(assignment, text)))
             .collect::<Result<Vec<_>>>()?;
+        self.take_assigned_variables();
         let before = (self.variables.clone(), self.outcome.last_insert_id);
         let mut user_variables = Vec::new();
         let mut globals = GlobalAssignments::new(self.engine.globals());

@@ -1,0 +1,207 @@
+//! `@name := value`, and `@name` in a statement that has such.
+//!
+//! A variable has one type in a statement. It is the one that all values fit in: what the variable is before, and
+//! whatever the statement assigns. Since `@n := @n + 1` has a type by that of `@n`, the statement is bound again until
+//! no type changes, a few times at most.
+
+use std::collections::BTreeMap;
+
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sheaf_exec::functions::types::SqlType;
+use sheaf_types::Value;
+use sqlparser::ast::Expr;
+
+use super::block::Clause;
+use super::session::value_literal;
+use super::{Binder, Bound};
+use crate::error::SqlError;
+use crate::query::QueryContext;
+
+/// Statements are bound so often that their variables find a type. Then DECIMAL, which may grow each time, is DOUBLE.
+const MAX_ATTEMPTS: usize = 4;
+
+/// What values a variable may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Null,
+    Integer,
+    Unsigned,
+    Decimal { scale: u8 },
+    Double,
+    Text,
+    Bytes,
+}
+
+/// The variables that a statement assigns, by their names in lower case.
+#[derive(Clone, Default)]
+pub(super) struct Variables {
+    kinds: BTreeMap<String, Kind>,
+    /// What is assigned, as far as it was bound.
+    assigned: BTreeMap<String, Kind>,
+    attempts: usize,
+}
+
+impl Variables {
+    /// Those of the whole text: an INSERT binds its values one by one.
+    pub fn of(context: &QueryContext<'_>) -> Variables {
+        let mut variables = Variables::default();
+        for (place, _) in context.sql.match_indices(":=") {
+            let before = context.sql[..place].trim_end();
+            let is_part = |letter: char| letter.is_alphanumeric() || "_.$".contains(letter);
+            let stem = before.trim_end_matches(is_part);
+            if !stem.ends_with('@') {
+                continue;
+            }
+            let name = before[stem.len()..].to_lowercase();
+            let kind = Kind::of_value(&context.session.user_variable(&name));
+            variables.kinds.insert(name, kind);
+        }
+        variables
+    }
+
+    /// What they have to be bound as instead, if they were bound as too little.
+    pub fn grown(&self) -> Option<Variables> {
+        let mut kinds = self.kinds.clone();
+        for (name, assigned) in &self.assigned {
+            if let Some(kind) = kinds.get_mut(name) {
+                *kind = kind.and(*assigned);
+                if self.attempts + 1 >= MAX_ATTEMPTS && matches!(kind, Kind::Decimal { .. }) {
+                    *kind = Kind::Double;
+                }
+            }
+        }
+        (kinds != self.kinds && self.attempts < MAX_ATTEMPTS).then(|| Variables {
+            kinds,
+            assigned: BTreeMap::new(),
+            attempts: self.attempts + 1,
+        })
+    }
+}
+
+impl Kind {
+    fn of_value(value: &Value) -> Kind {
+        match value {
+            Value::Null => Kind::Null,
+            Value::Int(_) | Value::Year(_) => Kind::Integer,
+            Value::UInt(_) => Kind::Unsigned,
+            Value::Decimal { scale, .. } => Kind::Decimal { scale: *scale },
+            Value::Float(_) | Value::Double(_) => Kind::Double,
+            Value::Bytes(_) => Kind::Bytes,
+            _ => Kind::Text,
+        }
+    }
+
+    fn of_type(sql_type: SqlType) -> Kind {
+        match sql_type {
+            SqlType::Null => Kind::Null,
+            SqlType::Boolean | SqlType::Year | SqlType::Integer { unsigned: false } => {
+                Kind::Integer
+            }
+            SqlType::Integer { unsigned: true } => Kind::Unsigned,
+            SqlType::Decimal { scale, .. } => Kind::Decimal { scale },
+            SqlType::Float | SqlType::Double => Kind::Double,
+            SqlType::Bytes => Kind::Bytes,
+            SqlType::Text { .. }
+            | SqlType::Enum { .. }
+            | SqlType::Date
+            | SqlType::Time { .. }
+            | SqlType::DateTime { .. } => Kind::Text,
+        }
+    }
+
+    /// What values of both fit in.
+    fn and(self, other: Kind) -> Kind {
+        let scale_of = |kind| match kind {
+            Kind::Decimal { scale } => Some(scale),
+            Kind::Integer | Kind::Unsigned => Some(0),
+            _ => None,
+        };
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Kind::Null, other) | (other, Kind::Null) => other,
+            (Kind::Text | Kind::Bytes, _) | (_, Kind::Text | Kind::Bytes) => Kind::Text,
+            (one, other) => match (scale_of(one), scale_of(other)) {
+                (Some(one), Some(other)) => Kind::Decimal {
+                    scale: one.max(other),
+                },
+                _ => Kind::Double,
+            },
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// `@name`; `None` if the statement does not assign it.
+    pub(super) fn assigned_variable(&self, name: &str) -> Bound<Option<Scalar>> {
+        let name = name.to_lowercase();
+        let Some(kind) = self.variables.kinds.get(&name).copied() else {
+            return Ok(None);
+        };
+        let before = value_literal(&self.context.session.user_variable(&name));
+        let before = self.of_kind(self.internal(&before)?, kind)?;
+        if kind == Kind::Null {
+            return Ok(Some(before));
+        }
+        let field = before.field().as_ref().clone().with_nullable(true).into();
+        let function = self.context.session.assigned_variables();
+        let function = function.read(&name, field);
+        Ok(Some(self.typing().call_function(function, vec![before])?))
+    }
+
+    /// `@name := value`.
+    pub(super) fn assignment(&mut self, variable: &Expr, value: &Expr) -> Bound<Scalar> {
+        let Some(name) = name_of(variable) else {
+            return Err(SqlError::parse_error(":=", 1).into());
+        };
+        let is_row_by_row = self.open_subqueries == 0
+            && self.blocks.last().is_some_and(|block| {
+                matches!(block.clause, Clause::FieldList | Clause::Where)
+                    && !block.in_aggregate
+                    && !block.in_window
+                    && !block.in_window_specification
+            });
+        if !is_row_by_row {
+            let what = "':=' outside of a select list and WHERE";
+            return Err(SqlError::not_supported_yet(what).into());
+        }
+        let value = self.value(value)?;
+        let assigned = Kind::of_type(value.sql_type());
+        let known = self.variables.assigned.entry(name.clone());
+        let known = known.or_insert(Kind::Null);
+        *known = known.and(assigned);
+        let kind = self.variables.kinds.get(&name).copied();
+        let value = self.of_kind(value, kind.unwrap_or(assigned).and(assigned))?;
+        let field = value.field().as_ref().clone().with_nullable(true).into();
+        let function = self.context.session.assigned_variables();
+        let function = function.assign(&name, field);
+        Ok(self.typing().call_function(function, vec![value])?)
+    }
+
+    fn of_kind(&self, value: Scalar, kind: Kind) -> Bound<Scalar> {
+        match kind {
+            Kind::Null => Ok(Scalar::literal(ScalarValue::Null)),
+            Kind::Integer => self.call("$cast_signed", vec![value]),
+            Kind::Unsigned => self.call("$cast_unsigned", vec![value]),
+            Kind::Decimal { scale } => {
+                let digits = vec![value, self.integer(38), self.integer(scale.into())];
+                self.call("$cast_decimal", digits)
+            }
+            Kind::Double => self.call("$cast_double", vec![value]),
+            Kind::Text => self.call("$cast_char", vec![value]),
+            Kind::Bytes => self.call("$cast_binary", vec![value]),
+        }
+    }
+}
+
+/// The name of a user variable, in lower case.
+fn name_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => match ident.value.strip_prefix('@') {
+            Some(name) if !name.starts_with('@') => Some(name.to_lowercase()),
+            _ => None,
+        },
+        Expr::Nested(inner) => name_of(inner),
+        _ => None,
+    }
+}
