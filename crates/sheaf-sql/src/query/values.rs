@@ -160,6 +160,20 @@ impl SessionValues for Session {
     }
 }
 
+impl Session {
+    /// What was assigned by `@name := value` takes effect. A value that there is no room for is left out: its statement
+    /// is over.
+    pub(crate) fn take_assigned_variables(&mut self) {
+        for (name, value) in self.outcome.assigned_variables.take() {
+            let value = value_at(value.as_ref(), 0);
+            let value = value.and_then(|value| self.user_variables.set(&name, value));
+            if let Err(error) = value {
+                tracing::warn!(name, %error, "a user variable was not assigned");
+            }
+        }
+    }
+}
+
 /// The value of a literal, with its sign; `None` for everything else.
 pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
     match expression {

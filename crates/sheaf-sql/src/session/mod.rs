@@ -69,7 +69,6 @@ use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
-use crate::query::rows::value_at;
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
@@ -392,18 +391,6 @@ impl Session {
             )))
         });
         result.map_err(|error| self.failed(error))
-    }
-
-    /// What was assigned by `@name := value` takes effect. A value that there is no room for is left out: its statement
-    /// is over.
-    pub(crate) fn take_assigned_variables(&mut self) {
-        for (name, value) in self.outcome.assigned_variables.take() {
-            let value = value_at(value.as_ref(), 0);
-            let value = value.and_then(|value| self.user_variables.set(&name, value));
-            if let Err(error) = value {
-                tracing::warn!(name, %error, "a user variable was not assigned");
-            }
-        }
     }
 
     fn statement_ended(&mut self) {
