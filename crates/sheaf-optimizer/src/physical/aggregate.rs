@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::expr::physical_name;
 use datafusion_expr::{Aggregate, Expr, LogicalPlan};
@@ -89,7 +90,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         .iter()
         .any(|function| function.fun().name() == GROUP_CONCAT);
     if keeps_texts && planner.context.settings.is_thrifty() {
-        input.plan = sorted_by_groups(one_stream(input.plan), &groups)?;
+        input.plan = one_stream(sorted_by_groups(input.plan, &groups)?);
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
@@ -172,15 +173,44 @@ fn sorted_by_groups(
     let keys: Vec<PhysicalSortExpr> = keys
         .map(|(expr, _)| PhysicalSortExpr::new_default(Arc::clone(expr)))
         .collect();
-    let is_sorted = plan
-        .equivalence_properties()
-        .ordering_satisfy(keys.clone())?;
-    Ok(match LexOrdering::new(keys) {
-        Some(ordering) if !groups.has_grouping_set() && !is_sorted => {
-            Arc::new(SortExec::new(ordering, plan))
+    if groups.has_grouping_set() {
+        return Ok(plan);
+    }
+    let is_sorted = |plan: &Arc<dyn ExecutionPlan>| {
+        let properties = plan.equivalence_properties();
+        properties.ordering_satisfy(keys.clone())
+    };
+    let Some(ordering) = LexOrdering::new(keys.clone()) else {
+        return Ok(plan);
+    };
+    if is_sorted(&plan)? {
+        return Ok(plan);
+    }
+    // Long texts are made above the sort.
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let below = keys.iter().map(|key| {
+            let made = |expr: Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Column>() {
+                Some(column) => Ok(Transformed::yes(Arc::clone(
+                    &projection.expr()[column.index()].expr,
+                ))),
+                None => Ok(Transformed::no(expr)),
+            };
+            let expr = Arc::clone(&key.expr).transform_up(made)?.data;
+            Ok(PhysicalSortExpr::new_default(expr))
+        });
+        let below = below.collect::<Result<Vec<_>>>()?;
+        if let Some(ordering) = LexOrdering::new(below) {
+            let input = one_stream(Arc::clone(projection.input()));
+            let sorted = Arc::new(SortExec::new(ordering, input));
+            let list = projection.expr().to_vec();
+            let projected: Arc<dyn ExecutionPlan> =
+                Arc::new(ProjectionExec::try_new(list, sorted)?);
+            if is_sorted(&projected)? {
+                return Ok(projected);
+            }
         }
-        _ => plan,
-    })
+    }
+    Ok(Arc::new(SortExec::new(ordering, one_stream(plan))))
 }
 
 type NamedExpr = (Arc<dyn PhysicalExpr>, String);
