@@ -275,9 +275,9 @@ fn check_clauses(round: &SetExpr) -> Bound<()> {
     }
 }
 
-/// Counts how often a part reads the rows of the round before. What it makes of a row must not depend on the others: a
-/// round need not be all rows of a level. So these are neither grouped (3575), nor on the side of an outer join that may
-/// be missing (3576), nor in a subquery, nor there twice (3577).
+/// Counts how often a part reads the rows of the round before. What it makes of a row must not depend on the others,
+/// since a round need not be all rows of a level. So these are neither grouped (3575), nor on the side of an outer join
+/// that may be missing (3576), nor in a subquery, nor there twice (3577).
 fn check_rows(name: &str, relation: &Relation, rows: &Arc<dyn TableSource>) -> Bound<usize> {
     let mut counts = Vec::new();
     for input in relation.inputs() {

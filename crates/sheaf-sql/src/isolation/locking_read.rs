@@ -524,8 +524,8 @@ fn named_by(lock: &ast::LockClause) -> Option<&str> {
     Some(last.as_ident()?.value.as_str())
 }
 
-/// 3568 for a locking clause about a table that there is not, and 3569 for a second one about a table, and for one about
-/// a query in the FROM.
+/// 3568 for a locking clause about a table that there is not. 3569 for a second one about a table, and for one about a
+/// query in the FROM.
 fn check_named(references: &References, locks: &[ast::LockClause]) -> Result<()> {
     for (position, lock) in locks.iter().enumerate() {
         let Some(name) = named_by(lock) else {
