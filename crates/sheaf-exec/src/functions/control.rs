@@ -127,10 +127,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::marker("$in_row", (1, 1), |operands| {
         Ok(operands.fields[0].as_ref().clone())
     }),
-    // The condition by which rows to be changed are found.
-    Function::marker("$watched", (1, 1), |operands| {
-        Ok(operands.fields[0].as_ref().clone())
-    }),
     // A column of the first part of a recursive table: what has no type is a text.
     Function::marker("$first_part", (1, 1), |operands| {
         Ok(match operands.sql_type(0) {

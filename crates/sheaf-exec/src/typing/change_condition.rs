@@ -20,69 +20,16 @@
 //! pushed down.
 
 use datafusion_common::Result;
-use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_expr::expr::ScalarFunction;
-use datafusion_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion_expr::{Expr, LogicalPlan, TableScan, lit};
+use datafusion_expr::utils::conjunction;
+use datafusion_expr::{Expr, lit};
 
-use super::subquery::has_subquery;
-use super::{Purpose, Texts, reached};
-use crate::functions::{as_function, call};
+use super::reached;
 use crate::table_source::SheafTableSource;
-
-/// The marker around a condition that is watched.
-const WATCHED: &str = "$watched";
 
 /// Conditions of so many parts are watched, because each part may get copies of the others.
 pub const MAX_PARTS: usize = 16;
 
-/// Marks the conditions over tables, where the statement wants to hear of their divisions.
-pub(super) fn marked(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
-    if !texts.truncated.watches_conditions() || has_limit(&plan)? {
-        return Ok(plan);
-    }
-    let marked = plan.transform_up(|plan| {
-        Ok(match plan {
-            LogicalPlan::Filter(mut filter) if scan(&filter.input).is_some() => {
-                filter.predicate = call(WATCHED, vec![filter.predicate]);
-                Transformed::yes(LogicalPlan::Filter(filter))
-            }
-            other => Transformed::no(other),
-        })
-    })?;
-    Ok(marked.data)
-}
-
-fn has_limit(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Limit(_))))
-}
-
-/// The table that a condition is about, if it is about one alone.
-fn scan(plan: &LogicalPlan) -> Option<&TableScan> {
-    match plan {
-        LogicalPlan::TableScan(scan) => Some(scan),
-        LogicalPlan::SubqueryAlias(alias) => scan(&alias.input),
-        _ => None,
-    }
-}
-
-/// The condition inside of the marker; `None` without a marker.
-pub(super) fn watched(predicate: &Expr) -> Option<&Expr> {
-    match predicate {
-        Expr::ScalarFunction(ScalarFunction { func, args }) => as_function(func)
-            .filter(|function| function.name == WATCHED)
-            .and(args.first()),
-        _ => None,
-    }
-}
-
-/// The columns that an index of the table begins with.
-pub(super) fn indexed_columns(input: &LogicalPlan) -> Vec<String> {
-    let source = scan(input).and_then(|scan| scan.source.downcast_ref::<SheafTableSource>());
-    source.map_or_else(Vec::new, indexed_columns_of)
-}
-
-/// As [`indexed_columns`], of a table.
+/// The columns that indexes of a table begin with.
 pub fn indexed_columns_of(source: &SheafTableSource) -> Vec<String> {
     let definition = &source.table.definition;
     let first = definition.indexes().filter_map(|index| index.parts.first());
@@ -90,31 +37,7 @@ pub fn indexed_columns_of(source: &SheafTableSource) -> Vec<String> {
     names.collect()
 }
 
-/// A watched condition, each part of which `resolve` has typed.
-pub(super) fn by_parts(
-    condition: Expr,
-    indexed: &[String],
-    mut resolve: impl FnMut(Expr, Purpose) -> Result<Expr>,
-) -> Result<Expr> {
-    let parts = split_conjunction_owned(condition);
-    let is_watched = parts.len() <= MAX_PARTS;
-    let mut resolved = Vec::with_capacity(parts.len());
-    for part in parts {
-        let purpose = match is_watched && !has_subquery(&part)? && !part.contains_outer() {
-            true if seeks_a_constant(&part, indexed) => Purpose::Sought,
-            true => Purpose::ChangeCondition,
-            false => Purpose::Other,
-        };
-        resolved.push(resolve(part, purpose)?);
-    }
-    let typed = resolved.into_iter().map(|part| {
-        let has_subquery = has_subquery(&part)?;
-        Ok((part, has_subquery))
-    });
-    of_typed_parts(typed.collect::<Result<_>>()?, indexed)
-}
-
-/// As [`by_parts`], of parts that are typed for the purposes that they have there, and whether they have subqueries.
+/// The condition of parts that are typed for the purposes that they have, and whether they have subqueries.
 pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Expr> {
     let (resolved, subqueries): (Vec<Expr>, Vec<bool>) = parts.into_iter().unzip();
     let mut conditions: Vec<Option<Expr>> = Vec::with_capacity(resolved.len());
@@ -152,23 +75,6 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Ex
     }
     others.reverse();
     Ok(conjunction(others.into_iter().chain(waiting)).unwrap_or_else(|| lit(true)))
-}
-
-/// Whether a part that is not typed yet compares an indexed column with constants. MySQL computes these before it looks
-/// at rows.
-fn seeks_a_constant(part: &Expr, indexed: &[String]) -> bool {
-    const COMPARISONS: [&str; 8] = ["$eq", "$ne", "$lt", "$le", "$gt", "$ge", "$between", "$in"];
-    let Expr::ScalarFunction(ScalarFunction { func, args }) = part else {
-        return false;
-    };
-    let is_indexed = |expr: &Expr| match expr {
-        Expr::Column(column) => indexed.contains(&column.name),
-        _ => false,
-    };
-    let columns = args.iter().filter(|operand| operand.any_column_refs());
-    let columns: Vec<&Expr> = columns.collect();
-    as_function(func).is_some_and(|function| COMPARISONS.contains(&function.name))
-        && matches!(columns[..], [column] if is_indexed(column))
 }
 
 /// Whether MySQL knows of a typed part before it computes the condition of a row: it is constant, or about one indexed

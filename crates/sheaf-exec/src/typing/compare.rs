@@ -18,14 +18,11 @@
 //! A quotient has more decimals than it shows (`functions/arithmetic.rs`). It is compared as what it shows.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
-use datafusion_expr::logical_plan::{Projection, Subquery};
-use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit};
+use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
 use sheaf_types::Collation;
-use sheaf_types::error::codes;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
@@ -886,83 +883,4 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Exp
         }
         _ => call("$is_not_zero", vec![value]),
     })
-}
-
-/// The two sides of a join key in one domain.
-pub(super) fn join_key(
-    left: Expr,
-    right: Expr,
-    (left_schema, right_schema): (&DFSchema, &DFSchema),
-    texts: &Texts,
-) -> Result<(Expr, Expr)> {
-    let (left_field, right_field) = (
-        field_of(&left, left_schema)?,
-        field_of(&right, right_schema)?,
-    );
-    let to = domain(
-        &SqlType::of(&left_field),
-        &SqlType::of(&right_field),
-        left_field.data_type(),
-        right_field.data_type(),
-    )?;
-    Ok((
-        convert(left, &to, left_schema, texts)?,
-        convert(right, &to, right_schema, texts)?,
-    ))
-}
-
-/// The name of a subquery's column that was converted: another one than its own, which decorrelation may need beside
-/// it.
-const CONVERTED: &str = "$converted";
-
-/// The operand of IN (or ANY, ALL) and the column of its subquery in one domain.
-pub(super) fn with_subquery(
-    expr: Expr,
-    subquery: Subquery,
-    schema: &DFSchema,
-    texts: &Texts,
-) -> Result<(Expr, Subquery)> {
-    let inner = subquery.subquery.schema();
-    if inner.fields().len() != 1 {
-        return Err(EvaluationError::new(
-            codes::OPERAND_COLUMNS,
-            "Operand should contain 1 column(s)",
-        )
-        .into());
-    }
-    let expr = as_shown(expr, schema)?;
-    let (left_field, right_field) = (field_of(&expr, schema)?, Arc::clone(&inner.fields()[0]));
-    let (left_type, right_type) = (SqlType::of(&left_field), SqlType::of(&right_field));
-    if left_type == SqlType::Null || right_type == SqlType::Null {
-        return Ok((expr, subquery));
-    }
-    let to = domain(
-        &left_type,
-        &right_type,
-        left_field.data_type(),
-        right_field.data_type(),
-    )?;
-    let expr = convert(expr, &to, schema, texts)?;
-    let column = Expr::Column(inner.columns()[0].clone());
-    let converted = convert(column.clone(), &to, inner, texts)?;
-    if converted == column {
-        return Ok((expr, subquery));
-    }
-    // Into the subquery's own projection where it has one, so that its shape stays what decorrelation expects.
-    let plan = match subquery.subquery.as_ref() {
-        LogicalPlan::Projection(projection) => {
-            let input_schema = projection.input.schema();
-            let item = projection.expr[0].clone().unalias();
-            Projection::try_new(
-                vec![convert(item, &to, input_schema, texts)?.alias(CONVERTED)],
-                Arc::clone(&projection.input),
-            )?
-        }
-        _ => Projection::try_new(
-            vec![converted.alias(CONVERTED)],
-            Arc::clone(&subquery.subquery),
-        )?,
-    };
-    let subquery = subquery.with_plan(Arc::new(LogicalPlan::Projection(plan)));
-    Ok((expr, subquery))
 }

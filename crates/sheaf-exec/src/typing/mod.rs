@@ -1,15 +1,15 @@
 //! The typing rule: from markers to typed, plain expressions.
 //!
-//! The pass over the syntax tree wrote every operator whose MySQL meaning depends on types as a marker (`$eq(a, b)`,
-//! `$case(...)`). This rule knows the types, and is a pure function of (expression, schema). It replaces each marker by
-//! the expression that means the same to DataFusion, with conversions spelled out. So the passes after it (coercion,
-//! simplification, join and range recognition) may take the plan literally.
+//! The binder hands over every operator whose MySQL meaning depends on types as a marker (`$eq(a, b)`, `$case(...)`).
+//! This rule knows the types, and is a pure function of (expression, schema). It replaces each marker by the expression
+//! that means the same to DataFusion, with conversions spelled out. So the passes after it (coercion, simplification,
+//! join and range recognition) may take the plan literally.
 //!
 //! Its aim is `column op literal` with the literal in the column's own type, because key ranges are made of that. So `d
 //! >= '1997-01-01'` becomes a comparison of dates, `l_discount BETWEEN 0.05 - 0.01 AND ...` one of DECIMAL(15,2), and
 //! `name = 'x'` one of sort keys ([`compare`]).
 //!
-//! [`plan`] does the same for whole nodes: they sort, group, join and make distinct strings by sort key.
+//! [`plan`] does the same for whole nodes: they group strings and make them distinct by sort key.
 
 mod change_condition;
 mod choose;
@@ -17,7 +17,6 @@ mod compare;
 mod once;
 mod plan;
 mod reached;
-mod single_row;
 mod stand_in;
 mod subquery;
 
@@ -29,9 +28,7 @@ use datafusion_common::config::ConfigOptions;
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
-use datafusion_expr::expr::{
-    AggregateFunction, Cast, InSubquery, ScalarFunction, SetComparison, WindowFunction,
-};
+use datafusion_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
 use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
@@ -57,15 +54,9 @@ pub use change_condition::{
     MAX_PARTS as MAX_WATCHED_PARTS, indexed_columns_of, of_typed_parts as watched_condition,
 };
 pub use choose::as_column_of;
-pub use plan::{
-    distinct_by_key, group_by_key, is_set_operation, refused_texts, resolve_plan, rewrite_changed,
-    schema_of_operands,
-};
+pub use plan::{distinct_by_key, group_by_key, refused_texts, rewrite_changed, schema_of_operands};
 pub use stand_in::StandIn;
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
-
-/// The alias of a subquery that is searched for a row of values.
-pub const ROW_SUBQUERY: &str = "$row";
 
 /// Expressions nest deeply: where less of the stack is left, more is added.
 const RED_ZONE_BYTES: usize = 256 << 10;
@@ -299,34 +290,6 @@ pub fn resolve_node(
         },
         Expr::BinaryExpr(connective) if purpose.watches_divisors(texts) => {
             Ok(Expr::BinaryExpr(reached::in_connective(connective)?))
-        }
-        Expr::InSubquery(in_subquery) => {
-            let InSubquery {
-                expr,
-                subquery,
-                negated,
-            } = in_subquery;
-            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema, texts)?;
-            Ok(Expr::InSubquery(InSubquery {
-                expr: Box::new(expr),
-                subquery,
-                negated,
-            }))
-        }
-        Expr::SetComparison(set) => {
-            let SetComparison {
-                expr,
-                subquery,
-                op,
-                quantifier,
-            } = set;
-            let (expr, subquery) = compare::with_subquery(*expr, subquery, schema, texts)?;
-            Ok(Expr::SetComparison(SetComparison {
-                expr: Box::new(expr),
-                subquery,
-                op,
-                quantifier,
-            }))
         }
         Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema),
         Expr::WindowFunction(window) => resolve_window(*window, schema),

@@ -1,63 +1,42 @@
-//! The typing rule on whole plans: sorting, grouping, DISTINCT, joins and set operations of strings, by sort key.
+//! The typing rule on whole nodes: grouping and DISTINCT of strings, by sort key.
 //!
-//! In comes the plan of SqlToRel, with markers in its expressions. Out comes a plan in which strings are compared by
-//! their sort keys alone, so that DataFusion's operators know nothing of collations. The plan is rewritten from its
-//! leaves up, because each node is typed by the schemas of its inputs:
+//! DataFusion's operators know nothing of collations, so strings are compared by their sort keys alone:
 //!
 //! ```text
-//!   ORDER BY name                Sort by ck(name)
 //!   GROUP BY name                Aggregate by ck(name), with any_value(name); a projection above gives the old names
 //!   DISTINCT                     a grouping by all columns
-//!   UNION, EXCEPT, INTERSECT     the columns of all inputs get the types of the whole
 //! ```
 //!
-//! A recursive table has the names and types of its first part, so its second part is rewritten when these are known.
+//! Whoever rewrites the expressions of a plan does so from its leaves up ([`rewrite_changed`]). A recursive table has
+//! the names and types of its first part, so its second part is rewritten when these are known.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{
-    Column, DFSchema, DFSchemaRef, NullEquality, Result, ScalarValue, internal_datafusion_err,
-};
+use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
-use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Filter, Join, JoinType, Projection, RecursiveQuery, Sort, SubqueryAlias,
-    TableScan, TableScanBuilder, Union,
+    Aggregate, Distinct, Projection, RecursiveQuery, TableScan, TableScanBuilder,
 };
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, Operator, SortExpr, TableSource, lit};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, TableSource, lit};
 
 use sheaf_access::cancel;
 
-use super::change_condition;
 use super::choose::{as_column_of, as_shown, with_metadata};
-use super::compare::join_key;
-use super::single_row::with_single_rows;
-use super::subquery::{
-    above_inner_join, has_subquery, in_filter, outer_columns_of, with_nulls, with_outer_fields,
-    with_values_of_subqueries,
-};
-use super::{Purpose, ROW_SUBQUERY, Texts, key_of, literal, resolve, type_of, typed_literal};
+use super::subquery::{outer_columns_of, with_outer_fields};
+use super::{Texts, literal, type_of, typed_literal};
 use crate::aggregates::aggregate_function;
-use crate::functions::EvaluationError;
 use crate::functions::collation::{collation_key, key_collation};
-use crate::functions::control::common_field;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
 use crate::functions::{as_function, call};
 use crate::group_keys::has_doubtful_keys;
 use crate::operator::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
-
-/// Types a plan, subqueries included. To be run once, before DataFusion's TypeCoercion.
-pub fn resolve_plan(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
-    let plan = change_condition::marked(plan, texts)?;
-    rewrite_changed(plan, &|plan| resolve_node(plan, texts))
-}
 
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
 ///
@@ -226,192 +205,6 @@ pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {
     Ok(schema)
 }
 
-/// What an aggregate is given is computed for each row, as what is shown.
-fn is_aggregate(expr: &Expr) -> bool {
-    match expr {
-        Expr::AggregateFunction(_) => true,
-        Expr::Alias(alias) => is_aggregate(&alias.expr),
-        _ => false,
-    }
-}
-
-fn resolve_node(plan: LogicalPlan, texts: &Texts) -> Result<LogicalPlan> {
-    let schema = schema_of_operands(&plan)?;
-    let names = NamePreserver::new(&plan);
-    let is_sort = matches!(plan, LogicalPlan::Sort(_));
-    let purpose = match plan {
-        LogicalPlan::Projection(_) => Purpose::Shown,
-        LogicalPlan::Sort(_) => Purpose::Order,
-        _ => Purpose::Other,
-    };
-    let mut has_subqueries = false;
-    let mut resolved_for = |expr: Expr, purpose: Purpose| {
-        let expr = match has_subquery(&expr)? {
-            true => {
-                has_subqueries = true;
-                with_nulls(with_single_rows(expr)?)?
-            }
-            false => expr,
-        };
-        let purpose = match is_aggregate(&expr) {
-            true => Purpose::Shown,
-            false => purpose,
-        };
-        resolve(expr, &schema, texts, purpose)
-    };
-    let indexed = match &plan {
-        LogicalPlan::Filter(filter) if change_condition::watched(&filter.predicate).is_some() => {
-            change_condition::indexed_columns(&filter.input)
-        }
-        _ => Vec::new(),
-    };
-    let mut resolved = |expr: Expr| match change_condition::watched(&expr) {
-        Some(condition) => {
-            change_condition::by_parts(condition.clone(), &indexed, &mut resolved_for)
-        }
-        None => resolved_for(expr, purpose),
-    };
-    if let LogicalPlan::Aggregate(aggregate) = &plan {
-        // Before expressions are folded: COALESCE(1, o.x) names a column of the query o is in.
-        refuse_outer_aggregates(aggregate)?;
-    }
-    let plan = plan
-        .map_expressions(|expr| {
-            Ok(Transformed::yes(match is_sort {
-                // The names of a sort's expressions are not shown.
-                true => resolved(expr)?,
-                false => map_named(expr, &names, &mut resolved)?,
-            }))
-        })?
-        .data;
-    let (plan, shown) = match has_subqueries {
-        true => with_values_of_subqueries(plan)?,
-        false => (plan, None),
-    };
-    let plan = match plan {
-        LogicalPlan::Sort(sort) => {
-            let schema = Arc::clone(sort.input.schema());
-            LogicalPlan::Sort(sort_by_key(sort, &schema)?)
-        }
-        LogicalPlan::Filter(filter) => {
-            let filter = with_correlated_keys(filter)?;
-            let filter = match has_subqueries {
-                true => in_filter(filter)?,
-                false => filter,
-            };
-            LogicalPlan::Filter(match texts.truncated.is_refused() {
-                true => with_refused_texts(filter, &schema, texts)?,
-                false => filter,
-            })
-        }
-        LogicalPlan::Aggregate(aggregate) => group_by_key(aggregate)?,
-        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == ROW_SUBQUERY => {
-            columns_of_row(alias)?
-        }
-        LogicalPlan::Distinct(Distinct::All(input)) => distinct_by_key(input)?,
-        LogicalPlan::Union(union) => union_of_one_type(union, texts)?,
-        LogicalPlan::Join(mut join) => {
-            if is_set_operation(&join) {
-                join = set_join_of_one_type(join, texts)?;
-            }
-            let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-            join.on = join
-                .on
-                .into_iter()
-                .map(|(a, b)| join_key(a, b, (left.schema(), right.schema()), texts))
-                .collect::<Result<_>>()?;
-            match has_subqueries && join.join_type == JoinType::Inner {
-                true => above_inner_join(join)?,
-                false => LogicalPlan::Join(join),
-            }
-        }
-        other => other,
-    };
-    let plan = plan.recompute_schema()?;
-    Ok(match shown {
-        Some(columns) => LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?),
-        None => plan,
-    })
-}
-
-/// Whether this is an EXCEPT or INTERSECT, in a plan as it comes from SqlToRel.
-pub fn is_set_operation(join: &Join) -> bool {
-    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
-        && join.null_equality == NullEquality::NullEqualsNull
-}
-
-fn sort_by_key(sort: Sort, schema: &DFSchema) -> Result<Sort> {
-    let expr = sort
-        .expr
-        .into_iter()
-        .map(|sort| {
-            Ok(SortExpr {
-                expr: key_of(sort.expr.unalias(), schema)?,
-                ..sort
-            })
-        })
-        .collect::<Result<_>>()?;
-    Ok(Sort { expr, ..sort })
-}
-
-/// In a correlated subquery, `ck(inner) = ck(outer)` becomes `key = ck(outer)` with the key computed below: DataFusion
-/// pulls an equality out of an aggregated subquery only if its inner side is a column, because that is what it groups
-/// by.
-fn with_correlated_keys(filter: Filter) -> Result<Filter> {
-    if !filter.predicate.contains_outer() {
-        return Ok(filter);
-    }
-    let mut keys = Vec::new();
-    let mut key_column = |inner: Expr| {
-        let name = format!("$key{}", keys.len());
-        keys.push(inner.alias(name.clone()));
-        Expr::Column(Column::new_unqualified(name))
-    };
-    let is_key = |expr: &Expr| {
-        matches!(expr, Expr::ScalarFunction(_)) && !expr.contains_outer() && expr.any_column_refs()
-    };
-    let is_outer = |expr: &Expr| expr.contains_outer() && !expr.any_column_refs();
-    let conditions: Vec<Expr> = split_conjunction_owned(filter.predicate)
-        .into_iter()
-        .map(|condition| match condition {
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: Operator::Eq,
-                right,
-            }) if is_key(&left) && is_outer(&right) => key_column(*left).eq(*right),
-            Expr::BinaryExpr(BinaryExpr {
-                left,
-                op: Operator::Eq,
-                right,
-            }) if is_key(&right) && is_outer(&left) => key_column(*right).eq(*left),
-            other => other,
-        })
-        .collect();
-    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
-    if keys.is_empty() {
-        return Filter::try_new(predicate, filter.input);
-    }
-    let columns = filter
-        .input
-        .schema()
-        .columns()
-        .into_iter()
-        .map(Expr::Column);
-    let with_keys = Projection::try_new(columns.chain(keys).collect(), filter.input)?;
-    Filter::try_new(predicate, Arc::new(LogicalPlan::Projection(with_keys)))
-}
-
-/// Where a strict mode changes rows, a text of a row that is compared with a number and is none is an error too. Only
-/// in a condition of its own, because what stands in a choice may not be asked for. And only of one table, because such
-/// a condition is not pushed below a join.
-fn with_refused_texts(filter: Filter, schema: &DFSchema, texts: &Texts) -> Result<Filter> {
-    if !is_table(&filter.input) {
-        return Ok(filter);
-    }
-    let predicate = refused_texts(filter.predicate, schema, texts)?;
-    Filter::try_new(predicate, filter.input)
-}
-
 /// A condition over a table, in which a text of a row that is compared with a number and is none is noted.
 pub fn refused_texts(predicate: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let noted = |operand: Box<Expr>| -> Result<Box<Expr>> {
@@ -435,14 +228,6 @@ pub fn refused_texts(predicate: Expr, schema: &DFSchema, texts: &Texts) -> Resul
     Ok(conjunction(conditions).unwrap_or_else(|| lit(true)))
 }
 
-fn is_table(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::TableScan(_) => true,
-        LogicalPlan::SubqueryAlias(alias) => is_table(&alias.input),
-        _ => false,
-    }
-}
-
 /// The text that a comparison with a number has converted, and to what.
 fn number_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<(NumberKind, Expr)>> {
     let Expr::ScalarFunction(call) = operand else {
@@ -459,50 +244,6 @@ fn number_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<(NumberKin
     };
     let is_text = matches!(type_of(text, schema)?, SqlType::Text { .. });
     Ok((is_text && !text.contains_outer()).then(|| (kind, text.clone())))
-}
-
-/// The columns that a row is compared with, under the alias but without a node for it: DataFusion does not pull what a
-/// subquery is correlated by through an alias.
-fn columns_of_row(alias: SubqueryAlias) -> Result<LogicalPlan> {
-    let columns = alias.input.schema().columns().into_iter().map(|column| {
-        let name = column.name.clone();
-        Expr::Column(column).alias_qualified(Some(alias.alias.clone()), name)
-    });
-    let columns = columns.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(
-        columns,
-        alias.input,
-    )?))
-}
-
-/// An expression of a node under the name that it has. What is grouped by keeps its name, also within grouping sets.
-pub(super) fn map_named(
-    expr: Expr,
-    names: &NamePreserver,
-    map: &mut dyn FnMut(Expr) -> Result<Expr>,
-) -> Result<Expr> {
-    let mut named = |expr: Expr| {
-        let name = names.save(&expr);
-        Ok(name.restore(map(expr)?))
-    };
-    match expr {
-        Expr::GroupingSet(sets) => Ok(Expr::GroupingSet(map_grouping_sets(sets, named)?)),
-        other => named(other),
-    }
-}
-
-fn map_grouping_sets(
-    sets: GroupingSet,
-    mut map: impl FnMut(Expr) -> Result<Expr>,
-) -> Result<GroupingSet> {
-    let mut all = |exprs: Vec<Expr>| exprs.into_iter().map(&mut map).collect::<Result<Vec<_>>>();
-    Ok(match sets {
-        GroupingSet::Rollup(exprs) => GroupingSet::Rollup(all(exprs)?),
-        GroupingSet::Cube(exprs) => GroupingSet::Cube(all(exprs)?),
-        GroupingSet::GroupingSets(sets) => {
-            GroupingSet::GroupingSets(sets.into_iter().map(all).collect::<Result<_>>()?)
-        }
-    })
 }
 
 /// What is grouped by instead of a string, its sort key, and instead of a DECIMAL with guard digits, what it shows.
@@ -543,19 +284,6 @@ enum Output {
     Same(usize),
     /// The value at the second position, unless its sort key at the first is NULL because the row is a super-aggregate.
     UnlessNull(usize, usize),
-}
-
-/// An aggregate whose arguments name columns of an outer query alone belongs to that query by the standard, and in
-/// MySQL.
-fn refuse_outer_aggregates(aggregate: &Aggregate) -> Result<()> {
-    for expr in &aggregate.aggr_expr {
-        let is_outer = expr.contains_outer() && expr.column_refs().is_empty();
-        if is_outer {
-            let what = "aggregates of an outer query in a subquery";
-            return Err(EvaluationError::not_supported_yet(what).into());
-        }
-    }
-    Ok(())
 }
 
 /// Strings are grouped by their sort keys; what is shown is some string of the group. Columns that the other group
@@ -792,66 +520,4 @@ pub fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
         return Ok(LogicalPlan::Distinct(Distinct::All(input)));
     }
     group_by_key(Aggregate::try_new(input, columns, vec![])?)
-}
-
-/// Every input of a UNION gives the types of the whole.
-fn union_of_one_type(union: Union, texts: &Texts) -> Result<LogicalPlan> {
-    let inputs = of_one_type(union.inputs, texts)?;
-    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
-}
-
-/// Both sides of EXCEPT and INTERSECT give the types of the whole, as those of a UNION do.
-fn set_join_of_one_type(mut join: Join, texts: &Texts) -> Result<Join> {
-    let sides = of_one_type(vec![join.left, join.right], texts)?;
-    [join.left, join.right] = sides
-        .try_into()
-        .map_err(|_| internal_datafusion_err!("a set operation of one side"))?;
-    Ok(join)
-}
-
-/// The inputs, each with the same types: for every column the one that all its values fit in.
-fn of_one_type(inputs: Vec<Arc<LogicalPlan>>, texts: &Texts) -> Result<Vec<Arc<LogicalPlan>>> {
-    let width = inputs
-        .first()
-        .map_or(0, |input| input.schema().fields().len());
-    let is_as_wide = |input: &Arc<LogicalPlan>| input.schema().fields().len() == width;
-    if !inputs.iter().all(is_as_wide) {
-        return Ok(inputs);
-    }
-    let fields = (0..width)
-        .map(|at| {
-            let fields: Vec<_> = inputs
-                .iter()
-                .map(|input| Arc::clone(&input.schema().fields()[at]))
-                .collect();
-            common_field(&fields)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    inputs
-        .into_iter()
-        .map(|input| {
-            let schema = Arc::clone(input.schema());
-            let same = schema.fields().iter().zip(&fields).all(|(field, to)| {
-                field.data_type() == to.data_type() && field.metadata() == to.metadata()
-            });
-            if same {
-                return Ok(input);
-            }
-            let exprs = schema
-                .iter()
-                .zip(&fields)
-                .map(|((relation, field), to)| {
-                    let column = Expr::Column(Column::from((relation, field)));
-                    Ok(renamed(
-                        as_column_of(column, to, &schema, Some(texts))?,
-                        relation.cloned(),
-                        field.name(),
-                    ))
-                })
-                .collect::<Result<Vec<_>>>()?;
-            Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(
-                exprs, input,
-            )?)))
-        })
-        .collect()
 }

@@ -3,7 +3,6 @@
 //! DataFusion makes joins of subqueries: of EXISTS and IN in a filter, and of values in a filter or a select list.
 //! Its joins have gaps, which are closed here, on typed plans:
 //!
-//! - They know `x IN (SELECT y ...)` only as true or not. What NULL makes of it is written out ([`in_filter`]).
 //! - They take the nullability of a value from the column inside. But a subquery that finds no row is NULL
 //!   ([`OR_NULL`]).
 //! - They know no ANY and ALL. These look at the least or the greatest of the values, or for a row (`AnyRow`).
@@ -23,16 +22,13 @@ use datafusion_common::{
 use datafusion_expr::expr::{
     Case, Exists, InSubquery, ScalarFunction, SetComparison, SetQuantifier,
 };
-use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::{Aggregate, Filter, Join, JoinType, Projection, Subquery};
+use datafusion_expr::logical_plan::{Aggregate, Filter, JoinType, Projection, Subquery};
 use datafusion_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion_expr::{
-    BinaryExpr, Expr, ExprSchemable, FetchType, LogicalPlan, Operator, SkipType,
-};
-use datafusion_expr::{binary_expr, build_join_schema, lit};
+use datafusion_expr::{Expr, ExprSchemable, FetchType, LogicalPlan, Operator, SkipType};
+use datafusion_expr::{binary_expr, lit};
 
 use super::choose::with_metadata;
-use super::plan::{aggregate_call, map_named, schema_of_operands};
+use super::plan::{aggregate_call, schema_of_operands};
 use crate::functions::{as_function, call};
 
 /// `$or_null(subquery)`: the value of a subquery that may find no row, and then is NULL although its column is not.
@@ -43,43 +39,12 @@ const OR_NULL: &str = "$or_null";
 const FOUND: &str = "$found";
 const VALUE: &str = "$value";
 
-/// What the truth value of a condition may be taken for if it is unknown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unknown {
-    Itself,
-    False,
-    True,
-}
-
-impl Unknown {
-    /// Of what NOT denies.
-    fn denied(self) -> Unknown {
-        match self {
-            Unknown::Itself => Unknown::Itself,
-            Unknown::False => Unknown::True,
-            Unknown::True => Unknown::False,
-        }
-    }
-}
-
 fn unknown_value() -> Expr {
     lit(ScalarValue::Boolean(None))
 }
 
 fn negate_if(negated: bool, condition: Expr) -> Expr {
     if negated { !condition } else { condition }
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) | Expr::ScalarSubquery(_)
-    )
-}
-
-/// Whether there is any subquery in an expression.
-pub(super) fn has_subquery(expr: &Expr) -> Result<bool> {
-    expr.exists(|inner| Ok(is_subquery(inner)))
 }
 
 fn is_correlated(subquery: &Subquery) -> bool {
@@ -158,91 +123,6 @@ fn gives_a_row(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// The condition of a filter with its subqueries as the joins that DataFusion makes of them know them.
-///
-/// ```text
-///   x NOT IN (SELECT y ... WHERE k = o.k)     NOT EXISTS (... WHERE k = o.k AND (y = x OR y IS NULL OR x IS NULL))
-///   x NOT IN (SELECT y ...) OR c              NOT (x IN (SELECT y ...) OR it is unknown) OR c
-/// ```
-pub(super) fn in_filter(filter: Filter) -> Result<Filter> {
-    let schema = Arc::clone(filter.input.schema());
-    let schema = schema.as_ref();
-    let predicate = of_single_groups(filter.predicate)?;
-    let conditions = split_conjunction_owned(predicate);
-    let conditions = conditions
-        .into_iter()
-        .map(|condition| match condition {
-            Expr::InSubquery(in_subquery) => whole_condition(in_subquery, schema),
-            Expr::Not(inner) => match *inner {
-                Expr::InSubquery(mut in_subquery) => {
-                    in_subquery.negated = !in_subquery.negated;
-                    whole_condition(in_subquery, schema)
-                }
-                inner => exact(Expr::Not(Box::new(inner)), Unknown::False, schema),
-            },
-            other => exact(other, Unknown::False, schema),
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
-    let predicate = with_own_names(with_nulls(predicate)?)?;
-    Filter::try_new(predicate, filter.input)
-}
-
-/// IN or NOT IN as one of the conditions that all must hold.
-///
-/// NOT IN becomes an antijoin that knows NULL, but only if it is by an equality of columns and by nothing else.
-fn whole_condition(in_subquery: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let x = in_subquery.expr.as_ref();
-    let is_correlated = is_correlated(&in_subquery.subquery) || x.contains_outer();
-    if !in_subquery.negated || x.any_column_refs() && !is_correlated {
-        return AnyRow::from(in_subquery.clone()).into_in_subquery(in_subquery.negated);
-    }
-    Ok(!AnyRow::from(in_subquery).row_that_may_meet(schema)?)
-}
-
-/// A part of a condition, where unknown may be taken for what `unknown` says.
-fn exact(expr: Expr, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
-    match expr {
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::And | Operator::Or),
-            right,
-        }) => Ok(Expr::BinaryExpr(BinaryExpr {
-            left: Box::new(exact(*left, unknown, schema)?),
-            op,
-            right: Box::new(exact(*right, unknown, schema)?),
-        })),
-        Expr::Not(inner) => {
-            let inner = exact(*inner, unknown.denied(), schema)?;
-            Ok(Expr::Not(Box::new(inner)))
-        }
-        Expr::InSubquery(in_subquery) => {
-            let negated = in_subquery.negated;
-            let unknown = match negated {
-                true => unknown.denied(),
-                false => unknown,
-            };
-            let is_in = AnyRow::from(in_subquery).into_condition(unknown, schema)?;
-            Ok(negate_if(negated, is_in))
-        }
-        Expr::SetComparison(comparison) => {
-            let negated = comparison.quantifier == SetQuantifier::All;
-            let unknown = match negated {
-                true => unknown.denied(),
-                false => unknown,
-            };
-            let any = AnyRow::of_comparison(comparison)?.into_condition(unknown, schema)?;
-            Ok(negate_if(negated, any))
-        }
-        other => {
-            let inner = other.map_children(|inner| {
-                Ok(Transformed::yes(exact(inner, Unknown::Itself, schema)?))
-            })?;
-            Ok(inner.data)
-        }
-    }
-}
-
 /// An expression whose subqueries are all values: these become joins in a select list, too. EXISTS and IN count the
 /// rows that they find, ANY and ALL look at the least or the greatest of the values.
 pub fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -254,7 +134,7 @@ pub fn as_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         }
         Expr::SetComparison(comparison) => {
             let negated = comparison.quantifier == SetQuantifier::All;
-            let any = AnyRow::of_comparison(comparison)?.by_extremes(Unknown::Itself)?;
+            let any = AnyRow::of_comparison(comparison)?.by_extremes()?;
             Ok(Transformed::yes(negate_if(negated, any)))
         }
         Expr::Exists(Exists { subquery, negated }) => {
@@ -300,52 +180,6 @@ impl AnyRow {
         })
     }
 
-    /// A part of the condition of a filter.
-    fn into_condition(self, unknown: Unknown, schema: &DFSchema) -> Result<Expr> {
-        let is_correlated = is_correlated(&self.subquery);
-        // Once for all rows; if it is correlated, a row is searched for.
-        if self.op != Operator::Eq && !is_correlated {
-            return self.by_extremes(unknown);
-        }
-        if unknown == Unknown::True && is_correlated {
-            return self.row_that_may_meet(schema);
-        }
-        let may_be = match unknown {
-            Unknown::False => None,
-            _ if !self.may_be_unknown(schema)? => None,
-            _ if is_correlated => Some(self.row_that_may_meet(schema)?),
-            _ => Some(self.is_unknown(schema)?),
-        };
-        let is_met = match self.op {
-            // NOT may come to stand before it, and NOT IN would be asked about NULL once more.
-            Operator::Eq if is_correlated && may_be.is_some() => self.row_that_meets(schema)?,
-            Operator::Eq => self.into_in_subquery(false)?,
-            _ => self.row_that_meets(schema)?,
-        };
-        Ok(match (may_be, unknown) {
-            (None, _) => is_met,
-            (Some(may_be), Unknown::Itself) => is_met.or(may_be.and(unknown_value())),
-            (Some(may_be), _) => is_met.or(may_be),
-        })
-    }
-
-    fn into_in_subquery(mut self, negated: bool) -> Result<Expr> {
-        // DataFusion asks a plan what its first column is. Not all kinds of plans tell, and of a union it is a name
-        // without a table, which it takes for another column beside the one of the subquery.
-        let is_told = match self.subquery.subquery.head_output_expr()? {
-            Some(Expr::Column(column)) => column.relation.is_some(),
-            head => head.is_some(),
-        };
-        if !is_told {
-            self.subquery = self.subquery.with_plan(self.rows()?.0);
-        }
-        Ok(Expr::InSubquery(InSubquery {
-            expr: Box::new(self.x),
-            subquery: self.subquery,
-            negated,
-        }))
-    }
-
     /// IN by the number of rows that are equal.
     fn into_value(self, schema: &DFSchema) -> Result<Expr> {
         let (outer_columns, x) = self.x_inside(schema)?;
@@ -364,7 +198,7 @@ impl AnyRow {
     ///   x > ANY (SELECT y ...)    COUNT(*) > 0 AND (x > MIN(y) OR COUNT(*) > COUNT(y) AND NULL)
     ///   x > ALL (SELECT y ...)    NOT (COUNT(*) > 0 AND (x <= MAX(y) OR COUNT(*) > COUNT(y) AND NULL))
     /// ```
-    fn by_extremes(self, unknown: Unknown) -> Result<Expr> {
+    fn by_extremes(self) -> Result<Expr> {
         let extremes: &[&str] = match self.op {
             Operator::Gt | Operator::GtEq => &["min"],
             Operator::Lt | Operator::LtEq => &["max"],
@@ -384,9 +218,6 @@ impl AnyRow {
                 0 => comparison,
                 _ => is_one.or(comparison),
             };
-        }
-        if unknown == Unknown::False {
-            return Ok(is_one);
         }
         let all_rows = of_all("count", lit(1i64))?;
         if rows.schema().field(0).is_nullable() {
@@ -431,47 +262,6 @@ impl AnyRow {
         let rows = Projection::try_new(vec![y.alias(FOUND)], input)?;
         let y = Expr::Column(Column::new_unqualified(FOUND));
         Ok((Arc::new(LogicalPlan::Projection(rows)), y))
-    }
-
-    fn row_that_meets(&self, schema: &DFSchema) -> Result<Expr> {
-        let (outer_columns, x) = self.x_inside(schema)?;
-        let (rows, y) = self.rows()?;
-        self.exists(rows, binary_expr(x, self.op, y), outer_columns)
-    }
-
-    /// Whether a row of the subquery meets x, or may: `EXISTS (... y = x OR y IS NULL OR x IS NULL)`.
-    fn row_that_may_meet(&self, schema: &DFSchema) -> Result<Expr> {
-        let (outer_columns, x) = self.x_inside(schema)?;
-        let (rows, y) = self.rows()?;
-        let mut meets = match self.op {
-            // An equality is looked up from the side of the subquery.
-            Operator::Eq => y.clone().eq(x.clone()),
-            op => binary_expr(x.clone(), op, y.clone()),
-        };
-        if rows.schema().field(0).is_nullable() {
-            meets = meets.or(y.is_null());
-        }
-        if self.x.nullable(schema)? {
-            meets = meets.or(x.is_null());
-        }
-        self.exists(rows, meets, outer_columns)
-    }
-
-    fn exists(
-        &self,
-        rows: Arc<LogicalPlan>,
-        condition: Expr,
-        outer_ref_columns: Vec<Expr>,
-    ) -> Result<Expr> {
-        let meeting = LogicalPlan::Filter(Filter::try_new(condition, rows)?);
-        Ok(Expr::Exists(Exists {
-            subquery: Subquery {
-                subquery: Arc::new(meeting),
-                outer_ref_columns,
-                spans: self.subquery.spans.clone(),
-            },
-            negated: false,
-        }))
     }
 
     /// Whether NULL can make it unknown.
@@ -896,216 +686,6 @@ fn has_sets(aggregate: &Aggregate) -> bool {
 
 fn is_correlated_inside(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| Ok(node.contains_outer_reference()))
-}
-
-/// Values of subqueries that are computed below a node, as columns of its input: DataFusion makes joins of them only
-/// in filters and select lists.
-///
-/// ```text
-///   Sort (SELECT ... WHERE k = outer.k)    Projection outer.*
-///     outer                                  Sort $value0
-///                                              Projection outer.*, (SELECT ... WHERE k = outer.k) AS $value0
-///                                                outer
-/// ```
-#[derive(Default)]
-struct ValuesBelow {
-    values: Vec<Subquery>,
-    /// How many have been put below before.
-    known: usize,
-}
-
-/// A typed node with its subqueries as values, where they do not become joins otherwise; and the columns to be shown
-/// above it, if it has others now.
-pub(super) fn with_values_of_subqueries(
-    node: LogicalPlan,
-) -> Result<(LogicalPlan, Option<Vec<Expr>>)> {
-    let mut below = ValuesBelow::default();
-    let names = NamePreserver::new(&node);
-    let node = node.map_expressions(|expr| {
-        let taken = map_named(expr, &names, &mut |expr| below.take_operands(expr))?;
-        Ok(Transformed::yes(taken))
-    })?;
-    let (node, shown) = below.put_below(node.data)?;
-    let is_shown = matches!(node, LogicalPlan::Projection(_));
-    let is_joined = match &node {
-        LogicalPlan::Filter(_) => true,
-        LogicalPlan::Join(join) => join.join_type == JoinType::Inner,
-        _ => false,
-    };
-    if is_joined {
-        let node = node.map_expressions(|expr| Ok(Transformed::yes(below.take_repeated(expr)?)))?;
-        let (node, shown_now) = below.put_below(node.data)?;
-        return Ok((node, shown.or(shown_now)));
-    }
-    let schema = schema_of_operands(&node)?;
-    let node = node.map_expressions(|expr| {
-        if !has_subquery(&expr)? {
-            return Ok(Transformed::no(expr));
-        }
-        let valued = map_named(expr, &names, &mut |expr| {
-            let valued = as_values(expr, &schema)?;
-            match is_shown {
-                true => below.take_repeated(valued),
-                false => below.take_from(valued),
-            }
-        })?;
-        Ok(Transformed::yes(valued))
-    })?;
-    let (node, shown_now) = below.put_below(node.data)?;
-    Ok((node, shown.or(shown_now)))
-}
-
-impl ValuesBelow {
-    /// Takes the subqueries on the left side of IN, ANY and ALL: it may have to be named inside of the subquery on
-    /// the right.
-    fn take_operands(&mut self, expr: Expr) -> Result<Expr> {
-        let with_columns = expr.transform_up(|expr| match expr {
-            Expr::InSubquery(mut in_subquery) if has_subquery(&in_subquery.expr)? => {
-                *in_subquery.expr = self.take_from(*in_subquery.expr)?;
-                Ok(Transformed::yes(Expr::InSubquery(in_subquery)))
-            }
-            Expr::SetComparison(mut comparison) if has_subquery(&comparison.expr)? => {
-                *comparison.expr = self.take_from(*comparison.expr)?;
-                Ok(Transformed::yes(Expr::SetComparison(comparison)))
-            }
-            other => Ok(Transformed::no(other)),
-        })?;
-        Ok(with_columns.data)
-    }
-
-    /// The same for the subqueries that an expression has more than once, as IFNULL does.
-    fn take_repeated(&mut self, expr: Expr) -> Result<Expr> {
-        let mut once: Vec<Subquery> = Vec::new();
-        let mut is_repeated = false;
-        expr.apply(|expr| {
-            if let Expr::ScalarSubquery(subquery) = expr
-                && is_correlated(subquery)
-            {
-                is_repeated |= once.contains(subquery);
-                once.push(subquery.clone());
-            }
-            Ok(match is_repeated {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
-            })
-        })?;
-        match is_repeated {
-            true => self.take_from(expr),
-            false => Ok(expr),
-        }
-    }
-
-    /// The expression with columns for the correlated subqueries in it, which are values.
-    fn take_from(&mut self, expr: Expr) -> Result<Expr> {
-        let with_columns = expr.transform_down(|expr| match expr {
-            Expr::ScalarSubquery(subquery) if is_correlated(&subquery) => {
-                let known = self.values.iter().position(|known| *known == subquery);
-                let at = known.unwrap_or_else(|| {
-                    self.values.push(subquery);
-                    self.values.len() - 1
-                });
-                let column = Column::new_unqualified(value_name(self.known + at));
-                let column = Expr::Column(column);
-                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
-            }
-            other => Ok(Transformed::no(other)),
-        })?;
-        without_or_null(with_columns.data).map(|expr| expr.data)
-    }
-
-    /// The node above the values that have been taken, and its columns without them if it has more.
-    fn put_below(&mut self, node: LogicalPlan) -> Result<(LogicalPlan, Option<Vec<Expr>>)> {
-        let values = std::mem::take(&mut self.values);
-        if values.is_empty() {
-            return Ok((node, None));
-        }
-        let first = self.known;
-        self.known += values.len();
-        let columns = node.schema().columns().into_iter().map(Expr::Column);
-        let columns = match node {
-            LogicalPlan::Aggregate(_) | LogicalPlan::Projection(_) => None,
-            _ => Some(columns.collect()),
-        };
-        let mut are_put = vec![false; values.len()];
-        let node = node.map_children(|input| {
-            let mut put = |items: &mut Vec<Expr>, schema: &DFSchema| -> Result<()> {
-                for (at, subquery) in values.iter().enumerate() {
-                    if !are_put[at] && is_of(subquery, schema) {
-                        are_put[at] = true;
-                        let value = with_nulls(Expr::ScalarSubquery(subquery.clone()))?;
-                        items.push(with_own_names(value)?.alias(value_name(first + at)));
-                    }
-                }
-                Ok(())
-            };
-            let mut items = Vec::new();
-            put(&mut items, input.schema())?;
-            // A sort may name columns that are not in the select list below it.
-            let input = match input {
-                LogicalPlan::Projection(mut projection) => {
-                    let schema = Arc::clone(projection.input.schema());
-                    let before = projection.expr.len();
-                    put(&mut projection.expr, &schema)?;
-                    match projection.expr.len() > before {
-                        true => LogicalPlan::Projection(projection).recompute_schema()?,
-                        false => LogicalPlan::Projection(projection),
-                    }
-                }
-                other => other,
-            };
-            if items.is_empty() {
-                return Ok(Transformed::yes(input));
-            }
-            let columns = input.schema().columns().into_iter().map(Expr::Column);
-            let items = columns.chain(items).collect();
-            let input = Projection::try_new(items, Arc::new(input))?;
-            Ok(Transformed::yes(LogicalPlan::Projection(input)))
-        })?;
-        if !are_put.into_iter().all(|is_put| is_put) {
-            return not_impl_err!(
-                "a subquery that is correlated with both sides of an outer join, or with columns that DISTINCT hides"
-            );
-        }
-        Ok((node.data, columns))
-    }
-}
-
-/// Whether all that a subquery is correlated by is among these columns.
-fn is_of(subquery: &Subquery, schema: &DFSchema) -> bool {
-    let mut outer = subquery.outer_ref_columns.iter();
-    outer.all(|outer| match outer {
-        Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
-        _ => false,
-    })
-}
-
-fn value_name(at: usize) -> String {
-    format!("$value{at}")
-}
-
-/// An inner join whose condition has subqueries: these parts of it become a filter above.
-pub(super) fn above_inner_join(mut join: Join) -> Result<LogicalPlan> {
-    let mut with_subqueries = Vec::new();
-    let mut others = Vec::new();
-    for condition in join
-        .filter
-        .take()
-        .into_iter()
-        .flat_map(split_conjunction_owned)
-    {
-        match has_subquery(&condition)? {
-            true => with_subqueries.push(condition),
-            false => others.push(condition),
-        }
-    }
-    join.filter = conjunction(others);
-    let Some(predicate) = conjunction(with_subqueries) else {
-        return Ok(LogicalPlan::Join(join));
-    };
-    let schema = build_join_schema(join.left.schema(), join.right.schema(), &join.join_type)?;
-    join.schema = Arc::new(schema);
-    let filter = Filter::try_new(predicate, Arc::new(LogicalPlan::Join(join)))?;
-    Ok(LogicalPlan::Filter(in_filter(filter)?))
 }
 
 /// The columns that a subquery names of queries around it, those that subqueries in it name included.
