@@ -26,6 +26,7 @@ use datafusion_expr::ScalarUDF;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::is_of_variables;
+use sheaf_exec::typing::stand_in::{Size, nodes_of_call};
 
 pub use aggregate::Aggregate;
 pub use typing::Typing;
@@ -42,6 +43,8 @@ pub struct Scalar {
     /// A function in it notes what it meets (a text that is cut, a division by zero), so it matters which rows compute
     /// it, and what stands in front of it.
     notes: bool,
+    /// With all that is in it.
+    size: Size,
 }
 
 /// What an expression is.
@@ -166,11 +169,26 @@ impl PartialEq for Scalar {
 impl Scalar {
     fn new(kind: ScalarKind, field: FieldRef) -> Scalar {
         let mut notes = false;
-        visit_operands(&kind, &mut |operand| notes |= operand.notes);
-        if let ScalarKind::Call { function, .. } = &kind {
-            notes |= TruncatedTexts::notes(function.name());
+        let mut size = Size { nodes: 1, cases: 0 };
+        visit_operands(&kind, &mut |operand| {
+            notes |= operand.notes;
+            size.nodes = size.nodes.saturating_add(operand.size.nodes);
+            size.cases = size.cases.max(operand.size.cases);
+        });
+        match &kind {
+            ScalarKind::Call { function, .. } => {
+                notes |= TruncatedTexts::notes(function.name());
+                size.nodes = size.nodes.saturating_add(nodes_of_call(function) - 1);
+            }
+            ScalarKind::Case { .. } => size.cases += 1,
+            _ => {}
         }
-        Scalar { kind, field, notes }
+        Scalar {
+            kind,
+            field,
+            notes,
+            size,
+        }
     }
 
     /// `field` says whether it may be NULL here.
@@ -300,17 +318,6 @@ impl Scalar {
         self.field.data_type() == &DataType::Boolean
     }
 
-    /// How many nodes it has. They are not counted beyond `most`.
-    pub fn nodes_up_to(&self, most: usize) -> usize {
-        let mut nodes = 1;
-        self.for_each_operand(&mut |operand| {
-            if nodes < most {
-                nodes += operand.nodes_up_to(most - nodes);
-            }
-        });
-        nodes
-    }
-
     /// See [`Self::notes`](Scalar).
     pub fn notes(&self) -> bool {
         self.notes
@@ -354,9 +361,12 @@ impl Scalar {
 
     /// How large it is.
     pub fn nodes(&self) -> usize {
-        let mut nodes = 1;
-        self.for_each_operand(&mut |operand| nodes += operand.nodes());
-        nodes
+        self.size.nodes
+    }
+
+    /// See [`Self::nodes`].
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     pub fn add_columns(&self, columns: &mut ColumnSet) {

@@ -3,8 +3,8 @@
 //! The rule itself is `sheaf_exec::typing`, which gives a call of a marker its meaning by the types of its operands.
 //! Here the operands have types already, so one node is put to it at a time. All that the rule may look at is an
 //! operand's type, whether it is a column, and the value of a literal. So every other operand is represented by a
-//! stand-in ([`StandIn`]), a call without arguments that has the operand's field, and the cost of a node does not grow
-//! with what is below it:
+//! stand-in ([`sheaf_exec::typing::stand_in`]), a call without arguments that has the operand's field, and the cost of a
+//! node does not grow with what is below it:
 //!
 //! ```text
 //!   a + 1 < '7'      operands:  Call $add(a, 1), Literal '7'
@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
     Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, internal_err,
 };
@@ -32,8 +33,9 @@ use datafusion_expr::{
     WindowFunctionDefinition,
 };
 use sheaf_exec::functions::{as_function, scalar_function};
+use sheaf_exec::typing::stand_in::{stand_in, stand_in_number, stand_ins_in_bodies};
 use sheaf_exec::typing::{
-    Purpose, StandIn, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
+    Purpose, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -87,7 +89,19 @@ impl Typing<'_> {
         }
         let operands = Operands::default();
         let arguments = operands.exprs(arguments);
-        let call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
+        let mut call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
+        // The body of a function cannot have stand-ins. Where it has, the rule is asked again, for these as they are.
+        let noted = self.texts.noted_so_far();
+        while operands.has_hidden() {
+            let schema = operands.schema()?;
+            let typed = resolve_node(call.clone(), &schema, self.texts, self.purpose)?;
+            let numbers = stand_ins_in_bodies(&typed);
+            if numbers.is_empty() {
+                return operands.scalar(typed);
+            }
+            self.texts.forget_since(noted);
+            call = operands.with_whole(call, &numbers)?;
+        }
         self.node(call, &operands)
     }
 
@@ -225,7 +239,7 @@ impl Typing<'_> {
         };
         Ok(Aggregate {
             function: func,
-            arguments: operands.scalars(params.args)?,
+            arguments: operands.parts(params.args)?,
             distinct: params.distinct,
             order_by: Vec::new(),
             field,
@@ -261,7 +275,7 @@ impl Typing<'_> {
         let WindowExpr { fun, params } = *typed;
         let order_by = params.order_by.into_iter().map(|order| {
             Ok(WindowOrder {
-                value: operands.scalar(order.expr)?,
+                value: operands.part(order.expr)?,
                 ascending: order.asc,
                 nulls_first: order.nulls_first,
             })
@@ -269,8 +283,8 @@ impl Typing<'_> {
         Ok(WindowFunction {
             function: fun,
             order_by: order_by.collect::<Result<_>>()?,
-            arguments: operands.scalars(params.args)?,
-            partition_by: operands.scalars(params.partition_by)?,
+            arguments: operands.parts(params.args)?,
+            partition_by: operands.parts(params.partition_by)?,
             frame: params.window_frame,
             null_treatment: params.null_treatment,
             distinct: params.distinct,
@@ -288,8 +302,10 @@ impl Typing<'_> {
 /// The operands of a node while it is put to the rule.
 #[derive(Default)]
 struct Operands {
-    /// What stand-ins stand for, by their numbers.
-    hidden: RefCell<Vec<Scalar>>,
+    /// What stand-ins stand for, by their numbers. The last one that is put back takes it.
+    hidden: RefCell<Vec<Option<Scalar>>>,
+    /// How often each is still to be put back. Empty where that is not known.
+    uses: RefCell<Vec<usize>>,
     /// The columns that the rule sees, with their fields.
     columns: RefCell<Vec<(ColumnId, FieldRef)>>,
 }
@@ -313,13 +329,28 @@ impl Operands {
             _ if scalar.notes => self.whole(&scalar),
             _ => {
                 let mut hidden = self.hidden.borrow_mut();
-                let field = Arc::clone(&scalar.field);
-                let nodes = scalar.nodes_up_to(StandIn::MANY_NODES);
-                let stand_in = StandIn::new(hidden.len(), field, nodes);
-                hidden.push(scalar);
-                stand_in.call()
+                let stand_in = stand_in(hidden.len(), Arc::clone(&scalar.field), scalar.size());
+                hidden.push(Some(scalar));
+                stand_in
             }
         }
+    }
+
+    fn has_hidden(&self) -> bool {
+        !self.hidden.borrow().is_empty()
+    }
+
+    /// The expression with these operands as they are.
+    fn with_whole(&self, expr: Expr, numbers: &[usize]) -> Result<Expr> {
+        let hidden = self.hidden.borrow();
+        let with_whole = expr.transform_down(|expr| {
+            let number = stand_in_number(&expr).filter(|number| numbers.contains(number));
+            Ok(match number.and_then(|number| hidden[number].as_ref()) {
+                Some(scalar) => Transformed::new(self.whole(scalar), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(expr),
+            })
+        })?;
+        Ok(with_whole.data)
     }
 
     /// An operand as it is.
@@ -346,12 +377,34 @@ impl Operands {
         Ok(Arc::new(schema))
     }
 
+    /// What the rule has made of all operands.
     fn scalar(&self, expr: Expr) -> Result<Scalar> {
+        self.count_uses(&expr)?;
+        self.part(expr)
+    }
+
+    /// A part of what the rule has made.
+    fn part(&self, expr: Expr) -> Result<Scalar> {
         Scalar::from_expr(expr, &|expr| self.leaf(expr))
     }
 
-    fn scalars(&self, exprs: Vec<Expr>) -> Result<Vec<Scalar>> {
-        exprs.into_iter().map(|expr| self.scalar(expr)).collect()
+    fn parts(&self, exprs: Vec<Expr>) -> Result<Vec<Scalar>> {
+        exprs.into_iter().map(|expr| self.part(expr)).collect()
+    }
+
+    fn count_uses(&self, expr: &Expr) -> Result<()> {
+        if !self.has_hidden() {
+            return Ok(());
+        }
+        let mut uses = self.uses.borrow_mut();
+        uses.resize(self.hidden.borrow().len(), 0);
+        expr.apply(|expr| {
+            if let Some(number) = stand_in_number(expr) {
+                uses[number] += 1;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(())
     }
 
     /// What an expression stands for.
@@ -364,10 +417,19 @@ impl Operands {
                 let (_, field) = columns.iter().find(|(known, _)| *known == id)?;
                 Some(Scalar::column(id, Arc::clone(field)))
             }
-            other => {
-                let stand_in = StandIn::of(other)?;
-                self.hidden.borrow().get(stand_in.number()).cloned()
+            Expr::ScalarFunction(_) => {
+                let number = stand_in_number(expr)?;
+                let (mut hidden, mut uses) = (self.hidden.borrow_mut(), self.uses.borrow_mut());
+                match uses.get_mut(number) {
+                    Some(1) => hidden[number].take(),
+                    Some(uses) => {
+                        *uses -= 1;
+                        hidden[number].clone()
+                    }
+                    None => hidden[number].clone(),
+                }
             }
+            _ => None,
         }
     }
 }
@@ -375,4 +437,130 @@ impl Operands {
 /// The rule's messages name a column by its name alone, so the id is the table.
 fn table_of(id: ColumnId) -> TableReference {
     TableReference::bare(id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_exec::functions::truncated::TruncatedTexts;
+
+    const DEPTH: usize = 60;
+
+    fn column(id: u32, name: &str) -> Scalar {
+        let field = Field::new(name, DataType::Int64, true);
+        Scalar::column(ColumnId(id), Arc::new(field))
+    }
+
+    fn number(number: i64) -> Scalar {
+        Scalar::literal(ScalarValue::Int64(Some(number)))
+    }
+
+    /// The size of what DataFusion gets, bodies of functions apart.
+    fn nodes(scalar: &Scalar) -> usize {
+        let expr = scalar.to_expr(&|id, _| Expr::Column(PlanColumn::from_name(id.to_string())));
+        assert!(stand_ins_in_bodies(&expr).is_empty());
+        let mut nodes = 0;
+        expr.apply(|expr| {
+            nodes += 1;
+            assert_eq!(stand_in_number(expr), None);
+            Ok(TreeNodeRecursion::Continue)
+        })
+        .unwrap();
+        nodes
+    }
+
+    #[test]
+    fn nests_have_as_many_nodes_as_are_written() {
+        let texts = Texts::of(Default::default(), TruncatedTexts::default());
+        let typing = Typing {
+            texts: &texts,
+            purpose: Purpose::Shown,
+        };
+        let (a, b) = (|| column(0, "a"), || column(1, "b"));
+        let call = |name: &str, arguments: Vec<Scalar>| typing.call(name, arguments).unwrap();
+        let value = |condition: Scalar| typing.value(condition).unwrap();
+        let truth = |scalar: Scalar| typing.condition(scalar).unwrap();
+        type Wrap<'a> = (&'static str, Box<dyn Fn(Scalar) -> Scalar + 'a>);
+        let wraps: Vec<Wrap<'_>> = vec![
+            ("+", Box::new(|x| call("$add", vec![x, b()]))),
+            ("=", Box::new(|x| value(call("$eq", vec![x, b()])))),
+            (
+                "between",
+                Box::new(|x| value(call("$between", vec![x, number(0), b()]))),
+            ),
+            ("in", Box::new(|x| value(call("$in", vec![x, a(), b()])))),
+            (
+                "row in",
+                Box::new(|x| {
+                    let row = vec![number(2), x, b(), number(1), a(), number(3), b()];
+                    value(call("$row_in", row))
+                }),
+            ),
+            (
+                "row <",
+                Box::new(|x| value(call("$row_lt", vec![x, a(), b(), number(1)]))),
+            ),
+            ("nullif", Box::new(|x| call("nullif", vec![x, b()]))),
+            ("nullif of", Box::new(|x| call("nullif", vec![b(), x]))),
+            ("ifnull", Box::new(|x| call("coalesce", vec![x, b()]))),
+            (
+                "ifnull of a sum",
+                Box::new(|x| {
+                    let sum = call("$add", vec![b(), number(1)]);
+                    call("coalesce", vec![sum, x, b()])
+                }),
+            ),
+            ("if", Box::new(|x| call("$case", vec![truth(x), a(), b()]))),
+            (
+                "then",
+                Box::new(|x| call("$case", vec![truth(a()), x, b()])),
+            ),
+            (
+                "else",
+                Box::new(|x| call("$case", vec![truth(a()), b(), x])),
+            ),
+            (
+                "case of a value",
+                Box::new(|x| {
+                    let arguments = vec![x, number(1), a(), number(2), b(), number(3)];
+                    call("$simple_case", arguments)
+                }),
+            ),
+            (
+                "case of a value, then",
+                Box::new(|x| call("$simple_case", vec![a(), number(1), x, b()])),
+            ),
+        ];
+        for (name, wrap) in wraps {
+            let few = (0..DEPTH).fold(a(), |nested, _| wrap(nested));
+            let many = (0..2 * DEPTH).fold(a(), |nested, _| wrap(nested));
+            let (few, many) = (nodes(&few), nodes(&many));
+            assert!(
+                few < 20 * DEPTH && many < 3 * few + 20,
+                "{name}: {few}, {many}"
+            );
+        }
+    }
+
+    #[test]
+    fn many_branches_are_behind_a_name() {
+        let texts = Texts::of(Default::default(), TruncatedTexts::default());
+        let typing = Typing {
+            texts: &texts,
+            purpose: Purpose::Shown,
+        };
+        let case = |branches: i64| {
+            let branches = (0..branches).flat_map(|at| {
+                let equal = typing.call("$eq", vec![column(0, "a"), number(at)]);
+                [equal.unwrap(), number(at)]
+            });
+            typing.call("$case", branches.collect()).unwrap()
+        };
+        assert!(matches!(case(3).kind(), ScalarKind::Case { .. }));
+        // It has one argument, the column.
+        let many = case(1000);
+        assert_eq!(nodes(&many), 2);
+        assert_eq!(many, case(1000));
+        assert_ne!(many, case(999));
+    }
 }

@@ -95,6 +95,15 @@ fn long_lists_and_chains_are_planned() {
         " ",
     );
     assert_eq!(count(&format!("case {branches} end")), ["250"]);
+    let branches = join((0..1000).map(|n| format!("when {n} then {}", n % 2)), " ");
+    assert_eq!(count(&format!("case c {branches} end = 1")), ["500"]);
+    // Conditions behind the one that is met are not computed.
+    let branches = join(
+        (0..100).map(|n| format!("when c < {n} then {}", 18_446_744_073_709_551_615u64 - n)),
+        " ",
+    );
+    let sums = format!("case {branches} when c = 3 then 1 else 9223372036854775807 + c end");
+    assert_eq!(count(&format!("c < 90 and {sums} > 0")), ["90"]);
     let chain = join((0..4001).map(|n| format!("c < {n}")), " xor ");
     // An odd number of these is true.
     assert_eq!(count(&chain), ["1000"]);
@@ -146,6 +155,15 @@ fn nests_that_repeat_an_operand_are_planned() {
         "(x between a and b)",
         "(x in (a, b))",
         "((x, a) < (b, a))",
+        "((x, a) in ((1, b), (2, 3)))",
+        "((b, 1) in ((1, x), (2, 3)))",
+        "if(b = 7, x, a)",
+        "if(b = 7, a, x)",
+        "case b when 7 then x else a end",
+        "case b when 7 then a else x end",
+        "nullif(b + 1, x)",
+        "ifnull(b + 1, x)",
+        "str_to_date(x, '%Y')",
         "(x <=> a)",
         "(x = a)",
         "interval(x, 1, 2)",

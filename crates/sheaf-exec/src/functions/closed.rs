@@ -31,6 +31,7 @@ use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::call_name::name_of_call;
 use super::{Function, as_function};
+use crate::typing::stand_in::stand_in_number;
 
 /// A call of a function with this body, an expression over `schema`. The arguments are its columns.
 pub(crate) fn closed(
@@ -46,6 +47,14 @@ pub(crate) fn closed(
         true => Volatility::Volatile,
         false => Volatility::Immutable,
     };
+    let has_stand_in = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => {
+            stand_in_number(expr).is_some() || open_body(&call.func).is_some()
+        }
+        _ => false,
+    };
+    // The closure does not fail.
+    let has_stand_ins = body.exists(|expr| Ok(has_stand_in(expr)));
     let name = format!("${operator}_{:016x}", hasher.finish());
     let returns = returns.as_ref().clone().with_name(&name);
     let function = Closed {
@@ -55,6 +64,7 @@ pub(crate) fn closed(
         returns: Arc::new(returns.with_nullable(true)),
         signature: Signature::any(arguments.len(), volatility),
         schema,
+        has_stand_ins: has_stand_ins.unwrap_or(true),
         compiled: Mutex::default(),
     };
     ScalarUDF::from(function).call(arguments)
@@ -64,6 +74,12 @@ pub(crate) fn closed(
 pub fn closed_operator(function: &ScalarUDF) -> Option<&'static str> {
     let function = function.inner().downcast_ref::<Closed>()?;
     Some(function.operator)
+}
+
+/// The body of a function that has [stand-ins](crate::typing::stand_in) in it, there or in a body inside of it.
+pub(crate) fn open_body(function: &ScalarUDF) -> Option<&Expr> {
+    let function = function.inner().downcast_ref::<Closed>()?;
+    function.has_stand_ins.then_some(&function.body)
 }
 
 /// Whether an expression calls a function of ours that is `wanted`, also in the bodies of those here.
@@ -95,6 +111,7 @@ struct Closed {
     signature: Signature,
     /// One column for each argument.
     schema: DFSchema,
+    has_stand_ins: bool,
     /// For the options that it was last called with.
     compiled: Mutex<Option<Compiled>>,
 }

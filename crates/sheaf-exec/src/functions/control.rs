@@ -49,6 +49,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // A condition as a value.
     Function::marker("$int", (1, 1), |_| Ok(field::bigint())),
     // What two rows are compared by: the first of one, the first of the other, the second of one, and so on.
+    // How many values the rows have, the values that are looked for, then those of each row of the list.
+    Function::marker("$row_in", (2, VARIADIC), condition),
     Function::marker("$row_lt", (2, VARIADIC), condition),
     Function::marker("$row_le", (2, VARIADIC), condition),
     Function::marker("$row_gt", (2, VARIADIC), condition),

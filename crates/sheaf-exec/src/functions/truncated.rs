@@ -305,6 +305,21 @@ impl TruncatedTexts {
         self.0.watches_divisions.load(Ordering::Relaxed)
     }
 
+    /// How many messages there are so far, and how many were counted.
+    pub fn noted_so_far(&self) -> (usize, u64) {
+        let noted = self.0.noted.lock();
+        let noted = noted.unwrap_or_else(PoisonError::into_inner);
+        (noted.messages.len(), noted.count)
+    }
+
+    /// Forgets what was noted since: what noted it is done again.
+    pub fn forget_since(&self, (messages, count): (usize, u64)) {
+        let noted = self.0.noted.lock();
+        let mut noted = noted.unwrap_or_else(PoisonError::into_inner);
+        noted.messages.truncate(messages);
+        noted.count = noted.count.min(count);
+    }
+
     /// Codes and texts of the messages so far, and how many there were besides. They are forgotten.
     pub fn take(&self) -> (Vec<(u16, String)>, u64) {
         if !self.0.is_used.load(Ordering::Acquire) {

@@ -7,7 +7,7 @@ use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::Collation;
 
 use super::compare::{case_value, comparison};
-use super::once::{are_many, computed_once, hidden, is_small};
+use super::once::{are_deep, are_many, computed_once, hidden, is_small};
 use super::{
     Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
     typed_literal,
@@ -129,11 +129,24 @@ pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
     while let (Some(condition), Some(value)) = (args.next(), args.next()) {
         branches.push((Box::new(condition), Box::new(value)));
     }
+    with_few_open("case", Case::new(None, branches, default), &to, schema)
+}
+
+/// A CASE with the metadata of `field`, behind a function's name if it is one that DataFusion takes long for.
+fn with_few_open(
+    operator: &'static str,
+    case: Case,
+    field: &Field,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let branches = &case.when_then_expr;
     let conditions = branches.iter().map(|(condition, _)| condition.as_ref());
-    let is_hidden = are_many(&conditions.collect::<Vec<_>>());
-    let case = with_metadata(Expr::Case(Case::new(None, branches, default)), &to);
+    let values = branches.iter().map(|(_, value)| value.as_ref());
+    let is_hidden = are_many(&conditions.clone().collect::<Vec<_>>())
+        || are_deep(conditions.chain(values).chain(case.else_expr.as_deref()));
+    let case = with_metadata(Expr::Case(case), field);
     match is_hidden {
-        true => hidden("case", case, schema),
+        true => hidden(operator, case, schema),
         false => Ok(case),
     }
 }
@@ -196,6 +209,11 @@ pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Res
     Ok(with_metadata(first_there_is(converted, schema)?, &to))
 }
 
+/// A field that says nothing.
+fn plain() -> Field {
+    Field::new("", DataType::Null, true)
+}
+
 /// The first of values of one type that is not NULL. Those behind it are not computed.
 fn first_there_is(mut values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     let Some(last) = values.pop() else {
@@ -207,7 +225,8 @@ fn first_there_is(mut values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     if values.iter().all(is_small) {
         let there_is = |value: Expr| (Box::new(value.clone().is_not_null()), Box::new(value));
         let branches = values.into_iter().map(there_is).collect();
-        return Ok(Expr::Case(Case::new(None, branches, Some(Box::new(last)))));
+        let case = Case::new(None, branches, Some(Box::new(last)));
+        return with_few_open("coalesce", case, &plain(), schema);
     }
     values.push(last);
     // In halves, so that functions of many values are no deep nest.
@@ -218,7 +237,12 @@ fn first_there_is(mut values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
         let there_is = Box::new(before.clone().is_not_null());
         let behind = Box::new(first_there_is(behind, schema)?);
         let branches = vec![(there_is, Box::new(before))];
-        Ok(Expr::Case(Case::new(None, branches, Some(behind))))
+        with_few_open(
+            "coalesce",
+            Case::new(None, branches, Some(behind)),
+            &plain(),
+            schema,
+        )
     };
     computed_once("coalesce", (vec![before], behind), schema, make)
 }
@@ -235,7 +259,7 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Resul
             vec![(Box::new(equal), Box::new(null))],
             Some(Box::new(value)),
         );
-        Ok(with_metadata(Expr::Case(case), &field))
+        with_few_open("nullif", case, &field, schema)
     };
     computed_once("nullif", (vec![value], vec![other]), schema, make)
 }

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
+use sheaf_access::cancel;
 use sheaf_types::Collation;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
@@ -31,8 +32,8 @@ use sheaf_types::temporal::{self, DAY, full_year};
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
 use super::{
-    Texts, cast, field_of, fold, is_hybrid, literal, number_of_hybrid, number_of_moment, operands,
-    type_of, typed_literal,
+    Purpose, Texts, binary, cast, field_of, fold, is_hybrid, literal, number_of_hybrid,
+    number_of_moment, operands, reached, type_of, typed_literal,
 };
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
@@ -40,6 +41,7 @@ use crate::functions::in_numbers;
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
 use crate::functions::{EvaluationError, call};
+use crate::operator::scan_exec::access_error;
 
 /// Where two operands are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -419,6 +421,41 @@ pub(super) fn rows(
         Ok(result)
     };
     computed_once("row", (args, Vec::new()), schema, make)
+}
+
+/// `(a, b) IN ((c, d), ...)`, of rows of as many values as the first argument says.
+pub(super) fn row_in(
+    args: Vec<Expr>,
+    (schema, texts): (&DFSchema, &Texts),
+    purpose: Purpose,
+) -> Result<Expr> {
+    let mut args = args.into_iter();
+    let count = args.next();
+    let Some(ScalarValue::Int64(Some(count))) = count.as_ref().and_then(literal) else {
+        return internal_err!("rows without the number of their values");
+    };
+    let count = usize::try_from(*count).unwrap_or(0).max(1);
+    let row: Vec<Expr> = args.by_ref().take(count).collect();
+    let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
+        let mut members = members.into_iter();
+        let mut equal = Vec::with_capacity(members.len() / count);
+        while members.len() > 0 {
+            cancel::check_statement().map_err(access_error)?;
+            let pairs = row.iter().zip(members.by_ref().take(count));
+            let pairs = pairs.map(|(value, member)| {
+                let pair = vec![value.clone(), member];
+                let pair = match purpose.watches_divisors(texts) {
+                    true => reached::in_operands("$eq", pair, schema, texts)?,
+                    false => pair,
+                };
+                binary(Operator::Eq, pair, schema, texts)
+            });
+            let pairs = pairs.collect::<Result<Vec<_>>>()?;
+            equal.extend(pairs.into_iter().reduce(Expr::and));
+        }
+        Ok(any_of(equal).unwrap_or_else(|| lit(false)))
+    };
+    computed_once("in", (row, args.collect()), schema, make)
 }
 
 /// `x BETWEEN low AND high`: all three are compared as one type.

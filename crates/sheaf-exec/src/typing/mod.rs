@@ -17,7 +17,7 @@ mod compare;
 mod once;
 mod plan;
 mod reached;
-mod stand_in;
+pub mod stand_in;
 mod subquery;
 
 use std::ops::Range;
@@ -55,7 +55,6 @@ pub use change_condition::{
 };
 pub use choose::as_column_of;
 pub use plan::{distinct_by_key, group_by_key, refused_texts, rewrite_changed, schema_of_operands};
-pub use stand_in::StandIn;
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 
 /// Expressions nest deeply: where less of the stack is left, more is added.
@@ -212,6 +211,16 @@ impl Texts {
         self.truncated.watches_conditions()
     }
 
+    /// How much has been noted while expressions were typed ([`TruncatedTexts::noted_so_far`]).
+    pub fn noted_so_far(&self) -> (usize, u64) {
+        self.truncated.noted_so_far()
+    }
+
+    /// An expression is typed again: what it has noted since is forgotten.
+    pub fn forget_since(&self, noted: (usize, u64)) {
+        self.truncated.forget_since(noted);
+    }
+
     /// What is no number where one is wanted is an error.
     pub fn are_refused(&self) -> bool {
         self.truncated.is_refused()
@@ -330,6 +339,7 @@ fn resolve_call(
         "$row_le" => compare::rows(Operator::LtEq, args, schema, texts),
         "$row_gt" => compare::rows(Operator::Gt, args, schema, texts),
         "$row_ge" => compare::rows(Operator::GtEq, args, schema, texts),
+        "$row_in" => compare::row_in(args, (schema, texts), purpose),
         "coalesce" => choose::coalesce(args, schema, texts),
         "nullif" => choose::nullif(args, schema, texts),
         "greatest" | "least" => choose::extreme(name, args, schema, (texts, purpose)),
@@ -394,7 +404,8 @@ fn resolve_call(
             };
             let watched = match name {
                 "str_to_date" if matches!(purpose, Purpose::Shown | Purpose::ChangeCondition) => {
-                    Some((args[0].clone(), args[1].clone()))
+                    // Nothing is noted twice, and what is noted about a nest does not multiply.
+                    reached::copy(&args[0])?.zip(reached::copy(&args[1])?)
                 }
                 _ => None,
             };

@@ -13,19 +13,23 @@ use datafusion_common::{Column, DFSchema, Result, TableReference};
 use datafusion_expr::Expr;
 
 use super::reached::takes_conditions;
-use super::stand_in::StandIn;
-use super::{field_of, literal};
+use super::stand_in::{nodes_of_call, size_behind, stand_in_number};
+use super::{deep, field_of, literal};
 use crate::functions::closed::closed;
 
 /// Nodes of an expression that may be repeated without much ado.
-const FEW_NODES: usize = 8;
+pub(super) const FEW_NODES: usize = 8;
 
 /// Nodes of a condition that CASE may have in the open. DataFusion looks for conditions of CASE that are never true, in
 /// time that doubles with each CASE inside of another one's condition.
-pub(super) const MANY_NODES: usize = 64;
+const MANY_NODES: usize = 64;
 
 /// Branches of a CASE that may stand in the open. DataFusion makes each a condition that has those of all before it.
 const MANY_BRANCHES: usize = 32;
+
+/// CASE inside of each other that may stand in the open. DataFusion asks each whether it may be NULL once for itself
+/// and once for the one around it.
+const MANY_CASES: usize = 3;
 
 /// What the columns of repeated operands are called in a body, with a number.
 const VALUE: &str = "$value";
@@ -40,11 +44,41 @@ pub(super) fn are_many(conditions: &[&Expr]) -> bool {
     conditions.len() > MANY_BRANCHES || conditions.iter().any(|one| has_nodes(one, MANY_NODES))
 }
 
+/// Whether CASE with these operands is too deep a nest of them.
+pub(super) fn are_deep<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> bool {
+    let deepest = operands.into_iter().map(|operand| deep(|| cases(operand)));
+    deepest.max().unwrap_or(0) >= MANY_CASES
+}
+
+/// How many CASE are inside of each other, counted no further than [`MANY_CASES`].
+fn cases(expr: &Expr) -> usize {
+    if let Some(size) = size_behind(expr) {
+        return size.cases;
+    }
+    let is_case = matches!(expr, Expr::Case(_));
+    let mut deepest = 0;
+    // The closure does not fail.
+    let _ = expr.apply_children(|inner| {
+        deepest = deepest.max(deep(|| cases(inner)));
+        Ok(match deepest < MANY_CASES {
+            true => TreeNodeRecursion::Continue,
+            false => TreeNodeRecursion::Stop,
+        })
+    });
+    deepest + usize::from(is_case)
+}
+
 fn has_nodes(expr: &Expr, least: usize) -> bool {
     let mut nodes = 0;
     // The closure does not fail.
     let _ = expr.apply(|expr| {
-        nodes += StandIn::of(expr).map_or(1, StandIn::nodes);
+        nodes += match expr {
+            Expr::ScalarFunction(call) => match size_behind(expr) {
+                Some(size) => size.nodes,
+                None => nodes_of_call(&call.func),
+            },
+            _ => 1,
+        };
         Ok(match nodes < least {
             true => TreeNodeRecursion::Continue,
             false => TreeNodeRecursion::Stop,
@@ -93,7 +127,8 @@ pub(super) fn hidden(operator: &'static str, expr: Expr, schema: &DFSchema) -> R
         false => arguments.with_columns(expr)?,
     };
     // The function needs an argument to know how many rows there are.
-    if arguments.exprs.is_empty() {
+    let has_stand_in = || body.exists(|expr| Ok(stand_in_number(expr).is_some()));
+    if arguments.exprs.is_empty() && !has_stand_in()? {
         return Ok(body);
     }
     let inner = arguments.schema()?;
@@ -153,8 +188,7 @@ impl Arguments<'_> {
         Ok(Expr::Column(Column::new_unqualified(name)))
     }
 
-    /// An operand that stays as it is, with its columns as arguments, and what no body can have: one stand-in may be for
-    /// a subquery.
+    /// An operand that stays as it is, with its columns as arguments, and what no body can have.
     fn with_columns(&mut self, operand: Expr) -> Result<Expr> {
         let operand = operand.transform_down(|expr| {
             Ok(match expr {
@@ -171,9 +205,6 @@ impl Arguments<'_> {
                 | Expr::WindowFunction(_)
                 | Expr::GroupingSet(_)
                 | Expr::Placeholder(_) => {
-                    Transformed::new(self.value(expr)?, true, TreeNodeRecursion::Jump)
-                }
-                expr if StandIn::of(&expr).is_some() => {
                     Transformed::new(self.value(expr)?, true, TreeNodeRecursion::Jump)
                 }
                 other => Transformed::no(other),

@@ -1,59 +1,104 @@
-//! An operand that the typing rule does not look into.
+//! What stands for an operand while a node is put to the typing rule.
 //!
-//! Who types one node at a time puts stand-ins in the place of its operands, and gives the operands back to what the
-//! rule has made. A stand-in has the field of the operand. It also says how many nodes the operand has, so that what
-//! would be repeated is computed once ([`super::once`]).
+//! Where expressions are typed from below, the rule need not see what an operand is, but for its type. So the cost of a
+//! node does not grow with what is below it. A stand-in is a call without arguments that has the operand's field. It
+//! also says how large the operand is, because the rule repeats small operands only ([`super::once`]):
+//!
+//! ```text
+//!   (((a + 1) * 2) - 3) * 4 BETWEEN 1 AND b      $operand BETWEEN 1 AND b, and $operand has 9 nodes
+//! ```
+//!
+//! A body of a function of its own ([`crate::functions::closed`]) cannot have a stand-in. The rule leaves it there, and
+//! its caller asks the rule again, with the operand as it is ([`stand_ins_in_bodies`]).
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{Result, internal_err};
+use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 
-/// A function without arguments that has the field of an operand. It is never computed.
-#[derive(Debug)]
-pub struct StandIn {
-    number: usize,
-    field: FieldRef,
-    nodes: usize,
+use crate::functions::closed::{closed_operator, open_body};
+
+/// How large an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Its nodes, as [`nodes_of_call`] counts those of calls.
+    pub nodes: usize,
+    /// How many CASE are inside of each other.
+    pub cases: usize,
 }
 
-impl StandIn {
-    /// The rule tells no operands apart that have more nodes than this.
-    pub const MANY_NODES: usize = super::once::MANY_NODES;
+/// The nodes that a call counts for, without its arguments. A function with a body counts for more than may be
+/// repeated, however few its arguments are: it is as large as its body.
+pub fn nodes_of_call(function: &ScalarUDF) -> usize {
+    match closed_operator(function) {
+        Some(_) => super::once::FEW_NODES + 1,
+        None => 1,
+    }
+}
 
-    /// `number`: of the operand. `nodes`: how many it has; it need not be counted beyond [`StandIn::MANY_NODES`].
-    pub fn new(number: usize, field: FieldRef, nodes: usize) -> StandIn {
-        StandIn {
-            number,
-            field,
-            nodes,
+/// A call that stands for the operand of this number.
+pub fn stand_in(number: usize, field: FieldRef, size: Size) -> Expr {
+    let stand_in = StandIn {
+        number,
+        field,
+        size,
+    };
+    ScalarUDF::from(stand_in).call(Vec::new())
+}
+
+/// The number of the operand that an expression stands for.
+pub fn stand_in_number(expr: &Expr) -> Option<usize> {
+    of(expr).map(|stand_in| stand_in.number)
+}
+
+/// The size of the operand that an expression stands for.
+pub(super) fn size_behind(expr: &Expr) -> Option<Size> {
+    of(expr).map(|stand_in| stand_in.size)
+}
+
+/// The numbers of the operands that the body of a function has a stand-in for, in this expression.
+pub fn stand_ins_in_bodies(expr: &Expr) -> Vec<usize> {
+    fn collect(expr: &Expr, is_body: bool, numbers: &mut Vec<usize>) {
+        // The closure does not fail.
+        let _ = expr.apply(|expr| {
+            match stand_in_number(expr) {
+                Some(number) if is_body && !numbers.contains(&number) => numbers.push(number),
+                _ => {}
+            }
+            if let Expr::ScalarFunction(call) = expr
+                && let Some(body) = open_body(&call.func)
+            {
+                super::deep(|| collect(body, true, numbers));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    let mut numbers = Vec::new();
+    collect(expr, false, &mut numbers);
+    numbers
+}
+
+fn of(expr: &Expr) -> Option<&StandIn> {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if args.is_empty() => {
+            func.inner().downcast_ref()
         }
+        _ => None,
     }
+}
 
-    pub fn call(self) -> Expr {
-        ScalarUDF::from(self).call(Vec::new())
-    }
-
-    /// The stand-in that an expression is.
-    pub fn of(expr: &Expr) -> Option<&StandIn> {
-        match expr {
-            Expr::ScalarFunction(call) => call.func.inner().downcast_ref::<StandIn>(),
-            _ => None,
-        }
-    }
-
-    pub fn number(&self) -> usize {
-        self.number
-    }
-
-    pub fn nodes(&self) -> usize {
-        self.nodes
-    }
+#[derive(Debug)]
+struct StandIn {
+    number: usize,
+    field: FieldRef,
+    size: Size,
 }
 
 impl PartialEq for StandIn {

@@ -6,7 +6,7 @@
 use arrow::datatypes::DataType as ArrowType;
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
-use sheaf_algebra::scalar::{Comparison, ScalarKind, Truth};
+use sheaf_algebra::scalar::{Comparison, Truth};
 use sheaf_exec::functions::in_numbers::IN_NUMBERS;
 use sheaf_exec::functions::types::SqlType;
 use sheaf_types::Value as SqlValue;
@@ -298,33 +298,22 @@ impl Binder<'_> {
                 else_result,
                 ..
             } => {
-                let operand = operand
-                    .as_ref()
-                    .map(|operand| self.value(operand))
-                    .transpose()?;
+                let is_simple = operand.is_some();
                 let mut arguments = Vec::with_capacity(2 * conditions.len() + 2);
-                // What is compared with several values is there once.
-                let (name, operand) = match operand {
-                    Some(operand) if conditions.len() > 1 && !is_plain(&operand) => {
-                        arguments.push(operand);
-                        ("$simple_case", None)
-                    }
-                    operand => ("$case", operand),
-                };
+                if let Some(operand) = operand {
+                    arguments.push(self.value(operand)?);
+                }
                 for branch in conditions {
-                    arguments.push(match &operand {
-                        None if name == "$simple_case" => self.value(&branch.condition)?,
-                        Some(operand) => {
-                            let value = self.value(&branch.condition)?;
-                            self.call("$when", vec![operand.clone(), value])?
-                        }
-                        None => self.condition(&branch.condition)?,
+                    arguments.push(match is_simple {
+                        true => self.value(&branch.condition)?,
+                        false => self.condition(&branch.condition)?,
                     });
                     arguments.push(self.value(&branch.result)?);
                 }
                 if let Some(default) = else_result {
                     arguments.push(self.value(default)?);
                 }
+                let name = if is_simple { "$simple_case" } else { "$case" };
                 self.call(name, arguments)
             }
             Expr::Function(function) => self.function(function),
@@ -670,41 +659,20 @@ impl Binder<'_> {
                 let any = pairs.map(|pair| compare(operator, pair));
                 Ok(Scalar::or(any.collect::<Result<Vec<_>, _>>()?))
             }
-            // a < c, or a = c and b < d: the last position decides about equality.
             _ => {
-                let pairs = pairs
-                    .map(|(left, right)| Ok((self.in_row(left)?, self.in_row(right)?)))
-                    .collect::<Bound<Vec<_>>>()?;
-                // All but the last are compared twice.
-                let repeated = pairs.iter().rev().skip(1);
-                let are_plain = repeated.flat_map(|(a, b)| [a, b]).all(is_plain);
-                if !are_plain {
-                    let name = match operator {
-                        Comparison::Less => "$row_lt",
-                        Comparison::LessOrEqual => "$row_le",
-                        Comparison::Greater => "$row_gt",
-                        _ => "$row_ge",
-                    };
-                    let sides = pairs.into_iter().flat_map(|(a, b)| [a, b]);
-                    return self.call(name, sides.collect());
-                }
-                let strict = match operator {
-                    Comparison::Less | Comparison::LessOrEqual => Comparison::Less,
-                    _ => Comparison::Greater,
+                let name = match operator {
+                    Comparison::Less => "$row_lt",
+                    Comparison::LessOrEqual => "$row_le",
+                    Comparison::Greater => "$row_gt",
+                    _ => "$row_ge",
                 };
-                let mut result: Option<Scalar> = None;
-                for (left, right) in pairs.into_iter().rev() {
-                    result = Some(match result {
-                        None => compare(operator, (left, right))?,
-                        Some(rest) => {
-                            let pair = (left.clone(), right.clone());
-                            let equal = compare(Comparison::Equal, pair)?;
-                            let strictly = compare(strict, (left, right))?;
-                            Scalar::or([strictly, Scalar::and([equal, rest])])
-                        }
-                    });
+                let values = pairs.flat_map(|(left, right)| [left, right]);
+                let values = values.map(|value| self.in_row(value));
+                let values = values.collect::<Bound<Vec<_>>>()?;
+                match values.is_empty() {
+                    true => Err(operand_columns(1).into()),
+                    false => self.call(name, values),
                 }
-                result.ok_or_else(|| operand_columns(1).into())
             }
         }
     }
@@ -728,14 +696,17 @@ impl Binder<'_> {
         }
         let width = width(&expr);
         if width > 1 || matches!(expr, Expr::Tuple(_)) {
-            let mut equal = Vec::with_capacity(list.len());
+            let left = self.row(&expr, width)?.into_iter();
+            let left = left
+                .map(|value| self.in_row(value))
+                .collect::<Bound<Vec<_>>>()?;
+            let mut arguments = Vec::with_capacity(1 + width * (list.len() + 1));
+            arguments.push(self.integer(width as i64));
+            arguments.extend(left);
             for row in list {
-                let left = self.row(&expr, width)?.into_iter();
-                let left = left.map(|value| self.in_row(value)).collect::<Bound<_>>()?;
-                let right = self.row(&with_row(row), width)?;
-                equal.push(self.compare_rows(left, Comparison::Equal, right)?);
+                arguments.extend(self.row(&with_row(row), width)?);
             }
-            return Ok(Scalar::or(equal));
+            return self.call("$row_in", arguments);
         }
         let mut arguments = vec![self.value(&expr)?];
         arguments.extend(self.values(list)?);
@@ -857,11 +828,6 @@ fn qualified(table: Option<&str>, column: &str) -> String {
         Some(table) => format!("{table}.{column}"),
         None => column.to_string(),
     }
-}
-
-/// Whether a value may be repeated.
-fn is_plain(value: &Scalar) -> bool {
-    matches!(value.kind(), ScalarKind::Column(_) | ScalarKind::Literal(_))
 }
 
 /// `ROW(a, b)` as `(a, b)`, and without parentheses around a subquery.
