@@ -15,6 +15,8 @@
 //!
 //! [`Properties::determined_by`]: sheaf_algebra::properties::Properties::determined_by
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
@@ -348,13 +350,15 @@ pub(super) fn named_items(items: &[(Expr, Option<String>)]) -> Vec<NamedItem> {
         })
     });
     let mut all: Vec<NamedItem> = Vec::new();
+    let mut positions: HashMap<String, usize> = HashMap::new();
     for item in named {
-        match all
-            .iter_mut()
-            .find(|known| is_same(&known.name, &item.name))
-        {
-            None => all.push(item),
-            Some(known) => {
+        match positions.entry(item.name.to_lowercase()) {
+            Entry::Vacant(entry) => {
+                entry.insert(all.len());
+                all.push(item);
+            }
+            Entry::Occupied(entry) => {
+                let known = &mut all[*entry.get()];
                 let are_aliases = known.is_alias && item.is_alias;
                 known.is_ambiguous |= are_aliases && known.expr != item.expr;
             }

@@ -78,6 +78,7 @@ use crate::error::SqlError;
 use crate::query::{BoundQuery, Header, QueryContext};
 use crate::statement_text::StatementText;
 use block::Block;
+use grouped::has_any_value;
 use hints::QueryBlocks;
 use session::local_now;
 use user_variable::Variables;
@@ -153,6 +154,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
             || !context.session.merges_derived_tables()
             || has_word(context.sql, "no_merge"),
         derived_so_far: 0,
+        has_any_value: has_any_value(context.sql),
         watches_conditions: texts.watch_conditions() && !change_condition::has_limit(query),
     };
     let (bound, relation, outputs) = loop {
@@ -282,6 +284,8 @@ struct Binder<'a> {
     /// Derived tables keep their names, because they may have to be planned by themselves.
     keeps_derived_tables: bool,
     derived_so_far: u32,
+    /// The statement has the word somewhere.
+    has_any_value: bool,
     /// Divisions by zero in conditions over tables are noted, but for those of subqueries.
     watches_conditions: bool,
 }

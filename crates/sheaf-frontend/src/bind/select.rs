@@ -31,7 +31,7 @@ use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
 use super::from::plain_name;
 use super::group::{Keys, named_items};
-use super::grouped::{any_values_of_rows, check_groups, check_having, has_any_value};
+use super::grouped::{any_values_of_rows, check_groups, check_having};
 use super::scope::{Found, ScopeColumn};
 use super::window::resolved_window;
 use super::{Binder, Bound, Output, unsupported};
@@ -72,7 +72,7 @@ impl Binder<'_> {
         self.count_block()?;
         let enclosing = self.hints.open(select, self.context.sql);
         let blocks = self.blocks.len();
-        let bound = match has_any_value(self.context.sql) {
+        let bound = match self.has_any_value {
             false => self.select_inner(select, order_by),
             true => {
                 let mut select = select.clone();

@@ -12,6 +12,7 @@
 //! A condition that the filter says completely is not tested again.
 
 use std::borrow::Borrow;
+use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -200,7 +201,10 @@ fn consumed(
                 }),
             })
     };
-    let is_consumed = |term: &Term| {
+    // Of a column there may be many conditions, and its set may be long.
+    let mut known: HashMap<usize, bool> = HashMap::new();
+    let mut says = |column: usize| *known.entry(column).or_insert_with(|| says(column));
+    let mut is_consumed = |term: &Term| {
         is_simple(term)
             && conjuncts(term).all(|term| match term {
                 Term::Column { column, set, exact } => {
@@ -211,7 +215,9 @@ fn consumed(
     };
     (0..conditions.len())
         .filter(|position| {
-            !ranges.consumed.contains(position) && is_consumed(conditions[*position].borrow())
+            // They are in order.
+            ranges.consumed.binary_search(position).is_err()
+                && is_consumed(conditions[*position].borrow())
         })
         .collect()
 }
