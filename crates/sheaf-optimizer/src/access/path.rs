@@ -281,10 +281,11 @@ impl TableReference<'_> {
         };
         let ranges = bound.ranges.clone();
         let open: Vec<usize> = (0..self.filters.len())
-            .filter(|filter| !ranges.consumed.contains(filter))
+            // Both are in order.
+            .filter(|filter| ranges.consumed.binary_search(filter).is_err())
             .filter(|filter| {
                 let jumps = jumps.as_ref();
-                !jumps.is_some_and(|jumps| jumps.consumed.contains(filter))
+                !jumps.is_some_and(|jumps| jumps.consumed.binary_search(filter).is_ok())
             })
             .collect();
         let clustered = index == IndexRef::Clustered;

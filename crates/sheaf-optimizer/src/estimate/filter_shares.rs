@@ -17,12 +17,31 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    fn is_within(&self, filters: &[usize]) -> bool {
-        self.filters.iter().all(|filter| filters.contains(filter))
+    fn is_within(&self, filters: &Members) -> bool {
+        self.filters.iter().all(|filter| filters.have(*filter))
+    }
+}
+
+/// Some of the conditions of a table. There may be thousands, so they are not looked for in a list.
+struct Members(Vec<bool>);
+
+impl Members {
+    fn of(filters: &[usize]) -> Members {
+        let mut members = Members(Vec::new());
+        members.extend(filters);
+        members
     }
 
-    fn overlaps(&self, filters: &[usize]) -> bool {
-        self.filters.iter().any(|filter| filters.contains(filter))
+    fn extend(&mut self, filters: &[usize]) {
+        let most = filters.iter().max().map_or(0, |most| most + 1);
+        self.0.resize(most.max(self.0.len()), false);
+        for filter in filters {
+            self.0[*filter] = true;
+        }
+    }
+
+    fn have(&self, filter: usize) -> bool {
+        self.0.get(filter).is_some_and(|is_member| *is_member)
     }
 }
 
@@ -44,9 +63,11 @@ impl FilterShares {
             most.then(a.share.total_cmp(&b.share))
         });
         let mut chosen: Vec<Group> = Vec::new();
+        let mut taken = Members::of(&[]);
         for group in joint {
-            if group.filters.len() > 1 && !chosen.iter().any(|known| known.overlaps(&group.filters))
-            {
+            let overlaps = group.filters.iter().any(|filter| taken.have(*filter));
+            if group.filters.len() > 1 && !overlaps {
+                taken.extend(&group.filters);
                 chosen.push(group);
             }
         }
@@ -59,22 +80,20 @@ impl FilterShares {
 
     /// Share of the rows that satisfy all of these conditions.
     pub(crate) fn of(&self, filters: &[usize]) -> f64 {
+        let members = Members::of(filters);
         let (whole, broken): (Vec<&Group>, Vec<&Group>) = self
             .joint
             .iter()
-            .partition(|group| group.is_within(filters));
+            .partition(|group| group.is_within(&members));
         let mut share: f64 = whole.iter().map(|group| group.share).product();
-        let open: Vec<usize> = filters
-            .iter()
-            .copied()
-            .filter(|filter| !whole.iter().any(|group| group.filters.contains(filter)))
-            .collect();
+        let mut said = Members::of(&[]);
+        whole.iter().for_each(|group| said.extend(&group.filters));
         for group in &self.single {
             let part: Vec<usize> = group
                 .filters
                 .iter()
                 .copied()
-                .filter(|filter| open.contains(filter))
+                .filter(|filter| members.have(*filter) && !said.have(*filter))
                 .collect();
             if part.len() == group.filters.len() {
                 share *= group.share;
@@ -86,8 +105,8 @@ impl FilterShares {
         }
         // Nor does a part of the conditions that an index knows.
         let least = broken.iter().filter(|group| {
-            let mut filters = filters.iter();
-            filters.all(|filter| group.filters.contains(filter))
+            let of_group = Members::of(&group.filters);
+            filters.iter().all(|filter| of_group.have(*filter))
         });
         let least = least.map(|group| group.share).fold(0.0, f64::max);
         if filters.is_empty() {
@@ -143,5 +162,20 @@ mod tests {
         near(shares.kept(&[1], &[0]), 1.0);
         near(shares.kept(&[2, 3], &[0, 1]), 0.2);
         near(shares.kept(&[], &[0]), 1.0);
+    }
+
+    /// Thousands of conditions are looked at once for each question, not once for each of themselves.
+    #[test]
+    fn many_conditions_are_looked_at_once() {
+        const MANY: usize = 100_000;
+        let all: Vec<usize> = (0..MANY).collect();
+        let single = vec![group(&all, 0.5)];
+        let joint = vec![group(&all, 0.25), group(&all[1..], 0.5)];
+        let shares = FilterShares::new(vec![0.999; MANY], single, joint);
+        assert_eq!(shares.of(&all), 0.25);
+        assert_eq!(
+            shares.kept(&all[10..], &all[..10]),
+            0.25 / shares.of(&all[..10])
+        );
     }
 }
