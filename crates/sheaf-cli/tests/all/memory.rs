@@ -398,7 +398,7 @@ fn changes_of_all_rows_and_small_ones_go_on_side_by_side() {
     assert!(longest < MOST_WAIT, "a small change took {longest:?}");
 }
 
-/// Texts of groups may together be longer than all memory. A group is in memory, and its texts as far as they are shown.
+/// Texts of groups may together be longer than all memory. One group is in memory, as far as its texts are shown.
 #[test]
 fn long_texts_of_groups_have_an_answer_where_each_group_fits() {
     let server = filled();
