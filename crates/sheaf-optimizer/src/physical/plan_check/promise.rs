@@ -27,6 +27,7 @@ use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::constants::{constants_among, without_constants};
 use super::contradiction;
 use super::requirements::is_merge_of_ordered_inputs;
+use super::structure::Join;
 use crate::logical::join_graph::plain_column;
 use crate::physical::planner::{bounded_sort_keys, replace_columns};
 
@@ -165,6 +166,9 @@ fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Resu
         let merged = without_constants(plan, merge.expr())?;
         return Ok(merged.starts_with(&without_constants(plan, &order)?));
     }
+    if let Some((input, order)) = below_join(plan, &order)? {
+        return delivers(input, order);
+    }
     let children = plan.children();
     let (Some(true), Some(child)) = (plan.maintains_input_order().first(), children.first()) else {
         return Ok(false);
@@ -185,4 +189,34 @@ fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Resu
         true => delivers(child, order),
         false => Ok(false),
     }
+}
+
+/// The input of a join whose order its rows keep, and the order there. DataFusion forgets it where the keys of the join
+/// are expressions, as those of texts are, and only one side is shown.
+fn below_join<'p>(
+    plan: &'p Arc<dyn ExecutionPlan>,
+    order: &[PhysicalSortExpr],
+) -> Result<Option<(&'p Arc<dyn ExecutionPlan>, Vec<PhysicalSortExpr>)>> {
+    let Some(join) = Join::of(plan) else {
+        return Ok(None);
+    };
+    let children = plan.children();
+    let mut inputs = children.into_iter().zip(plan.maintains_input_order());
+    let Some((input, _)) = inputs.find(|(_, is_kept)| *is_kept) else {
+        return Ok(None);
+    };
+    if input.output_partitioning().partition_count() != 1 {
+        return Ok(None);
+    }
+    let mut below = Vec::with_capacity(order.len());
+    for sort in order {
+        match join.over_input(input, &sort.expr)? {
+            Some(expr) => below.push(PhysicalSortExpr {
+                expr,
+                options: sort.options,
+            }),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some((input, below)))
 }

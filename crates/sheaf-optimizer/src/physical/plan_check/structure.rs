@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{JoinSide, JoinType, Result};
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::{LexOrdering, Partitioning, PhysicalExpr};
@@ -346,6 +346,47 @@ impl<'p> Join<'p> {
             join_type: JoinType::Inner,
             projection: None,
         })
+    }
+
+    /// What an expression over the output is over the rows of one input: the same of its columns, or what is compared
+    /// with it as a key of an inner join.
+    pub(super) fn over_input(
+        &self,
+        input: &Arc<dyn ExecutionPlan>,
+        expr: &Arc<dyn PhysicalExpr>,
+    ) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        let (mut of_left, mut of_right, mut is_known) = (true, true, true);
+        let source = Arc::clone(expr).transform_up(|part| {
+            let Some(column) = part.downcast_ref::<Column>() else {
+                return Ok(Transformed::no(part));
+            };
+            let Some((from, position, false)) = self.output_source(column.index()) else {
+                is_known = false;
+                return Ok(Transformed::no(part));
+            };
+            of_left &= Arc::ptr_eq(from, self.left);
+            of_right &= Arc::ptr_eq(from, self.right);
+            let schema = from.schema();
+            let name = schema.field(position).name();
+            Ok(Transformed::yes(Arc::new(Column::new(name, position))))
+        })?;
+        let source = source.data;
+        let is_left = Arc::ptr_eq(input, self.left);
+        if !is_known {
+            return Ok(None);
+        }
+        if is_left && of_left || !is_left && of_right {
+            return Ok(Some(source));
+        }
+        if self.join_type != JoinType::Inner || !(of_left || of_right) {
+            return Ok(None);
+        }
+        let mut pairs = self.on.iter().map(|(left, right)| match is_left {
+            true => (left, right),
+            false => (right, left),
+        });
+        let pair = pairs.find(|(_, other)| other.as_ref() == source.as_ref());
+        Ok(pair.map(|(own, _)| Arc::clone(own)))
     }
 
     /// The input and the column of it that a column of the output is, and whether it is NULL where there is no match;
