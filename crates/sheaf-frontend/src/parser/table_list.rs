@@ -367,6 +367,11 @@ impl<'t> Rewriting<'t> {
                 level.has_select = true;
                 level.is_nested = false;
             }
+            // A query that begins with WITH: its commas are between common tables.
+            Keyword::WITH if level.is_nested => {
+                level.tables = None;
+                level.is_nested = false;
+            }
             Keyword::FROM if level.has_select => {
                 level.tables = Some(TableList::starting_at(at + 1));
             }
@@ -510,6 +515,10 @@ mod tests {
             (
                 "select extract(day from d) from a use index for order by (i, j), (b, c)",
                 "select extract(day from d) from a use index for order by (i, j), (b CROSS JOIN c)",
+            ),
+            (
+                "select * from (with c as (select 1), d as (select 2) select * from c, d) q, (e, f)",
+                "select * from (with c as (select 1), d as (select 2) select * from c, d) q, (e CROSS JOIN f)",
             ),
             (
                 "select cast(x as unsigned int) from a lock in share mode",
