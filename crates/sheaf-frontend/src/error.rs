@@ -228,6 +228,16 @@ impl SqlError {
         )
     }
 
+    pub fn mixed_with_groups(column: &str) -> Self {
+        Self::new(
+            codes::MIX_OF_GROUP_FUNC_AND_FIELDS,
+            format!(
+                "In aggregated query without GROUP BY, an expression contains nonaggregated column '{column}'; this is \
+                 incompatible with sql_mode=only_full_group_by"
+            ),
+        )
+    }
+
     pub fn bad_field(column: &str, clause: &str) -> Self {
         Self::new(
             codes::BAD_FIELD_ERROR,

@@ -5,7 +5,8 @@ use sheaf_algebra::scalar::{Aggregate, WindowFunction};
 use sheaf_algebra::{ColumnId, Relation, Scalar};
 use sqlparser::ast::{Expr, WindowSpec};
 
-use super::scope::Scope;
+use super::scope::{Found, Scope, ScopeTable, one_of};
+use crate::syntax::is_same;
 
 /// The part of a block that is bound now: it decides what names mean, and what messages call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +45,14 @@ pub struct Pending {
     pub condition: Option<Scalar>,
 }
 
-/// An item of the select list by its name.
+/// What a name means among the items of the select list ([`super::group::named_items`]).
 pub struct NamedItem {
     /// The alias, or the name of a column.
     pub name: String,
     pub is_alias: bool,
-    /// Another item has the same alias, and is something else.
+    /// A column that has another alias: only HAVING finds it by its own name.
+    pub is_behind_alias: bool,
+    /// Columns that are not the same have this name.
     pub is_ambiguous: bool,
     pub expr: Expr,
     /// Among the items, without wildcards.
@@ -75,6 +78,9 @@ pub struct Block {
     pub items: Vec<NamedItem>,
     /// Names that the block groups by: in HAVING they hide those of items.
     pub grouped_names: Vec<String>,
+    /// Columns of FROM that HAVING may name: those that the block groups by, and those that are shown.
+    pub grouped_columns: Vec<ColumnId>,
+    pub shown_columns: Vec<ColumnId>,
     /// The WINDOW clause.
     pub windows: Vec<(String, WindowSpec)>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
@@ -93,6 +99,10 @@ pub struct Block {
     pub grouped: Vec<(Expr, Scalar)>,
     /// An item that stands for its name is bound: names in it are those of tables.
     pub in_item: bool,
+    /// The operands of GROUPING() are bound.
+    pub in_grouping: bool,
+    /// Items that ORDER BY names in expressions, and what they were bound to.
+    pub ordered_items: Vec<(usize, Scalar)>,
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
     pub grouping: Option<Grouping>,
@@ -106,6 +116,8 @@ impl Block {
             changes_rows: false,
             items: Vec::new(),
             grouped_names: Vec::new(),
+            grouped_columns: Vec::new(),
+            shown_columns: Vec::new(),
             windows: Vec::new(),
             aggregates: Vec::new(),
             functions: Vec::new(),
@@ -116,9 +128,31 @@ impl Block {
             in_window_specification: false,
             grouped: Vec::new(),
             in_item: false,
+            in_grouping: false,
+            ordered_items: Vec::new(),
             items_so_far: 0,
             grouping: None,
         }
+    }
+
+    /// A column that HAVING names outside of aggregates: one that is shown or grouped by.
+    pub fn column_above_groups(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+        name: &str,
+    ) -> Found<'_> {
+        let is_table = |known: &ScopeTable| {
+            table.is_none_or(|table| known.name.alias == table)
+                && database.is_none_or(|database| known.name.database == database)
+        };
+        let tables = self.scope.tables.iter().filter(|known| is_table(known));
+        let columns = tables.flat_map(|table| &table.columns);
+        one_of(columns.filter(|column| {
+            is_same(&column.name, name)
+                && (self.grouped_columns.contains(&column.id)
+                    || self.shown_columns.contains(&column.id))
+        }))
     }
 
     /// Where a subquery goes that is met now.

@@ -338,6 +338,7 @@ impl Binder<'_> {
             return Err(SqlError::bad_field(column, "field list").into());
         };
         let clause = innermost.clause;
+        let last = self.blocks.len() - 1;
         for at in (0..self.blocks.len()).rev() {
             let block = &self.blocks[at];
             if table.is_none()
@@ -348,7 +349,13 @@ impl Binder<'_> {
                 return Ok(item);
             }
             let block = &self.blocks[at];
+            let is_above_groups = at == last
+                && block.clause == Clause::Having
+                && !block.in_aggregate
+                && !block.in_item
+                && !block.in_grouping;
             let found = match table {
+                _ if is_above_groups => block.column_above_groups(database, table, column),
                 Some(table) => block.scope.column_of(database, table, column),
                 None => block.scope.column(column),
             };
@@ -410,7 +417,7 @@ impl Binder<'_> {
         if item.is_ambiguous {
             return Err(SqlError::non_unique_column(name, block.clause.name()).into());
         }
-        let (expr, position) = (item.expr.clone(), item.position);
+        let (expr, position, is_alias) = (item.expr.clone(), item.position, item.is_alias);
         if block.clause == Clause::FieldList && position >= block.items_so_far {
             return Err(SqlError::new(
                 codes::ILLEGAL_REFERENCE,
@@ -419,11 +426,24 @@ impl Binder<'_> {
             .into());
         }
         let inner = self.blocks.split_off(at + 1);
+        // An aggregate of a subquery does not become one of this block by an alias.
+        let open_aggregates = match is_alias && !inner.is_empty() {
+            true => Some(std::mem::take(&mut self.open_aggregates)),
+            false => None,
+        };
         self.blocks[at].in_item = true;
         let item = self.value(&expr);
         self.blocks[at].in_item = false;
         self.blocks.extend(inner);
-        Ok(Some(item?))
+        if let Some(open_aggregates) = open_aggregates {
+            self.open_aggregates = open_aggregates;
+        }
+        let item = item?;
+        let block = &mut self.blocks[at];
+        if block.clause == Clause::OrderBy {
+            block.ordered_items.push((position, item.clone()));
+        }
+        Ok(Some(item))
     }
 
     /// The value of a `?`, if it has one yet.

@@ -271,17 +271,23 @@ impl Binder<'_> {
         (block.in_aggregate, block.in_window) = (false, in_window);
         let operands = bound?;
         let distinct = arguments.distinct && name != "$group_concat";
-        // One that names columns of queries around alone belongs to the innermost of these, from the one named inwards,
-        // that may have aggregates here; where none may, to its own query.
+        // One that names columns of queries around alone belongs to the innermost query whose columns it names. If that
+        // one may have no aggregates here, to the innermost between that may; where none may, to its own.
         if let Some(OpenAggregate {
             names_own: false,
             names_outer: Some(outer),
             ..
         }) = open
         {
+            // What GROUP BY names by its alias cannot be an aggregate.
+            let block = &self.blocks[outer];
+            if block.clause == Clause::GroupBy && block.in_item {
+                return Err(invalid_group_function().into());
+            }
             let around = outer..self.blocks.len() - 1;
             let may_have = |block: &usize| self.blocks[*block].clause.has_aggregates();
-            if let Some(block) = around.rev().find(may_have) {
+            let block = Some(outer).filter(may_have);
+            if let Some(block) = block.or_else(|| around.rev().find(may_have)) {
                 if self.blocks[block].in_aggregate {
                     return Err(invalid_group_function().into());
                 }
@@ -304,7 +310,10 @@ impl Binder<'_> {
         };
         let mut bits: Option<Scalar> = None;
         for (at, argument) in arguments.values.iter().enumerate() {
-            let value = self.with_purpose(Purpose::Other, |this| this.value(argument))?;
+            self.block()?.in_grouping = true;
+            let value = self.with_purpose(Purpose::Other, |this| this.value(argument));
+            self.block()?.in_grouping = false;
+            let value = value?;
             let mut keys = grouping.keys.iter();
             let Some(key) = keys.position(|written| written.contains(&value)) else {
                 let number = at + 1;

@@ -29,7 +29,8 @@ use sqlparser::ast::{Expr, GroupByExpr, GroupByWithModifier};
 
 use super::block::{Clause, Grouping, NamedItem, with_subqueries};
 use super::from::plain_name;
-use super::scope::Found;
+use super::grouped::cannot_group_on;
+use super::scope::{Found, Scope};
 use super::{Binder, Bound, has_word, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{is_plain_column, is_same};
@@ -145,6 +146,20 @@ impl Binder<'_> {
                 }
                 None => expr,
             };
+            if let Some(name) = plain_name(expr)
+                && let Some(item) = self.item_of_key(name)?
+            {
+                self.block()?.in_item = true;
+                let bound = self.key(&item, &mut keys);
+                self.block()?.in_item = false;
+                match bound {
+                    Err(error) if error.is(codes::WRONG_GROUP_FIELD) => {
+                        return Err(cannot_group_on(name).into());
+                    }
+                    bound => bound?,
+                };
+                continue;
+            }
             let is_column = self.key(expr, &mut keys)?;
             let name = match expr {
                 Expr::CompoundIdentifier(parts) => parts.last().map(|name| name.value.as_str()),
@@ -154,10 +169,8 @@ impl Binder<'_> {
                 let block = self.block()?;
                 // A column may be grouped by under another name.
                 let is_its_name = !matches!(block.scope.column(name), Found::Nothing);
-                match is_column {
-                    true if is_its_name => block.grouped_names.push(name.to_string()),
-                    true => {}
-                    false => self.group_by_item(name)?,
+                if is_column && is_its_name {
+                    block.grouped_names.push(name.to_string());
                 }
             }
         }
@@ -197,31 +210,37 @@ impl Binder<'_> {
         }
     }
 
-    /// An item of the select list that is grouped by under its alias.
-    fn group_by_item(&mut self, name: &str) -> Bound<()> {
+    /// The item of the select list that a name in GROUP BY means. A column of one table of FROM hides it, unless it is
+    /// the item. Where several tables have the name it is the item's, and what USING and NATURAL join by counts as
+    /// several.
+    ///
+    /// # Errors
+    /// 1052 for a name of columns that differ.
+    fn item_of_key(&mut self, name: &str) -> Bound<Option<Expr>> {
         let block = self.block()?;
         let mut items = block.items.iter();
-        let item = items.find(|item| item.is_alias && is_same(&item.name, name));
-        let column = block
-            .grouped
-            .iter()
-            .find(|(expr, _)| plain_name(expr) == Some(name));
-        if let (Some(item), Some((_, column))) = (item, column) {
-            let grouped = (item.expr.clone(), column.clone());
-            block.grouped.push(grouped);
+        let item = items.find(|item| is_same(&item.name, name) && !item.is_behind_alias);
+        let Some(item) = item else {
+            return Ok(None);
+        };
+        if item.is_ambiguous {
+            return Err(SqlError::non_unique_column(name, block.clause.name()).into());
         }
-        Ok(())
+        let is_hidden = match block.scope.column_of_tables(name) {
+            Found::Column(column) => {
+                let shown = block.scope.column_named(&item.expr);
+                shown.is_none_or(|shown| shown.id != column.id)
+            }
+            Found::Nothing | Found::Several => false,
+        };
+        Ok((!is_hidden).then(|| item.expr.clone()))
     }
 
     /// Whether it is a column of FROM.
     fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
         let value = match self.value(expr) {
             Err(error) if error.is(codes::INVALID_GROUP_FUNC_USE) => {
-                return Err(SqlError::new(
-                    codes::WRONG_GROUP_FIELD,
-                    format!("Can't group on '{expr}'"),
-                )
-                .into());
+                return Err(cannot_group_on(&expr.to_string()).into());
             }
             value => value?,
         };
@@ -233,7 +252,16 @@ impl Binder<'_> {
                 true => self.repeat(value, keys),
                 false => keys.columns.push(column),
             }
+            self.block()?.grouped_columns.push(column);
             return Ok(true);
+        }
+        // What has subqueries is the column of its group when it comes again.
+        if let Some(column) = value.as_column()
+            && let Some(item) = keys.computed.iter().find(|item| item.column == column)
+        {
+            let value = item.value.clone();
+            self.repeat(value, keys);
+            return Ok(false);
         }
         let has_subqueries = !self.block()?.pending.is_empty();
         let mut known = keys.computed.iter();
@@ -277,6 +305,7 @@ impl Binder<'_> {
         let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
         relation = with_subqueries(relation, in_aggregates);
         let level = keys.as_ref().and_then(|keys| keys.level);
+        let has_keys = keys.is_some();
         let order = match (&keys, level) {
             (Some(keys), Some(level)) if !is_ordered => {
                 let field = Arc::clone(&self.columns.get(level).field);
@@ -310,7 +339,7 @@ impl Binder<'_> {
                 None => relation.properties().determined_by(&given),
             };
             if let Some(column) = others.iter().find(|column| !determined.contains(*column)) {
-                return Err(self.not_grouped(column));
+                return Err(self.not_grouped(column, has_keys).into());
             }
         }
         let carried = others.iter().collect();
@@ -320,8 +349,8 @@ impl Binder<'_> {
         })
     }
 
-    /// 1055.
-    fn not_grouped(&self, column: ColumnId) -> SqlError {
+    /// 1055, or 1140 where there is no GROUP BY.
+    fn not_grouped(&self, column: ColumnId, has_keys: bool) -> SqlError {
         let name = &self.columns.get(column).name;
         let scope = self.blocks.last().map(|block| &block.scope);
         let mut columns = scope
@@ -332,37 +361,70 @@ impl Binder<'_> {
             Some(known) => format!("{}.{}", known.table.alias, known.name),
             None => name.clone(),
         };
-        SqlError::not_in_group_by(&name)
+        match has_keys {
+            true => SqlError::not_in_group_by(&name),
+            false => SqlError::mixed_with_groups(&name),
+        }
     }
 }
 
-/// The items that GROUP BY, HAVING and ORDER BY may name.
-pub(super) fn named_items(items: &[(Expr, Option<String>)]) -> Vec<NamedItem> {
-    let named = items.iter().enumerate();
-    let named = named.filter_map(|(position, (expr, alias))| {
-        let column = is_plain_column(expr).map(|column| column.value.clone());
-        Some(NamedItem {
-            name: alias.clone().or(column)?,
-            is_alias: alias.is_some(),
+/// What the names of items mean to GROUP BY, HAVING and ORDER BY. An expression hides columns of the same name, and of
+/// several expressions it is the first:
+///
+/// ```text
+///   SELECT a x, b + 1 x, c + 1 x    x is b + 1
+///   SELECT a x, b x                 error 1052 where x is named
+///   SELECT a x                      HAVING a > 1 is x > 1
+/// ```
+pub(super) fn named_items(items: &[(Expr, Option<String>)], scope: &Scope) -> Vec<NamedItem> {
+    let mut all: Vec<NamedItem> = Vec::new();
+    let mut positions: HashMap<String, usize> = HashMap::new();
+    let mut add = |item: NamedItem| match positions.entry(item.name.to_lowercase()) {
+        Entry::Vacant(entry) => {
+            entry.insert(all.len());
+            all.push(item);
+        }
+        Entry::Occupied(entry) => {
+            let known = &mut all[*entry.get()];
+            match (known.is_behind_alias, item.is_behind_alias) {
+                (true, false) => *known = item,
+                (false, true) => {}
+                _ if known.is_ambiguous || is_plain_column(&known.expr).is_none() => {}
+                _ if is_plain_column(&item.expr).is_none() => *known = item,
+                _ => known.is_ambiguous = !is_same_column(&known.expr, &item.expr, scope),
+            }
+        }
+    };
+    for (position, (expr, alias)) in items.iter().enumerate() {
+        let item = |name: &str, is_behind_alias: bool| NamedItem {
+            name: name.to_string(),
+            is_alias: alias.is_some() && !is_behind_alias,
+            is_behind_alias,
             is_ambiguous: false,
             expr: expr.clone(),
             position,
-        })
-    });
-    let mut all: Vec<NamedItem> = Vec::new();
-    let mut positions: HashMap<String, usize> = HashMap::new();
-    for item in named {
-        match positions.entry(item.name.to_lowercase()) {
-            Entry::Vacant(entry) => {
-                entry.insert(all.len());
-                all.push(item);
+        };
+        let column = is_plain_column(expr).map(|column| column.value.as_str());
+        match (alias, column) {
+            (Some(alias), column) => {
+                add(item(alias, false));
+                if let Some(column) = column.filter(|column| !is_same(column, alias)) {
+                    add(item(column, true));
+                }
             }
-            Entry::Occupied(entry) => {
-                let known = &mut all[*entry.get()];
-                let are_aliases = known.is_alias && item.is_alias;
-                known.is_ambiguous |= are_aliases && known.expr != item.expr;
-            }
+            (None, Some(column)) => add(item(column, false)),
+            (None, None) => {}
         }
     }
     all
+}
+
+fn is_same_column(one: &Expr, other: &Expr, scope: &Scope) -> bool {
+    if one == other {
+        return true;
+    }
+    match (scope.column_named(one), scope.column_named(other)) {
+        (Some(one), Some(other)) => one.id == other.id,
+        _ => false,
+    }
 }

@@ -1,9 +1,8 @@
-//! What a query block with groups may name, and what stands in its GROUP BY.
+//! What stands in GROUP BY, and what ANY_VALUE is.
 //!
-//! Names are looked at before anything is bound:
+//! It is looked at before anything is bound:
 //!
 //! ```text
-//!   SELECT a FROM t HAVING b > 1            error 1054: HAVING names what is shown or grouped by
 //!   SELECT a, COUNT(*) FROM t GROUP BY 2    error 1056: an aggregate makes no groups
 //!   SELECT ANY_VALUE(a) FROM t              SELECT a FROM t: it is no aggregate, so it makes no group either
 //! ```
@@ -18,7 +17,7 @@ use sqlparser::ast::{
 
 use super::arguments::{aggregate_name, invalid_group_function};
 use crate::error::{Result, SqlError};
-use crate::syntax::{is_plain_column, is_position, is_same, number_digits, object_text};
+use crate::syntax::{is_position, is_same, number_digits, object_text};
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// ANY_VALUE is a value of a group where there are groups, and of a row otherwise.
@@ -141,7 +140,12 @@ pub fn any_values_of_rows(select: &mut Select, mut order_by: Option<&mut OrderBy
     }
 }
 
-/// What stands in GROUP BY.
+/// 1056.
+pub fn cannot_group_on(name: &str) -> SqlError {
+    SqlError::new(codes::WRONG_GROUP_FIELD, format!("Can't group on '{name}'"))
+}
+
+/// What stands in GROUP BY. `is_column`: whether a name means a column, and not the item that has it as its alias.
 ///
 /// # Errors
 /// 1056 for an item that is an aggregate, 1111 for an aggregate.
@@ -150,10 +154,6 @@ pub fn check_groups(
     items: &[SelectItem],
     is_column: impl Fn(&str) -> bool,
 ) -> Result<()> {
-    let cannot_group_on = |name: &str| {
-        let message = format!("Can't group on '{name}'");
-        Err(SqlError::new(codes::WRONG_GROUP_FIELD, message))
-    };
     let is_wildcard = |item: &SelectItem| {
         !matches!(
             item,
@@ -178,105 +178,13 @@ pub fn check_groups(
         };
         match item {
             Some(SelectItem::UnnamedExpr(expr)) if has_aggregate(expr) => {
-                return cannot_group_on(&expr.to_string());
+                return Err(cannot_group_on(&expr.to_string()));
             }
             Some(SelectItem::ExprWithAlias { expr, alias }) if has_aggregate(expr) => {
-                return cannot_group_on(&alias.value);
+                return Err(cannot_group_on(&alias.value));
             }
             _ => {}
         }
     }
     Ok(())
-}
-
-/// Looks for a name in HAVING that is neither shown nor grouped by.
-struct Hidden<'s> {
-    select: &'s Select,
-    /// Whether a table of the block, or the one that is named, has such a column.
-    is_column: &'s dyn Fn(Option<&str>, &str) -> bool,
-    /// Open subqueries and aggregates, where other names count.
-    inside: usize,
-    found: Option<String>,
-}
-
-impl Hidden<'_> {
-    fn is_shown(&self, table: Option<&str>, name: &str) -> bool {
-        let is_column =
-            |expr: &Expr| is_plain_column(expr).is_some_and(|column| is_same(&column.value, name));
-        let items = self.select.projection.iter().any(|item| match item {
-            SelectItem::UnnamedExpr(expr) => is_column(expr),
-            SelectItem::ExprWithAlias { expr, alias } => {
-                is_column(expr) || (table.is_none() && is_same(&alias.value, name))
-            }
-            _ => true,
-        });
-        let groups = match &self.select.group_by {
-            GroupByExpr::Expressions(groups, _) => groups.as_slice(),
-            GroupByExpr::All(_) => &[],
-        };
-        items || groups.iter().any(is_column)
-    }
-}
-
-impl ExpressionVisitor for Hidden<'_> {
-    fn enter_query(&mut self, _query: &Query) {
-        self.inside += 1;
-    }
-
-    fn leave_query(&mut self) {
-        self.inside -= 1;
-    }
-
-    fn enter_expression(&mut self, expression: &Expr) {
-        self.inside += usize::from(is_aggregate(expression));
-    }
-
-    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        self.inside -= usize::from(is_aggregate(expression));
-        if self.inside > 0 {
-            return ControlFlow::Continue(());
-        }
-        let (table, name) = match expression {
-            Expr::Identifier(name) => (None, &*name),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, name] => (Some(table.value.as_str()), name),
-                _ => return ControlFlow::Continue(()),
-            },
-            _ => return ControlFlow::Continue(()),
-        };
-        let name = name.value.as_str();
-        if name.starts_with('@') || !(self.is_column)(table, name) || self.is_shown(table, name) {
-            return ControlFlow::Continue(());
-        }
-        self.found = Some(match table {
-            Some(table) => format!("{table}.{name}"),
-            None => name.to_string(),
-        });
-        ControlFlow::Break(())
-    }
-}
-
-fn is_aggregate(expression: &Expr) -> bool {
-    called(expression).is_some_and(|name| aggregate_name(&name).is_some())
-}
-
-/// Names in HAVING outside of aggregates.
-///
-/// # Errors
-/// 1054 for a column that is neither shown nor grouped by.
-pub fn check_having(select: &Select, is_column: &dyn Fn(Option<&str>, &str) -> bool) -> Result<()> {
-    let Some(having) = &select.having else {
-        return Ok(());
-    };
-    let mut hidden = Hidden {
-        select,
-        is_column,
-        inside: 0,
-        found: None,
-    };
-    walk_expression(&mut having.clone(), &mut hidden);
-    match hidden.found {
-        Some(name) => Err(SqlError::bad_field(&name, "having clause")),
-        None => Ok(()),
-    }
 }

@@ -150,6 +150,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         open_common_tables: 0,
         repeated_expressions: 0,
         open_subqueries: 0,
+        drops_order: false,
         keeps_derived_tables: context.is_over_rows
             || !context.session.merges_derived_tables()
             || has_word(context.sql, "no_merge"),
@@ -281,6 +282,8 @@ struct Binder<'a> {
     repeated_expressions: u64,
     /// Subqueries of expressions that are open.
     open_subqueries: usize,
+    /// The query that is bound next needs no order without a LIMIT. Names in its ORDER BY have to be right anyway.
+    drops_order: bool,
     /// Derived tables keep their names, because they may have to be planned by themselves.
     keeps_derived_tables: bool,
     derived_so_far: u32,

@@ -38,6 +38,7 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
+        let drops_order = std::mem::take(&mut self.drops_order);
         if let Some(with) = &query.with {
             self.with(with)?;
         }
@@ -51,7 +52,10 @@ impl Binder<'_> {
         }
         let order_by = order_items(query.order_by.as_ref())?;
         let (relation, outputs) = match query.body.as_ref() {
-            SetExpr::Select(select) => self.select(select, order_by)?,
+            SetExpr::Select(select) => {
+                self.drops_order = drops_order && query.limit_clause.is_none();
+                self.select(select, order_by)?
+            }
             body => {
                 let (relation, outputs) = self.set_expression(body)?;
                 (self.ordered(relation, &outputs, order_by)?, outputs)
@@ -96,8 +100,8 @@ impl Binder<'_> {
                 set_quantifier,
                 right,
             } => {
-                let left = self.nested(|this| this.set_expression(left))?;
-                let right = self.nested(|this| this.set_expression(right))?;
+                let left = self.nested(|this| this.member(left))?;
+                let right = self.nested(|this| this.member(right))?;
                 let kind = match op {
                     SetOperator::Union => SetKind::Union,
                     SetOperator::Except | SetOperator::Minus => SetKind::Except,
@@ -113,6 +117,12 @@ impl Binder<'_> {
             SetExpr::Values(values) => self.values_rows(values),
             other => unsupported(other.to_string()),
         }
+    }
+
+    /// A query of a set operation.
+    fn member(&mut self, body: &SetExpr) -> Bound<(Relation, Vec<Output>)> {
+        self.drops_order = matches!(body, SetExpr::Query(_));
+        self.set_expression(body)
     }
 
     fn set_operation(

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use sheaf_algebra::{ColumnId, Scalar};
+use sqlparser::ast::Expr;
 
 use crate::error::SqlError;
 use crate::query::Header;
@@ -103,6 +104,31 @@ impl Scope {
                 .iter()
                 .filter(|column| is_same(&column.name, name)),
         )
+    }
+
+    /// A column by its name alone where USING and NATURAL have not made one of two.
+    pub fn column_of_tables(&self, name: &str) -> Found<'_> {
+        let columns = self.tables.iter().flat_map(|table| &table.columns);
+        one_of(columns.filter(|column| is_same(&column.name, name)))
+    }
+
+    /// The column that an expression names, if it does nothing else.
+    pub fn column_named<'s>(&'s self, expr: &'s Expr) -> Option<&'s ScopeColumn> {
+        let names: Vec<&str> = match expr {
+            Expr::Identifier(name) => vec![&name.value],
+            Expr::CompoundIdentifier(parts) => parts.iter().map(|part| &*part.value).collect(),
+            _ => return None,
+        };
+        let found = match names.as_slice() {
+            [name] => self.column(name),
+            [table, name] => self.column_of(None, table, name),
+            [database, table, name] => self.column_of(Some(database), table, name),
+            _ => return None,
+        };
+        match found {
+            Found::Column(column) => Some(column),
+            _ => None,
+        }
     }
 
     /// `table.column` and `database.table.column`.
@@ -213,7 +239,7 @@ fn join_column<'c>(columns: &'c [ScopeColumn], name: &str) -> Result<&'c ScopeCo
     }
 }
 
-fn one_of<'c>(mut columns: impl Iterator<Item = &'c ScopeColumn>) -> Found<'c> {
+pub(super) fn one_of<'c>(mut columns: impl Iterator<Item = &'c ScopeColumn>) -> Found<'c> {
     match (columns.next(), columns.next()) {
         (None, _) => Found::Nothing,
         (Some(column), None) => Found::Column(column),

@@ -31,7 +31,7 @@ use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
 use super::from::plain_name;
 use super::group::{Keys, named_items};
-use super::grouped::{any_values_of_rows, check_groups, check_having};
+use super::grouped::{any_values_of_rows, check_groups};
 use super::scope::{Found, ScopeColumn};
 use super::window::resolved_window;
 use super::{Binder, Bound, Output, unsupported};
@@ -69,11 +69,12 @@ impl Binder<'_> {
         {
             return unsupported("clauses of SELECT that MySQL does not have, or INTO");
         }
+        let drops_order = std::mem::take(&mut self.drops_order);
         self.count_block()?;
         let enclosing = self.hints.open(select, self.context.sql);
         let blocks = self.blocks.len();
         let bound = match self.has_any_value {
-            false => self.select_inner(select, order_by),
+            false => self.select_inner(select, order_by, drops_order),
             true => {
                 let mut select = select.clone();
                 let mut ordered = OrderBy {
@@ -82,8 +83,10 @@ impl Binder<'_> {
                 };
                 any_values_of_rows(&mut select, Some(&mut ordered));
                 match &ordered.kind {
-                    OrderByKind::Expressions(order_by) => self.select_inner(&select, order_by),
-                    OrderByKind::All(_) => self.select_inner(&select, order_by),
+                    OrderByKind::Expressions(order_by) => {
+                        self.select_inner(&select, order_by, drops_order)
+                    }
+                    OrderByKind::All(_) => self.select_inner(&select, order_by, drops_order),
                 }
             }
         };
@@ -96,6 +99,7 @@ impl Binder<'_> {
         &mut self,
         select: &Select,
         order_by: &[OrderByExpr],
+        drops_order: bool,
     ) -> Bound<(Relation, Vec<Output>)> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
@@ -113,16 +117,10 @@ impl Binder<'_> {
                 block.windows.push((name.clone(), spec));
             }
         }
-        let has_column = |table: Option<&str>, name: &str| {
-            let found = match table {
-                Some(table) => block.scope.column_of(None, table, name),
-                None => block.scope.column(name),
-            };
-            !matches!(found, Found::Nothing)
-        };
-        check_having(select, &has_column)?;
         if let GroupByExpr::Expressions(groups, _) = &select.group_by {
-            check_groups(groups, &select.projection, |name| has_column(None, name))?;
+            let is_column =
+                |name: &str| matches!(block.scope.column_of_tables(name), Found::Column(_));
+            check_groups(groups, &select.projection, is_column)?;
         }
         self.blocks.push(block);
         if let Some(condition) = &select.selection {
@@ -131,7 +129,14 @@ impl Binder<'_> {
             relation = relation.filter(condition);
         }
         let listed = self.listed(select)?;
-        self.block()?.items = named_items(&listed);
+        let block = self.block()?;
+        block.items = named_items(&listed, &block.scope);
+        if select.having.is_some() {
+            let columns = listed
+                .iter()
+                .filter_map(|(expr, _)| block.scope.column_named(expr));
+            block.shown_columns = columns.map(|column| column.id).collect();
+        }
         let (with_keys, keys) = self.keys(&select.group_by, relation, &listed)?;
         relation = with_keys;
 
@@ -146,7 +151,11 @@ impl Binder<'_> {
         self.block()?.clause = Clause::OrderBy;
         let mut order =
             self.with_purpose(Purpose::Order, |this| this.order_keys(order_by, &items))?;
-        let of_order = self.take_pending()?;
+        let mut of_order = self.take_pending()?;
+        if drops_order && self.block()?.functions.is_empty() {
+            order.clear();
+            of_order.clear();
+        }
         let is_grouped = keys.is_some() || !self.block()?.aggregates.is_empty();
         // A single row has its order, whatever the columns are that it is said by.
         if keys.is_none() && is_grouped && of_order.is_empty() {
@@ -235,8 +244,33 @@ impl Binder<'_> {
             Some(Distinct::Distinct) => true,
             Some(_) => return unsupported("DISTINCT ON"),
         };
+        let ordered_items = std::mem::take(&mut self.block()?.ordered_items);
+        let mut above: Vec<Item> = Vec::new();
         let mut sort = Vec::with_capacity(order.len());
         for (key, descends) in order {
+            let key = match key {
+                OrderKey::Value(value) if is_distinct && !ordered_items.is_empty() => {
+                    let value = of_shown(value, &ordered_items, &outputs);
+                    if outputs
+                        .iter()
+                        .any(|output| value.columns().contains(output.id))
+                        && value.as_column().is_none()
+                        && value
+                            .columns()
+                            .iter()
+                            .all(|column| outputs.iter().any(|output| output.id == column))
+                    {
+                        let column = self.new_column("order", &value);
+                        let field = Arc::clone(value.field());
+                        above.push(Item { column, value });
+                        let value = Scalar::column(column, field);
+                        sort.push(SortKey { value, descends });
+                        continue;
+                    }
+                    OrderKey::Value(value)
+                }
+                key => key,
+            };
             let value = match key {
                 OrderKey::Item(at) => {
                     Scalar::column(listed[at].column, Arc::clone(&outputs[at].field))
@@ -266,7 +300,7 @@ impl Binder<'_> {
             };
             sort.push(SortKey { value, descends });
         }
-        let hides = listed.len() > shown;
+        let hides = listed.len() > shown || !above.is_empty();
         relation = relation.project(listed);
         if is_distinct {
             // What is not shown is that of any of the rows that are equal.
@@ -280,6 +314,15 @@ impl Binder<'_> {
                 }
             }
             relation = relation.group(columns, carried, Vec::new());
+        }
+        if !above.is_empty() {
+            let columns = &self.columns;
+            let passed_on = relation.columns().iter().map(|id| Item {
+                column: *id,
+                value: Scalar::column(*id, Arc::clone(&columns.get(*id).field)),
+            });
+            let items = passed_on.chain(above).collect();
+            relation = relation.project(items);
         }
         relation = relation.sort(sort);
         if hides {
@@ -500,6 +543,9 @@ impl Binder<'_> {
         }
         *having = having.take().map(|having| keys.in_expression(having));
         pending_above_groups(keys, pending);
+        for (_, value) in &mut self.block()?.ordered_items {
+            *value = keys.in_expression(value.clone());
+        }
         for (_, function) in &mut self.block()?.functions {
             let above = function.clone();
             *function = above.map_operands(&mut |operand| keys.in_expression(operand));
@@ -557,20 +603,42 @@ fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
     }
 }
 
-/// The item that a name in ORDER BY means: an alias, or a column. Error 1052 if there are several that differ.
+/// The item that a name in ORDER BY means: an alias, or a column, as [`named_items`] says of the same name. Error 1052
+/// if there are several columns that differ.
 fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
     let is_named = |item: &BoundItem| {
         let is_column = item.value.as_column().is_some();
         is_same(&item.name, name) && (item.is_alias || is_column)
     };
-    let mut named = items.iter().enumerate().filter(|(_, item)| is_named(item));
-    let Some((first, item)) = named.next() else {
-        return Ok(None);
+    let is_expression = |item: &BoundItem| {
+        let expr = item.expr.as_ref();
+        expr.is_some_and(|expr| is_plain_column(expr).is_none())
     };
-    match named.all(|(_, other)| other.value == item.value) {
-        true => Ok(Some(first)),
-        false => Err(SqlError::non_unique_column(name, "order clause").into()),
+    let mut first = None;
+    for (at, item) in items.iter().enumerate() {
+        if !is_named(item) {
+            continue;
+        }
+        if is_expression(item) {
+            return Ok(Some(at));
+        }
+        let column = *first.get_or_insert(at);
+        if items[column].value != item.value {
+            return Err(SqlError::non_unique_column(name, "order clause").into());
+        }
     }
+    Ok(first)
+}
+
+/// What DISTINCT rows are ordered by, over what they show: items that are named in it are columns.
+fn of_shown(value: Scalar, named: &[(usize, Scalar)], outputs: &[Output]) -> Scalar {
+    value.replace(&|part| {
+        let mut named = named.iter();
+        let (at, _) = named.find(|(_, item)| item == part)?;
+        let output = outputs.get(*at)?;
+        let is_same_type = output.field.data_type() == part.field().data_type();
+        is_same_type.then(|| Scalar::column(output.id, Arc::clone(&output.field)))
+    })
 }
 
 /// 3591.

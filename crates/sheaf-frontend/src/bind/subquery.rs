@@ -27,6 +27,7 @@ impl Binder<'_> {
     /// A query in the scopes that are open.
     fn subquery(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
         self.open_subqueries += 1;
+        self.drops_order = true;
         let bound = self.with_purpose(Purpose::Other, |this| this.query(query));
         self.open_subqueries -= 1;
         bound
