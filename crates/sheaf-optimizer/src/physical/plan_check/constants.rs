@@ -7,13 +7,13 @@
 //!   SELECT m.c FROM t JOIN u ON .. CROSS JOIN (SELECT max(a) c FROM v) m ORDER BY m.c
 //! ```
 //!
-//! So a column is followed to the operator that it comes from: a constant expression, one row, or a column that an
-//! operator says is the same everywhere.
+//! So what rows are sorted by is followed to the operator that it comes from: a constant expression, one row, or what
+//! an operator says is the same everywhere. That may be an expression, as the sort key of `s` is where `s = 'B'`.
 
 use std::sync::Arc;
 
 use datafusion_common::Result;
-use datafusion_common::tree_node::TreeNode;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::{AcrossPartitions, ConstExpr, PhysicalExpr, PhysicalSortExpr};
 use datafusion_physical_plan::aggregates::AggregateExec;
@@ -55,49 +55,82 @@ pub(super) fn without_constants(
 
 /// Whether `expr` over the rows of `plan` is the same for all of them.
 fn is_constant(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
-    let varies = expr.exists(|part| {
-        Ok(match part.downcast_ref::<Column>() {
-            Some(column) => !is_constant_column(plan, column)?,
-            None => part.is_volatile_node(),
-        })
-    })?;
-    Ok(!varies)
-}
-
-fn is_constant_column(plan: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<bool> {
-    // A constant of each input is not the same one, although DataFusion says so.
-    if plan.is::<UnionExec>() {
+    if expr.is_volatile_node() {
         return Ok(false);
     }
-    let expr: Arc<dyn PhysicalExpr> = Arc::new(column.clone());
-    match plan.equivalence_properties().is_expr_constant(&expr) {
-        Some(AcrossPartitions::Uniform(_)) => return Ok(true),
+    // Constants of the inputs of a union are not the same one, although DataFusion says so.
+    if !plan.is::<UnionExec>() && is_said_constant(plan, expr) {
+        return Ok(true);
+    }
+    let parts = expr.children();
+    if parts.is_empty() && !expr.is::<Column>() {
+        return Ok(true);
+    }
+    let mut are_constant = !parts.is_empty();
+    for part in parts {
+        are_constant = are_constant && is_constant(plan, part)?;
+    }
+    if are_constant {
+        return Ok(true);
+    }
+    // A text may vary whose sort key does not.
+    match of_input(plan, expr)? {
+        Some((input, expr)) => is_constant(&input, &expr),
+        None => Ok(false),
+    }
+}
+
+fn is_said_constant(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> bool {
+    match plan.equivalence_properties().is_expr_constant(expr) {
+        Some(AcrossPartitions::Uniform(_)) => true,
         // One value in each partition.
-        Some(AcrossPartitions::Heterogeneous)
-            if plan.output_partitioning().partition_count() == 1 =>
-        {
-            return Ok(true);
-        }
-        _ => {}
+        Some(AcrossPartitions::Heterogeneous) => plan.output_partitioning().partition_count() == 1,
+        None => false,
+    }
+}
+
+/// The input whose rows have all columns of an expression, and what the expression is there.
+fn of_input(
+    plan: &Arc<dyn ExecutionPlan>,
+    expr: &Arc<dyn PhysicalExpr>,
+) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>)>> {
+    let mut of_all: Option<Arc<dyn ExecutionPlan>> = None;
+    let mut is_of_one = true;
+    let expr = Arc::clone(expr).transform_up(|part| {
+        let Some(column) = part.downcast_ref::<Column>() else {
+            return Ok(Transformed::no(part));
+        };
+        let Some((input, source)) = source(plan, column) else {
+            is_of_one = false;
+            return Ok(Transformed::no(part));
+        };
+        let known = of_all.get_or_insert_with(|| Arc::clone(input));
+        is_of_one &= Arc::ptr_eq(known, input);
+        Ok(Transformed::yes(source))
+    })?;
+    Ok(of_all.filter(|_| is_of_one).map(|input| (input, expr.data)))
+}
+
+/// Where a column comes from.
+fn source<'p>(
+    plan: &'p Arc<dyn ExecutionPlan>,
+    column: &Column,
+) -> Option<(&'p Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>)> {
+    if plan.is::<UnionExec>() {
+        return None;
     }
     let (input, position) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let output = projection.expr().get(column.index());
-        return match output {
-            Some(output) => is_constant(projection.input(), &output.expr),
-            None => Ok(false),
-        };
+        let output = projection.expr().get(column.index())?;
+        return Some((projection.input(), Arc::clone(&output.expr)));
     } else if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
-        match join.projection().get(column.index()) {
-            Some(position) if *position < join.outer().schema().fields().len() => {
-                (join.outer(), *position)
-            }
-            _ => return Ok(false),
-        }
+        let position = *join.projection().get(column.index())?;
+        let is_outer = position < join.outer().schema().fields().len();
+        is_outer.then_some((join.outer(), position))?
     } else if let Some(join) = Join::of(plan) {
-        match join.output_source(column.index()) {
+        match join.output_source(column.index())? {
             // NULL besides where there is no match.
-            Some((input, position, false)) => (input, position),
-            _ => return Ok(false),
+            (_, _, true) => return None,
+            (input, position, false) => (input, position),
         }
     } else {
         match plan.children()[..] {
@@ -105,13 +138,10 @@ fn is_constant_column(plan: &Arc<dyn ExecutionPlan>, column: &Column) -> Result<
             [input] if input.schema() == plan.schema() && !plan.is::<AggregateExec>() => {
                 (input, column.index())
             }
-            _ => return Ok(false),
+            _ => return None,
         }
     };
     let schema = input.schema();
-    let name = schema.fields().get(position).map(|field| field.name());
-    match name {
-        Some(name) => is_constant_column(input, &Column::new(name, position)),
-        None => Ok(false),
-    }
+    let name = schema.fields().get(position)?.name();
+    Some((input, Arc::new(Column::new(name, position))))
 }
