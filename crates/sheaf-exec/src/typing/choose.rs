@@ -6,7 +6,7 @@ use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
 use sheaf_types::Collation;
 
-use super::compare::{case_value, comparison};
+use super::compare::{case_value, comparison, of_one_collation};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
 use super::{
     Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
@@ -158,6 +158,8 @@ pub(super) fn simple_case(
     purpose: Purpose,
 ) -> Result<Expr> {
     let value = args.remove(0);
+    let compared: Vec<&Expr> = args.chunks_exact(2).map(|branch| &branch[0]).collect();
+    let value = of_one_collation(value, compared.into_iter(), schema, "case")?;
     let make = |values: Vec<Expr>, mut args: Vec<Expr>, schema: &DFSchema| {
         let [value] = operands(values)?;
         for at in 0..args.len() / 2 {

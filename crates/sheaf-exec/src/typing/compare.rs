@@ -435,7 +435,11 @@ pub(super) fn row_in(
         return internal_err!("rows without the number of their values");
     };
     let count = usize::try_from(*count).unwrap_or(0).max(1);
-    let row: Vec<Expr> = args.by_ref().take(count).collect();
+    let mut row: Vec<Expr> = args.by_ref().take(count).collect();
+    let mut members: Vec<Expr> = args.collect();
+    if members.len() > count {
+        of_the_row_s_collations(&mut row, &mut members, schema)?;
+    }
     let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
         let mut members = members.into_iter();
         let mut equal = Vec::with_capacity(members.len() / count);
@@ -455,7 +459,37 @@ pub(super) fn row_in(
         }
         Ok(any_of(equal).unwrap_or_else(|| lit(false)))
     };
-    computed_once("in", (row, args.collect()), schema, make)
+    computed_once("in", (row, members), schema, make)
+}
+
+/// Compares the texts of rows by the collations of the row on the left, as MySQL does of several rows.
+fn of_the_row_s_collations(
+    row: &mut [Expr],
+    members: &mut [Expr],
+    schema: &DFSchema,
+) -> Result<()> {
+    let width = row.len();
+    for (at, value) in row.iter_mut().enumerate() {
+        let ty = type_of(value, schema)?;
+        if !ty.is_text() {
+            continue;
+        }
+        let (own, _) = common_collation(std::slice::from_ref(&ty), "IN")?;
+        let mut is_collated = false;
+        for other in members.iter_mut().skip(at).step_by(width) {
+            let other_type = type_of(other, schema)?;
+            let pair = [ty.clone(), other_type.clone()];
+            let is_own = common_collation(&pair, "IN").is_ok_and(|(common, _)| common == own);
+            if other_type.is_text() && !is_own {
+                *other = collated(std::mem::take(other), own, schema);
+                is_collated = true;
+            }
+        }
+        if is_collated {
+            *value = collated(std::mem::take(value), own, schema);
+        }
+    }
+    Ok(())
 }
 
 /// `x BETWEEN low AND high`: all three are compared as one type.
@@ -804,7 +838,54 @@ pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Resu
         let [x] = operands(x)?;
         in_members(x, members, schema, texts)
     };
+    let x = of_one_collation(x, args.as_slice().iter(), schema, "IN")?;
     computed_once("in", (vec![x], args.collect()), schema, make)
+}
+
+/// A text that is compared with several values, all by one collation: that of all of them together, as of the operands
+/// of a function. It is left alone where each pair has that collation anyway.
+///
+/// ```text
+///   s IN ('b', t)     with a column t of utf8mb4_bin, 'B' is not 'b'
+/// ```
+pub(super) fn of_one_collation<'a>(
+    value: Expr,
+    others: impl ExactSizeIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+    operation: &str,
+) -> Result<Expr> {
+    if others.len() < 2 {
+        return Ok(value);
+    }
+    let ty = type_of(&value, schema)?;
+    if !ty.is_text() {
+        return Ok(value);
+    }
+    let mut types = vec![ty];
+    let mut has_bytes = false;
+    for other in others {
+        let ty = type_of(other, schema)?;
+        // A literal of bytes is a text beside stronger ones.
+        has_bytes |= ty == SqlType::Bytes && literal(other).is_none();
+        if ty.is_text() && !types.contains(&ty) {
+            types.push(ty);
+        }
+    }
+    let (common, coercibility) = common_collation(&types, operation)?;
+    if has_bytes && coercibility != Coercibility::Explicit {
+        return Ok(fold(call("$cast_binary", vec![value]), schema));
+    }
+    for other in &types[1..] {
+        let pair = [types[0].clone(), other.clone()];
+        if common_collation(&pair, operation)?.0 != common {
+            return Ok(collated(value, common, schema));
+        }
+    }
+    Ok(value)
+}
+
+fn collated(value: Expr, collation: Collation, schema: &DFSchema) -> Expr {
+    fold(call("$collate", vec![value, lit(collation.name())]), schema)
 }
 
 fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
