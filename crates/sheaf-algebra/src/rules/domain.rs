@@ -18,8 +18,15 @@
 //! ```
 //!
 //! `A` is computed twice, and has to be the same both times. So it has no limit, no window, and no groups that show the
-//! value of any of their rows. Where it has, `D` is made of a part of `A` below these, which has all the values, and
-//! perhaps more.
+//! value of any of their rows. Where it has, `D` is made of parts of `A` below these, which have all the values, and
+//! perhaps more:
+//!
+//! ```text
+//!   D of (project c: f(b) of (limit n of B))   project c: f(b), of D of B
+//!   D of (group: m := min(b) of B)             (project m := b, of D of B) union NULL
+//!   D of (A join B)                            D of A join D of B
+//!   D of (A left join B)                       (D of A join D of B) union (D of A join NULL)
+//! ```
 //!
 //! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
 //! So a text is represented by its bytes where values are compared.
@@ -42,8 +49,8 @@ use crate::relation::{
 use crate::scalar::{Aggregate, Comparison, Scalar};
 
 /// What a right side takes from a left side.
-struct Domain<'a> {
-    left: &'a Relation,
+struct Domain {
+    left: Relation,
     taken: Vec<Taken>,
     set: ColumnSet,
 }
@@ -69,6 +76,11 @@ impl Instance {
     fn in_scalar(&self, scalar: Scalar) -> Scalar {
         scalar.replace(&|scalar| self.values.get(&scalar.as_column()?).cloned())
     }
+
+    fn in_relation(&self, relation: Relation) -> Relation {
+        let relation = relation.map_inputs(&mut |input| self.in_relation(input));
+        relation.map_scalars(&mut |scalar| self.in_scalar(scalar))
+    }
 }
 
 impl Unnesting<'_> {
@@ -85,7 +97,7 @@ impl Unnesting<'_> {
         let Some(left) = self.source(left, &of_left) else {
             return Ok(None);
         };
-        let not_null = &left.properties().not_null;
+        let not_null = left.properties().not_null.clone();
         let mut taken = Vec::new();
         for column in of_left.iter() {
             let field = Arc::clone(&self.columns.get(column).field);
@@ -126,29 +138,57 @@ impl Unnesting<'_> {
         }))
     }
 
-    /// The highest relation of a tree that may be computed twice, and has all values that the tree has of these
-    /// columns. It may have more of them.
-    fn source<'r>(&self, relation: &'r Relation, taken: &ColumnSet) -> Option<&'r Relation> {
+    /// What may be computed twice, and has all values that a tree has of these columns. It may have more of them.
+    fn source(&mut self, relation: &Relation, taken: &ColumnSet) -> Option<Relation> {
+        if taken.is_empty() {
+            return Some(Relation::unit());
+        }
         if !taken.is_subset(&relation.column_set()) {
             return None;
         }
         if is_repeatable(relation) && !self.shows_any_text(relation) {
-            return Some(relation);
+            return Some(relation.clone());
         }
         match relation.operator() {
             Operator::Filter(node) => self.source(&node.input, taken),
-            Operator::Project(node) => self.source(&node.input, taken),
+            Operator::Project(node) => {
+                let items = node.items.iter();
+                let items: Vec<Item> = items
+                    .filter(|item| taken.contains(item.column))
+                    .cloned()
+                    .collect();
+                if items.iter().any(|item| item.value.is_volatile()) {
+                    return None;
+                }
+                let mut needed = ColumnSet::new();
+                items
+                    .iter()
+                    .for_each(|item| item.value.add_columns(&mut needed));
+                Some(self.source(&node.input, &needed)?.project(items))
+            }
             Operator::Window(node) => self.source(&node.input, taken),
             Operator::Sort(node) => self.source(&node.input, taken),
             Operator::Limit(node) => self.source(&node.input, taken),
-            Operator::Group(node) if node.rollup.is_none() => self.source(&node.input, taken),
+            Operator::Group(node) if node.rollup.is_none() => self.source_of_group(node, taken),
             Operator::DependentJoin(join) => self.source(&join.left, taken),
             Operator::Join(join) => {
-                let of_right = || match join.kind {
-                    JoinKind::Inner => self.source(&join.right, taken),
+                let (of_left, of_right) = (
+                    taken.clone().intersection(&join.left.column_set()),
+                    taken.clone().intersection(&join.right.column_set()),
+                );
+                let left = self.source(&join.left, &of_left)?;
+                match join.kind {
+                    _ if taken.is_subset(&of_left) => Some(left),
+                    JoinKind::Inner if of_left.is_empty() => self.source(&join.right, &of_right),
+                    JoinKind::Inner | JoinKind::LeftOuter => {
+                        let mut right = self.source(&join.right, &of_right)?;
+                        if join.kind == JoinKind::LeftOuter {
+                            right = self.or_null(right, &of_right)?;
+                        }
+                        Some(left.join(JoinKind::Inner, right, None))
+                    }
                     _ => None,
-                };
-                self.source(&join.left, taken).or_else(of_right)
+                }
             }
             Operator::Scan(_)
             | Operator::Values(_)
@@ -156,6 +196,78 @@ impl Unnesting<'_> {
             | Operator::SetOperation(_)
             | Operator::Group(_) => None,
         }
+    }
+
+    /// What groups show of one of their rows is shown by that row, too.
+    fn source_of_group(&mut self, group: &Group, taken: &ColumnSet) -> Option<Relation> {
+        if taken.is_subset(&group.input.column_set()) {
+            return self.source(&group.input, taken);
+        }
+        let shown = group
+            .aggregates
+            .iter()
+            .filter(|(id, _)| taken.contains(*id));
+        let shown: Vec<_> = shown.collect();
+        let of_groups: ColumnSet = shown.iter().map(|(id, _)| *id).collect();
+        let others = taken.clone().difference(&of_groups);
+        // Those that are the same each time.
+        let is_shown_by_any = |column: &ColumnId| {
+            others.contains(*column) && SqlType::of(&self.columns.get(*column).field).is_text()
+        };
+        if shown.iter().all(|aggregate| is_exact(aggregate))
+            && !group.carried.iter().any(|column| others.contains(*column))
+            && !group.keys.iter().any(is_shown_by_any)
+            && is_repeatable(&group.input)
+            && !self.shows_any_text(&group.input)
+        {
+            let aggregates = shown.into_iter().cloned().collect();
+            let input = group.input.as_ref().clone();
+            return Some(input.group(group.keys.clone(), Vec::new(), aggregates));
+        }
+        // Values of several rows would be paired in every way.
+        let [(id, aggregate)] = shown.as_slice() else {
+            return None;
+        };
+        let [argument] = aggregate.arguments() else {
+            return None;
+        };
+        let is_of_one_row = matches!(
+            aggregate.name(),
+            "min" | "max" | "any_value" | "first_value"
+        );
+        let field = &self.columns.get(*id).field;
+        let is_same_type = field.data_type() == argument.field().data_type()
+            && field.metadata() == argument.field().metadata();
+        if !is_of_one_row || !is_same_type || argument.is_volatile() || !others.is_empty() {
+            return None;
+        }
+        let input = self.source(&group.input, &argument.columns())?;
+        let values = input.project(vec![Item {
+            column: *id,
+            value: (*argument).clone(),
+        }]);
+        self.or_null(values, &of_groups)
+    }
+
+    /// The rows with these columns alone, and one of NULLs.
+    fn or_null(&mut self, relation: Relation, shown: &ColumnSet) -> Option<Relation> {
+        let (mut values, mut nulls, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        for id in shown.iter() {
+            let known = self.columns.get(id).clone();
+            let field = Arc::clone(&known.field);
+            let null = ScalarValue::try_from(field.data_type()).ok()?;
+            values.push(Item {
+                column: self.columns.add(known.clone()),
+                value: Scalar::column(id, Arc::clone(&field)),
+            });
+            nulls.push(Item {
+                column: self.columns.add(known),
+                value: Scalar::typed_literal(null, field.metadata().clone()),
+            });
+            columns.push(id);
+        }
+        let inputs = vec![relation.project(values), Relation::unit().project(nulls)];
+        Some(Relation::set_operation(SetKind::Union, inputs, columns))
     }
 
     /// Whether there are groups by texts: they show any of those that are equal.
@@ -185,7 +297,7 @@ impl Unnesting<'_> {
     }
 
     /// The distinct values once more.
-    fn instance(&mut self, domain: &Domain<'_>) -> Result<(Relation, Instance)> {
+    fn instance(&mut self, domain: &Domain) -> Result<(Relation, Instance)> {
         let mut instance = Instance {
             values: HashMap::new(),
             matched: Vec::new(),
@@ -231,7 +343,7 @@ impl Unnesting<'_> {
     fn push(
         &mut self,
         relation: Relation,
-        domain: &Domain<'_>,
+        domain: &Domain,
     ) -> Result<Option<(Relation, Instance)>> {
         if !relation.free_columns().intersects(&domain.set) {
             let (values, instance) = self.instance(domain)?;
@@ -314,7 +426,7 @@ impl Unnesting<'_> {
     fn push_group(
         &mut self,
         group: Group,
-        domain: &Domain<'_>,
+        domain: &Domain,
     ) -> Result<Option<(Relation, Instance)>> {
         // The group of all rows would be there for values that have rows alone.
         if group.rollup.is_some() {
@@ -382,11 +494,7 @@ impl Unnesting<'_> {
         Ok(Scalar::and(same.collect::<Result<Vec<_>>>()?))
     }
 
-    fn push_join(
-        &mut self,
-        join: Join,
-        domain: &Domain<'_>,
-    ) -> Result<Option<(Relation, Instance)>> {
+    fn push_join(&mut self, join: Join, domain: &Domain) -> Result<Option<(Relation, Instance)>> {
         let takes = |relation: &Relation| relation.free_columns().intersects(&domain.set);
         let takes_right = takes(&join.right);
         // An inner join that takes on its right side alone.
@@ -429,21 +537,24 @@ impl Unnesting<'_> {
         &mut self,
         join: DependentJoin,
         value: ColumnId,
-        domain: &Domain<'_>,
+        domain: &Domain,
     ) -> Result<Option<(Relation, Instance)>> {
-        if join
+        let is_of_each_row = join
             .right
             .free_columns()
-            .intersects(&join.left.column_set())
-        {
-            return Ok(None);
-        }
+            .intersects(&join.left.column_set());
         let takes_right = join.right.free_columns().intersects(&domain.set);
         let Some((left, instance)) = self.push(*join.left, domain)? else {
             return Ok(None);
         };
         if !takes_right {
             let relation = left.dependent_join(join.kind, *join.right, None);
+            return Ok(Some((relation, instance)));
+        }
+        if is_of_each_row {
+            // It takes everything from the rows that it is run for.
+            let right = instance.in_relation(*join.right);
+            let relation = left.dependent_join(join.kind, right, None);
             return Ok(Some((relation, instance)));
         }
         let right = self.of_one_row(*join.right, value)?;
@@ -460,7 +571,7 @@ impl Unnesting<'_> {
     fn push_set_operation(
         &mut self,
         operation: SetOperation,
-        domain: &Domain<'_>,
+        domain: &Domain,
     ) -> Result<Option<(Relation, Instance)>> {
         if operation.kind != SetKind::Union {
             return Ok(None);
