@@ -57,11 +57,11 @@ mod subquery;
 mod user_variable;
 mod window;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
-use datafusion_common::DataFusionError;
+use datafusion_common::{DFSchema, DataFusionError};
 use datafusion_expr::logical_plan::Projection;
 use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use sheaf_access::cancel;
@@ -191,9 +191,11 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     };
     let plan: LogicalPlan = to_logical_plan(&relation, &columns)?;
     check_plan_size(&plan)?;
+    let nullable = outputs.iter().map(|output| output.field.is_nullable());
+    let nullable: Vec<bool> = nullable.collect();
     let headers: Vec<Header> = outputs.into_iter().map(|output| output.header).collect();
     Ok(BoundQuery {
-        plan: with_names(plan, &headers)?,
+        plan: with_names(plan, &headers, &nullable)?,
         headers,
         parameter_count: text.parameter_count().max(parameters_seen),
         locking,
@@ -207,13 +209,18 @@ fn has_word(text: &str, word: &str) -> bool {
     words.any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// The same with the names of the result. Of equal ones the later are set apart.
-fn with_names(plan: LogicalPlan, headers: &[Header]) -> Result<LogicalPlan, DataFusionError> {
-    let fields = plan.schema().fields().iter();
-    if fields
-        .zip(headers)
-        .all(|(field, header)| *field.name() == header.name)
-    {
+/// The same with the names of the result. Of equal ones the later are set apart. Columns that are `nullable` as the
+/// query is written are so, whatever the rules know: so a client is told the same of every plan.
+fn with_names(
+    plan: LogicalPlan,
+    headers: &[Header],
+    nullable: &[bool],
+) -> Result<LogicalPlan, DataFusionError> {
+    let fields = || plan.schema().fields().iter();
+    let mut widened = fields().zip(nullable);
+    let is_widened = widened.any(|(field, nullable)| *nullable && !field.is_nullable());
+    let mut named = fields().zip(headers);
+    if named.all(|(field, header)| *field.name() == header.name) && !is_widened {
         return Ok(plan);
     }
     let mut used = HashSet::with_capacity(headers.len());
@@ -238,7 +245,20 @@ fn with_names(plan: LogicalPlan, headers: &[Header]) -> Result<LogicalPlan, Data
             Expr::Column(column) if column.name == name => expr,
             _ => expr.unalias().alias(name),
         });
-    let projection = Projection::try_new(exprs.collect(), input)?;
+    let mut projection = Projection::try_new(exprs.collect(), input)?;
+    if is_widened {
+        let schema = projection.schema.as_ref();
+        let fields = schema.iter().zip(nullable);
+        let fields = fields.map(|((table, field), nullable)| {
+            let nullable = *nullable || field.is_nullable();
+            let field = field.as_ref().clone().with_nullable(nullable);
+            (table.cloned(), Arc::new(field))
+        });
+        let fields = fields.collect();
+        let dependencies = schema.functional_dependencies().clone();
+        let schema = DFSchema::new_with_metadata(fields, HashMap::new())?;
+        projection.schema = Arc::new(schema.with_functional_dependencies(dependencies)?);
+    }
     Ok(LogicalPlan::Projection(projection))
 }
 
