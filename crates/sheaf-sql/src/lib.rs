@@ -2,8 +2,8 @@
 //!
 //! [`Engine`] is one open database; [`Session`] is one client of it. A session parses a request
 //! ([`sheaf_frontend`]), dispatches each statement, and writes what comes out to a [`ResultSink`]: DDL goes to the
-//! catalog, INSERT and LOAD DATA to the tables, SELECT through lowering, DataFusion's logical planner and
-//! Sheaf's optimizer to a physical plan.
+//! catalog, INSERT and LOAD DATA to the tables, SELECT through the binder, the algebra and Sheaf's optimizer to a
+//! physical plan.
 
 pub mod accounts;
 mod catalog_views;

@@ -14,12 +14,12 @@ use sqlparser::ast;
 use crate::change::change_query::{
     ChangeQuery, References, add_items, is_ignorable, key_of, position_of,
 };
-use crate::change::row_spool::SpooledRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::batch_spool::WaitingResult;
+use crate::query::row_spool::SpooledRows;
 use crate::query::run::PlannedQuery;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::ResultSink;

@@ -9,7 +9,6 @@ use sqlparser::ast;
 
 use crate::change::assigned::is_default;
 use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
-use crate::change::row_spool::SpooledRows;
 use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
@@ -18,6 +17,7 @@ use crate::parser::Parsed;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{PlannedQuery, Runner};
 use crate::query::values::{hybrid_number, shown_in};

@@ -8,7 +8,6 @@
 //! | [`delete`] | DELETE, from one table and from several |
 //! | [`assigned`] | expressions that are assigned to columns |
 //! | [`change_query`] | the query that finds the rows of an UPDATE or a DELETE |
-//! | [`row_spool`] | rows that wait until the query has found its last one |
 //! | [`first_finds`] | which rows a join has found before |
 //! | [`load_data`] | LOAD DATA |
 //! | [`field_reader`] | splits a data file into records and fields |
@@ -26,7 +25,6 @@ pub(crate) mod insert;
 pub(crate) mod load_data;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
-pub(crate) mod row_spool;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod update;

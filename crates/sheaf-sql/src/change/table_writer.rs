@@ -21,10 +21,10 @@ use sheaf_types::{
 
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::on_duplicate::DuplicateUpdate;
-use crate::change::row_spool::{RowSpool, SpooledRows};
 use crate::change::table_checks::{TableChecks, violated};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
+use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::run::MAX_REPLANS;
 use crate::query::sort_memory::SortMemory;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;

@@ -37,11 +37,11 @@ use crate::change::assigned::is_default;
 use crate::change::change_query::position_of;
 use crate::change::update::assign;
 use crate::error::{Result, SqlError};
-use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
 use crate::query::values::{hybrid_number, shown_in};
 use crate::session::result::{Origin, ResultSink};
+use crate::session::searched::DirectSearch;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
 

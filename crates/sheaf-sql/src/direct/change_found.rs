@@ -12,7 +12,7 @@
 //! ```
 //!
 //! What the plan has searched is noted while it runs, because keys of a join are not known before
-//! ([`Searched`](crate::isolation::statement_locks::Searched)).
+//! ([`Searched`](crate::session::searched::Searched)).
 
 use std::sync::Arc;
 
@@ -29,15 +29,16 @@ use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;
 use crate::change::delete::delete_rows;
 use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::row_spool::SpooledRows;
 use crate::change::update::{self, is_single, update_rows};
 use crate::error::Result;
-use crate::isolation::statement_locks::{PlannedSearch, Searched};
+use crate::isolation::statement_locks::PlannedSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::{self, Statement};
+use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
+use crate::session::searched::Searched;
 use crate::session::status::Command;
 
 /// See the module's comment.

@@ -15,9 +15,9 @@ use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
 use super::row::{MAX_WAITS, RowReader};
 use crate::error::Result;
-use crate::isolation::statement_locks::{DirectSearch, Searched};
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session::searched::{DirectSearch, Searched};
 
 /// Rows of all tables that a join looks at, and those of its first table by estimate. Beyond that, workers and batches
 /// pay for themselves.

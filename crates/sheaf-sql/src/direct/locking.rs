@@ -23,10 +23,10 @@ use super::row::RowReader;
 use super::select_list::Spelled;
 use crate::error::Result;
 use crate::isolation::locking_read::lock_row_or_skip;
-use crate::isolation::statement_locks::DirectSearch;
 use crate::isolation::transaction::StatementTransaction;
 use crate::session::Session;
 use crate::session::result::ResultSink;
+use crate::session::searched::DirectSearch;
 
 /// What a query locks, and how.
 #[derive(Clone, Copy, Debug)]

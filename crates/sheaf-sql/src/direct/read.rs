@@ -26,9 +26,9 @@ use super::order::{OrderItem, SortKey, Sorter, descends};
 use super::row::{Item, ResultRow, RowReader, value_of};
 use super::select_list::{self, Computed, SelectList, ShownColumns, Spelled, is_aggregate};
 use crate::error::Result;
-use crate::isolation::statement_locks::{DirectSearch, Searched};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
+use crate::session::searched::{DirectSearch, Searched};
 
 /// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
 pub(super) const MAX_LIMITED_ROWS: u64 = 1_000;

@@ -34,11 +34,11 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
-use crate::change::row_spool::SpooledRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
+use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
 use crate::session::Session;

@@ -48,6 +48,7 @@ use crate::error::Result;
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
+use crate::session::searched::DirectSearch;
 use crate::variables::Isolation;
 
 /// Rows that a statement remembers to have locked, to release those that do not match. The others stay locked.
@@ -201,23 +202,6 @@ pub(crate) enum Lookups {
     Unknown,
     /// The joins are going to run, and note them down.
     Noted,
-}
-
-/// A search of a direct plan, which reads ranges of one index of a table, and its rows.
-pub(crate) struct DirectSearch {
-    pub(crate) index: IndexRef,
-    /// Not all of the rows in the ranges are what it finds.
-    pub(crate) is_filtered: bool,
-    /// It ends after so many rows.
-    pub(crate) limit: Option<usize>,
-    pub(crate) direction: Direction,
-}
-
-/// A search that a direct plan of a query has made for a statement that changes what it finds.
-pub(crate) struct Searched {
-    pub(crate) table: Arc<Table>,
-    pub(crate) search: DirectSearch,
-    pub(crate) ranges: Vec<KeyRange>,
 }
 
 fn secondary(index: IndexRef) -> Option<usize> {

@@ -10,6 +10,7 @@
 //! | [`rows`] | small tables that are made of what the engine knows |
 //! | [`row_evaluator`] | expressions over rows that are at hand |
 //! | [`record_spool`] | records that wait, in their order |
+//! | [`row_spool`] | rows of values that wait until the query has found its last one |
 //! | [`batch_spool`] | batches that wait, in their order |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
@@ -20,6 +21,7 @@ pub(crate) mod cell_reader;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;
 pub(crate) mod row_evaluator;
+pub(crate) mod row_spool;
 pub(crate) mod rows;
 pub(crate) mod run;
 mod select_into;

@@ -22,7 +22,7 @@
 //! | `workers` | what runs plans: threads of a resource group, query memory | [`workers`] |
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
-//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`] |
+//! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
 //!
 //! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists
 //! (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
@@ -35,6 +35,7 @@ pub(crate) mod prepared;
 pub(crate) mod progress;
 pub mod result;
 pub(crate) mod running;
+pub(crate) mod searched;
 pub(crate) mod set;
 pub(crate) mod statement_timer;
 pub(crate) mod status;

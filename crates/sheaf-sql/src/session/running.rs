@@ -2,7 +2,7 @@
 
 use sheaf_storage::ReadView;
 
-use crate::isolation::statement_locks::Searched;
+use crate::session::searched::Searched;
 use crate::variables::Variables;
 
 /// A request: one statement, or several.
