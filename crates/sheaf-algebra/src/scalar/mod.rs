@@ -24,9 +24,10 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::ScalarValue;
 use datafusion_expr::ScalarUDF;
 use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::stand_in::Size;
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::is_of_variables;
-use sheaf_exec::typing::stand_in::{Size, nodes_of_call};
+use sheaf_exec::typing::nodes_of_call;
 
 pub use aggregate::Aggregate;
 pub use typing::Typing;

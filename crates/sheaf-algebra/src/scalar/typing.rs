@@ -3,8 +3,8 @@
 //! The rule itself is `sheaf_exec::typing`, which gives a call of a marker its meaning by the types of its operands.
 //! Here the operands have types already, so one node is put to it at a time. All that the rule may look at is an
 //! operand's type, whether it is a column, and the value of a literal. So every other operand is represented by a
-//! stand-in ([`sheaf_exec::typing::stand_in`]), a call without arguments that has the operand's field, and the cost of a
-//! node does not grow with what is below it:
+//! stand-in ([`sheaf_exec::functions::stand_in`]), a call without arguments that has the operand's field, and the cost
+//! of a node does not grow with what is below it:
 //!
 //! ```text
 //!   a + 1 < '7'      operands:  Call $add(a, 1), Literal '7'
@@ -32,8 +32,9 @@ use datafusion_expr::{
     AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, SortExpr, WindowFrame,
     WindowFunctionDefinition,
 };
+use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
-use sheaf_exec::typing::stand_in::{stand_in, stand_in_number, stand_ins_in_bodies};
+use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
     Purpose, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
 };

@@ -30,8 +30,8 @@ use datafusion_expr::{
 use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
 
 use super::call_name::name_of_call;
+use super::stand_in::stand_in_number;
 use super::{Function, as_function};
-use crate::typing::stand_in::stand_in_number;
 
 /// A call of a function with this body, an expression over `schema`. The arguments are its columns.
 pub(crate) fn closed(
@@ -76,7 +76,7 @@ pub fn closed_operator(function: &ScalarUDF) -> Option<&'static str> {
     Some(function.operator)
 }
 
-/// The body of a function that has [stand-ins](crate::typing::stand_in) in it, there or in a body inside of it.
+/// The body of a function that has [stand-ins](super::stand_in) in it, there or in a body inside of it.
 pub(crate) fn open_body(function: &ScalarUDF) -> Option<&Expr> {
     let function = function.inner().downcast_ref::<Closed>()?;
     function.has_stand_ins.then_some(&function.body)

@@ -121,10 +121,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$typed", (4, 4), typed_field, |call| {
         call.args.args[0].to_array(call.rows())
     }),
-    // The same value by another name: what is grouped by more than once, or, with a number, what has a subquery.
-    Function::marker("$again", (1, 2), |operands| {
-        Ok(operands.fields[0].as_ref().clone())
-    }),
     // A part of a row in IN and in a comparison by order: a YEAR as a number.
     Function::marker("$in_row", (1, 1), |operands| {
         Ok(operands.fields[0].as_ref().clone())

@@ -30,6 +30,7 @@ pub mod limits;
 mod locale;
 pub mod mathematics;
 pub mod regexp;
+pub mod stand_in;
 pub mod string;
 pub mod truncated;
 pub mod types;

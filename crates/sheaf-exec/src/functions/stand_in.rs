@@ -2,20 +2,19 @@
 //!
 //! Where expressions are typed from below, the rule need not see what an operand is, but for its type. So the cost of a
 //! node does not grow with what is below it. A stand-in is a call without arguments that has the operand's field. It
-//! also says how large the operand is, because the rule repeats small operands only ([`super::once`]):
+//! also says how large the operand is, because the rule repeats small operands only:
 //!
 //! ```text
 //!   (((a + 1) * 2) - 3) * 4 BETWEEN 1 AND b      $operand BETWEEN 1 AND b, and $operand has 9 nodes
 //! ```
 //!
 //! A body of a function of its own ([`crate::functions::closed`]) cannot have a stand-in. The rule leaves it there, and
-//! its caller asks the rule again, with the operand as it is ([`stand_ins_in_bodies`]).
+//! its caller asks the rule again, with the operand as it is ([`crate::typing::stand_ins_in_bodies`]).
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{Result, internal_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
@@ -23,24 +22,13 @@ use datafusion_expr::{
     Volatility,
 };
 
-use crate::functions::closed::{closed_operator, open_body};
-
 /// How large an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Its nodes, as [`nodes_of_call`] counts those of calls.
+    /// Its nodes, as [`crate::typing::nodes_of_call`] counts those of calls.
     pub nodes: usize,
     /// How many CASE are inside of each other.
     pub cases: usize,
-}
-
-/// The nodes that a call counts for, without its arguments. A function with a body counts for more than may be
-/// repeated, however few its arguments are: it is as large as its body.
-pub fn nodes_of_call(function: &ScalarUDF) -> usize {
-    match closed_operator(function) {
-        Some(_) => super::once::FEW_NODES + 1,
-        None => 1,
-    }
 }
 
 /// A call that stands for the operand of this number.
@@ -59,30 +47,8 @@ pub fn stand_in_number(expr: &Expr) -> Option<usize> {
 }
 
 /// The size of the operand that an expression stands for.
-pub(super) fn size_behind(expr: &Expr) -> Option<Size> {
+pub(crate) fn size_behind(expr: &Expr) -> Option<Size> {
     of(expr).map(|stand_in| stand_in.size)
-}
-
-/// The numbers of the operands that the body of a function has a stand-in for, in this expression.
-pub fn stand_ins_in_bodies(expr: &Expr) -> Vec<usize> {
-    fn collect(expr: &Expr, is_body: bool, numbers: &mut Vec<usize>) {
-        // The closure does not fail.
-        let _ = expr.apply(|expr| {
-            match stand_in_number(expr) {
-                Some(number) if is_body && !numbers.contains(&number) => numbers.push(number),
-                _ => {}
-            }
-            if let Expr::ScalarFunction(call) = expr
-                && let Some(body) = open_body(&call.func)
-            {
-                super::deep(|| collect(body, true, numbers));
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-    }
-    let mut numbers = Vec::new();
-    collect(expr, false, &mut numbers);
-    numbers
 }
 
 fn of(expr: &Expr) -> Option<&StandIn> {

@@ -17,7 +17,6 @@ mod compare;
 mod once;
 mod plan;
 mod reached;
-pub mod stand_in;
 mod subquery;
 
 use std::ops::Range;
@@ -33,7 +32,6 @@ use datafusion_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
 };
-use sheaf_access::cancel;
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sheaf_types::number::{bytes_to_unsigned, text_to_double};
@@ -48,12 +46,12 @@ use crate::functions::types::{
     Coercibility, HYBRID_KEY, MAX_PRECISION, MOMENT_KEY, SqlType, field,
 };
 use crate::functions::{EvaluationError, as_function, call, mathematics};
-use crate::operator::scan_exec::access_error;
 
 pub use change_condition::{
     MAX_PARTS as MAX_WATCHED_PARTS, indexed_columns_of, of_typed_parts as watched_condition,
 };
 pub use choose::as_column_of;
+pub use once::{nodes_of_call, stand_ins_in_bodies};
 pub use plan::{distinct_by_key, group_by_key, refused_texts, rewrite_changed, schema_of_operands};
 pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
 
@@ -263,17 +261,6 @@ impl Purpose {
     }
 }
 
-/// Replaces every marker in `expr`. Subqueries inside must have been resolved already.
-pub fn resolve(expr: Expr, schema: &DFSchema, texts: &Texts, purpose: Purpose) -> Result<Expr> {
-    Ok(expr
-        .transform_up(|expr| {
-            cancel::check_statement().map_err(access_error)?;
-            let resolved = resolve_node(expr, schema, texts, purpose)?;
-            Ok(Transformed::yes(resolved))
-        })?
-        .data)
-}
-
 /// Gives one node its meaning, whose operands have theirs already. `sheaf-algebra` makes its expressions by it.
 pub fn resolve_node(
     expr: Expr,
@@ -343,7 +330,6 @@ fn resolve_call(
         "coalesce" => choose::coalesce(args, schema, texts),
         "nullif" => choose::nullif(args, schema, texts),
         "greatest" | "least" => choose::extreme(name, args, schema, (texts, purpose)),
-        "$again" => Ok(first(args)),
         "$in_row" => {
             let value = first(args);
             Ok(match type_of(&value, schema)? {

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use arrow::datatypes::FieldRef;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result, TableReference};
-use datafusion_expr::Expr;
+use datafusion_expr::{Expr, ScalarUDF};
 
 use super::reached::takes_conditions;
-use super::stand_in::{nodes_of_call, size_behind, stand_in_number};
 use super::{deep, field_of, literal};
-use crate::functions::closed::closed;
+use crate::functions::closed::{closed, closed_operator, open_body};
+use crate::functions::stand_in::{size_behind, stand_in_number};
 
 /// Nodes of an expression that may be repeated without much ado.
-pub(super) const FEW_NODES: usize = 8;
+const FEW_NODES: usize = 8;
 
 /// Nodes of a condition that CASE may have in the open. DataFusion looks for conditions of CASE that are never true, in
 /// time that doubles with each CASE inside of another one's condition.
@@ -33,6 +33,37 @@ const MANY_CASES: usize = 3;
 
 /// What the columns of repeated operands are called in a body, with a number.
 const VALUE: &str = "$value";
+
+/// The nodes that a call counts for, without its arguments. A function with a body counts for more than may be
+/// repeated, however few its arguments are: it is as large as its body.
+pub fn nodes_of_call(function: &ScalarUDF) -> usize {
+    match closed_operator(function) {
+        Some(_) => FEW_NODES + 1,
+        None => 1,
+    }
+}
+
+/// The numbers of the operands that the body of a function has a stand-in for, in this expression.
+pub fn stand_ins_in_bodies(expr: &Expr) -> Vec<usize> {
+    fn collect(expr: &Expr, is_body: bool, numbers: &mut Vec<usize>) {
+        // The closure does not fail.
+        let _ = expr.apply(|expr| {
+            match stand_in_number(expr) {
+                Some(number) if is_body && !numbers.contains(&number) => numbers.push(number),
+                _ => {}
+            }
+            if let Expr::ScalarFunction(call) = expr
+                && let Some(body) = open_body(&call.func)
+            {
+                deep(|| collect(body, true, numbers));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    let mut numbers = Vec::new();
+    collect(expr, false, &mut numbers);
+    numbers
+}
 
 /// Whether an expression may be repeated.
 pub(super) fn is_small(expr: &Expr) -> bool {
@@ -285,7 +316,7 @@ mod tests {
     use super::*;
     use crate::functions::call;
     use crate::functions::truncated::TruncatedTexts;
-    use crate::typing::{Purpose, Texts, resolve};
+    use crate::typing::{Purpose, Texts, resolve_node};
     use arrow::array::{AsArray, Int64Array, RecordBatch};
     use arrow::datatypes::{DataType, Field, Int64Type, Schema};
     use datafusion_expr::execution_props::ExecutionProps;
@@ -303,7 +334,9 @@ mod tests {
 
     fn resolved(expr: Expr) -> Expr {
         let texts = Texts::of(Collation::default(), TruncatedTexts::default());
-        resolve(expr, &schema(), &texts, Purpose::Shown).unwrap()
+        let schema = schema();
+        let rule = |node| resolve_node(node, &schema, &texts, Purpose::Shown).map(Transformed::yes);
+        expr.transform_up(rule).unwrap().data
     }
 
     fn nest(depth: usize, wrap: impl Fn(Expr) -> Expr) -> Expr {

@@ -474,7 +474,7 @@ mod tests {
     use sheaf_exec::functions::in_numbers::{IN_NUMBERS, as_in_numbers};
     use sheaf_exec::functions::scalar_function;
     use sheaf_exec::functions::truncated::TruncatedTexts;
-    use sheaf_exec::typing::{Purpose, Texts, resolve};
+    use sheaf_exec::typing::{Purpose, Texts, resolve_node};
     use sheaf_storage::TreeId;
     use sheaf_table::{Column, Index, IndexPart, TableDefinition};
     use sheaf_types::{Collation, ColumnType};
@@ -786,7 +786,7 @@ mod tests {
         let texts = Texts::of(Collation::default(), TruncatedTexts::default());
         let packed = scalar_function(IN_NUMBERS).unwrap();
         let packed = packed.call(vec![col("b"), lit("9,1,5,1,-3,5000000000")]);
-        let packed = resolve(packed, &schema, &texts, Purpose::Other).unwrap();
+        let packed = resolve_node(packed, &schema, &texts, Purpose::Other).unwrap();
         assert!(as_in_numbers(&packed).is_some(), "{packed}");
         let list = [9i32, 1, 5, 1, -3].map(lit).to_vec();
         let list = |negated| col("b").in_list(list.clone(), negated);
