@@ -23,6 +23,7 @@ use crate::virtual_database::is_account_table;
 pub use crate::virtual_database::{NAME, is_virtual_database};
 
 const TEXT: Cells = Cells::Text(64);
+const NAMES: Cells = Cells::Name;
 const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const NUMBER: Cells = Cells::Unsigned;
 
@@ -31,8 +32,8 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "EVENTS",
         &[
-            ("EVENT_CATALOG", TEXT),
-            ("EVENT_SCHEMA", TEXT),
+            ("EVENT_CATALOG", NAMES),
+            ("EVENT_SCHEMA", NAMES),
             ("EVENT_NAME", TEXT),
         ],
     ),
@@ -54,9 +55,9 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "PARTITIONS",
         &[
-            ("TABLE_CATALOG", TEXT),
-            ("TABLE_SCHEMA", TEXT),
-            ("TABLE_NAME", TEXT),
+            ("TABLE_CATALOG", NAMES),
+            ("TABLE_SCHEMA", NAMES),
+            ("TABLE_NAME", NAMES),
             ("PARTITION_NAME", TEXT),
             ("TABLESPACE_NAME", TEXT),
         ],
@@ -65,8 +66,8 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
         "ROUTINES",
         &[
             ("SPECIFIC_NAME", TEXT),
-            ("ROUTINE_CATALOG", TEXT),
-            ("ROUTINE_SCHEMA", TEXT),
+            ("ROUTINE_CATALOG", NAMES),
+            ("ROUTINE_SCHEMA", NAMES),
             ("ROUTINE_NAME", TEXT),
             ("ROUTINE_TYPE", TEXT),
             ("ROUTINE_DEFINITION", LONG_TEXT),
@@ -75,8 +76,8 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "PARAMETERS",
         &[
-            ("SPECIFIC_CATALOG", TEXT),
-            ("SPECIFIC_SCHEMA", TEXT),
+            ("SPECIFIC_CATALOG", NAMES),
+            ("SPECIFIC_SCHEMA", NAMES),
             ("SPECIFIC_NAME", TEXT),
             ("ORDINAL_POSITION", NUMBER),
             ("PARAMETER_NAME", TEXT),
@@ -86,12 +87,12 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "TRIGGERS",
         &[
-            ("TRIGGER_CATALOG", TEXT),
-            ("TRIGGER_SCHEMA", TEXT),
+            ("TRIGGER_CATALOG", NAMES),
+            ("TRIGGER_SCHEMA", NAMES),
             ("TRIGGER_NAME", TEXT),
             ("EVENT_MANIPULATION", TEXT),
-            ("EVENT_OBJECT_SCHEMA", TEXT),
-            ("EVENT_OBJECT_TABLE", TEXT),
+            ("EVENT_OBJECT_SCHEMA", NAMES),
+            ("EVENT_OBJECT_TABLE", NAMES),
             ("ACTION_STATEMENT", LONG_TEXT),
             ("ACTION_TIMING", TEXT),
         ],
@@ -99,9 +100,9 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
     (
         "VIEWS",
         &[
-            ("TABLE_CATALOG", TEXT),
-            ("TABLE_SCHEMA", TEXT),
-            ("TABLE_NAME", TEXT),
+            ("TABLE_CATALOG", NAMES),
+            ("TABLE_SCHEMA", NAMES),
+            ("TABLE_NAME", NAMES),
             ("VIEW_DEFINITION", LONG_TEXT),
             ("CHECK_OPTION", TEXT),
             ("IS_UPDATABLE", TEXT),
@@ -337,8 +338,8 @@ fn for_each_table(
 
 fn schemata(session: &Session) -> Rows {
     let mut rows = Rows::new([
-        ("CATALOG_NAME", TEXT),
-        ("SCHEMA_NAME", TEXT),
+        ("CATALOG_NAME", NAMES),
+        ("SCHEMA_NAME", NAMES),
         ("DEFAULT_CHARACTER_SET_NAME", TEXT),
         ("DEFAULT_COLLATION_NAME", TEXT),
         ("SQL_PATH", TEXT),
@@ -363,9 +364,9 @@ fn schemata(session: &Session) -> Rows {
 
 fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("TABLE_CATALOG", TEXT),
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("TABLE_TYPE", TEXT),
         ("ENGINE", TEXT),
         ("VERSION", NUMBER),
@@ -465,9 +466,9 @@ impl TableSizes {
 
 fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("TABLE_CATALOG", TEXT),
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("COLUMN_NAME", TEXT),
         ("ORDINAL_POSITION", NUMBER),
         ("COLUMN_DEFAULT", LONG_TEXT),
@@ -560,11 +561,11 @@ pub(crate) fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<
 
 fn statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("TABLE_CATALOG", TEXT),
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("NON_UNIQUE", NUMBER),
-        ("INDEX_SCHEMA", TEXT),
+        ("INDEX_SCHEMA", NAMES),
         ("INDEX_NAME", TEXT),
         ("SEQ_IN_INDEX", NUMBER),
         ("COLUMN_NAME", TEXT),
@@ -614,8 +615,8 @@ fn statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
 /// Histograms.
 fn column_statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("SCHEMA_NAME", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("SCHEMA_NAME", NAMES),
+        ("TABLE_NAME", NAMES),
         ("COLUMN_NAME", TEXT),
         ("HISTOGRAM", LONG_TEXT),
     ]);
@@ -640,8 +641,8 @@ fn column_statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
 /// The tree of a table's rows has the name of the primary key, that of its long values none.
 fn residency(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("INDEX_NAME", TEXT),
         ("TREE", NUMBER),
         ("PAGES", NUMBER),
@@ -694,17 +695,17 @@ fn optimizer_trace(session: &Session) -> Rows {
 
 fn key_column_usage(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("CONSTRAINT_CATALOG", TEXT),
-        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_CATALOG", NAMES),
+        ("CONSTRAINT_SCHEMA", NAMES),
         ("CONSTRAINT_NAME", TEXT),
-        ("TABLE_CATALOG", TEXT),
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("COLUMN_NAME", TEXT),
         ("ORDINAL_POSITION", NUMBER),
         ("POSITION_IN_UNIQUE_CONSTRAINT", NUMBER),
-        ("REFERENCED_TABLE_SCHEMA", TEXT),
-        ("REFERENCED_TABLE_NAME", TEXT),
+        ("REFERENCED_TABLE_SCHEMA", NAMES),
+        ("REFERENCED_TABLE_NAME", NAMES),
         ("REFERENCED_COLUMN_NAME", TEXT),
     ]);
     for_each_table(session, asked, |table| {
@@ -755,11 +756,11 @@ fn key_column_usage(session: &Session, asked: &AskedTables) -> Result<Rows> {
 
 fn table_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("CONSTRAINT_CATALOG", TEXT),
-        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_CATALOG", NAMES),
+        ("CONSTRAINT_SCHEMA", NAMES),
         ("CONSTRAINT_NAME", TEXT),
-        ("TABLE_SCHEMA", TEXT),
-        ("TABLE_NAME", TEXT),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
         ("CONSTRAINT_TYPE", TEXT),
         ("ENFORCED", TEXT),
     ]);
@@ -813,8 +814,8 @@ fn table_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
 
 fn check_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("CONSTRAINT_CATALOG", TEXT),
-        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_CATALOG", NAMES),
+        ("CONSTRAINT_SCHEMA", NAMES),
         ("CONSTRAINT_NAME", TEXT),
         ("CHECK_CLAUSE", LONG_TEXT),
     ]);
@@ -834,17 +835,17 @@ fn check_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
 
 fn referential_constraints(session: &Session, asked: &AskedTables) -> Result<Rows> {
     let mut rows = Rows::new([
-        ("CONSTRAINT_CATALOG", TEXT),
-        ("CONSTRAINT_SCHEMA", TEXT),
+        ("CONSTRAINT_CATALOG", NAMES),
+        ("CONSTRAINT_SCHEMA", NAMES),
         ("CONSTRAINT_NAME", TEXT),
-        ("UNIQUE_CONSTRAINT_CATALOG", TEXT),
-        ("UNIQUE_CONSTRAINT_SCHEMA", TEXT),
+        ("UNIQUE_CONSTRAINT_CATALOG", NAMES),
+        ("UNIQUE_CONSTRAINT_SCHEMA", NAMES),
         ("UNIQUE_CONSTRAINT_NAME", TEXT),
         ("MATCH_OPTION", TEXT),
         ("UPDATE_RULE", TEXT),
         ("DELETE_RULE", TEXT),
-        ("TABLE_NAME", TEXT),
-        ("REFERENCED_TABLE_NAME", TEXT),
+        ("TABLE_NAME", NAMES),
+        ("REFERENCED_TABLE_NAME", NAMES),
     ]);
     let catalog = session.engine.catalog();
     for_each_table(session, asked, |table| {

@@ -59,7 +59,7 @@ impl Session {
         let filtered = |filter| Parsed::new(filter, text);
         match show {
             Show::Databases(filter) => {
-                let mut rows = Rows::new([("Database", TEXT)]);
+                let mut rows = Rows::new([("Database", Cells::Name)]);
                 for name in self.database_names() {
                     rows.push(vec![name.into()]);
                 }
@@ -312,7 +312,7 @@ impl Session {
     }
 
     fn show_tables(&self, full: bool, database: &str) -> Result<Rows> {
-        let mut columns = vec![(format!("Tables_in_{database}"), TEXT)];
+        let mut columns = vec![(format!("Tables_in_{database}"), Cells::Name)];
         if full {
             columns.push(("Table_type".to_string(), TEXT));
         }
@@ -338,7 +338,7 @@ impl Session {
 
     fn show_table_status(&self, database: &str) -> Result<Rows> {
         let mut rows = Rows::new([
-            ("Name", TEXT),
+            ("Name", Cells::Name),
             ("Engine", TEXT),
             ("Version", NUMBER),
             ("Row_format", TEXT),

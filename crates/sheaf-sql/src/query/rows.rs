@@ -14,8 +14,8 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use sheaf_access::TYPE_KEY;
-use sheaf_types::Value;
 use sheaf_types::text::like::Pattern;
+use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::error::{Result, SqlError};
 use crate::session::result::{ColumnMeta, EndOfRows, ResultSink};
@@ -26,8 +26,18 @@ use sheaf_frontend::query::Header;
 pub enum Cells {
     /// Texts of at most so many characters, compared without regard to case.
     Text(u32),
+    /// Names of databases and tables, which differ by case (`lower_case_table_names` is 0).
+    Name,
     Unsigned,
     Signed,
+}
+
+/// The type of [`Cells::Name`].
+fn name_type() -> ColumnType {
+    ColumnType::VarChar {
+        length: 64,
+        collation: Collation::Utf8mb4_bin,
+    }
 }
 
 /// How Arrow has texts: those of tables are views.
@@ -117,7 +127,10 @@ impl Rows {
 
     /// Keeps the rows whose cell in this column is like the pattern.
     pub fn retain_like(&mut self, column: usize, pattern: &str) {
-        let pattern = Pattern::of_names(pattern);
+        let pattern = match self.columns[column].1 {
+            Cells::Name => Pattern::of_names_by_case(pattern),
+            _ => Pattern::of_names(pattern),
+        };
         self.rows
             .retain(|row| pattern.matches(&row[column].as_text()));
     }
@@ -132,6 +145,7 @@ impl Rows {
                 (text_type, format!("varchar({characters})"))
             }
             Cells::Text(_) => (text_type, "longtext".to_string()),
+            Cells::Name => (text_type, name_type().descriptor()),
             Cells::Unsigned => (DataType::UInt64, "bigint unsigned".to_string()),
             Cells::Signed => (DataType::Int64, "bigint".to_string()),
         };
@@ -174,7 +188,7 @@ impl Rows {
             .map(|(n, (_, cells))| {
                 let column = self.rows.iter().map(|row| &row[n]);
                 let array: ArrayRef = match cells {
-                    Cells::Text(_) => {
+                    Cells::Text(_) | Cells::Name => {
                         let column = column.map(|cell| match cell {
                             Cell::Null => None,
                             cell => Some(cell.as_text()),

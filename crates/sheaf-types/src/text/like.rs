@@ -73,6 +73,11 @@ impl Pattern {
         Pattern::new(pattern, Some('\\'), Collation::Utf8mb4_general_ci)
     }
 
+    /// The same of names that differ by case: those of databases and tables.
+    pub fn of_names_by_case(pattern: &str) -> Pattern {
+        Pattern::new(pattern, Some('\\'), Collation::Utf8mb4_bin)
+    }
+
     /// The text before the first wildcard, and whether a single `%` is all that follows it.
     pub fn prefix(&self) -> (String, bool) {
         let first = &self.pieces[0];
