@@ -1,5 +1,6 @@
 //! Queries: WITH, set operations, and what orders and limits their rows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
@@ -306,7 +307,10 @@ impl Binder<'_> {
             return Ok(relation);
         }
         let table = Arc::new(TableName::default());
-        let columns = outputs.iter().map(|output| ScopeColumn {
+        // In an expression a name is that of the first column that has it.
+        let mut names = HashSet::with_capacity(outputs.len());
+        let first = |output: &&Output| names.insert(output.header.name.to_lowercase());
+        let columns = outputs.iter().filter(first).map(|output| ScopeColumn {
             id: output.id,
             name: output.header.name.clone(),
             field: Arc::clone(&output.field),
@@ -450,15 +454,14 @@ impl Binder<'_> {
         if number_digits(&item.expr).is_some() {
             return Ok(None);
         }
-        // Of columns with one name the first.
-        let named = plain_name(&item.expr);
-        let named = named.and_then(|name| {
-            outputs
-                .iter()
-                .find(|output| is_same(&output.header.name, name))
-        });
-        if let Some(output) = named {
-            return Ok(Some(column(output)));
+        if let Some(name) = plain_name(&item.expr) {
+            let is_named = |output: &&Output| is_same(&output.header.name, name);
+            let mut named = outputs.iter().filter(is_named);
+            match (named.next(), named.next()) {
+                (None, _) => {}
+                (Some(output), None) => return Ok(Some(column(output))),
+                _ => return Err(SqlError::non_unique_column(name, "order clause").into()),
+            }
         }
         let value = self.value(&item.expr)?;
         Ok(Some(SortKey { value, descends }))

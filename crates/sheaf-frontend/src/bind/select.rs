@@ -45,7 +45,6 @@ struct BoundItem {
     expr: Option<Expr>,
     /// The name by which ORDER BY finds it.
     name: String,
-    is_alias: bool,
     value: Scalar,
     header: Header,
 }
@@ -410,10 +409,10 @@ impl Binder<'_> {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let header = header_of(expr, has_text.then(|| written[position]));
-                    items.push(self.item(expr, header, false)?);
+                    items.push(self.item(expr, header)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    items.push(self.item(expr, alias.value.clone(), true)?);
+                    items.push(self.item(expr, alias.value.clone())?);
                 }
                 SelectItem::Wildcard(_) => {
                     let columns = self.block()?.scope.shown.clone();
@@ -458,7 +457,7 @@ impl Binder<'_> {
         Ok(columns.cloned().collect())
     }
 
-    fn item(&mut self, expr: &Expr, name: String, is_alias: bool) -> Bound<BoundItem> {
+    fn item(&mut self, expr: &Expr, name: String) -> Bound<BoundItem> {
         let mut value = self.value(expr)?;
         let is_plain = is_plain_column(expr).is_some();
         if !is_plain {
@@ -482,7 +481,6 @@ impl Binder<'_> {
         Ok(BoundItem {
             expr: Some(expr.clone()),
             name,
-            is_alias,
             value,
             header,
         })
@@ -606,10 +604,8 @@ fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
 /// The item that a name in ORDER BY means: an alias, or a column, as [`named_items`] says of the same name. Error 1052
 /// if there are several columns that differ.
 fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
-    let is_named = |item: &BoundItem| {
-        let is_column = item.value.as_column().is_some();
-        is_same(&item.name, name) && (item.is_alias || is_column)
-    };
+    // An expression without an alias has its text as its name.
+    let is_named = |item: &BoundItem| is_same(&item.name, name);
     let is_expression = |item: &BoundItem| {
         let expr = item.expr.as_ref();
         expr.is_some_and(|expr| is_plain_column(expr).is_none())
@@ -669,7 +665,6 @@ fn wildcard_item(column: &ScopeColumn) -> BoundItem {
     BoundItem {
         expr: None,
         name: column.name.clone(),
-        is_alias: false,
         value: column.scalar(),
         header: column.header(&column.name),
     }
