@@ -154,7 +154,7 @@ impl Binder<'_> {
                 self.block()?.in_item = false;
                 match bound {
                     Err(error) if error.is(codes::WRONG_GROUP_FIELD) => {
-                        return Err(cannot_group_on(name).into());
+                        return Err(cannot_group_on(name));
                     }
                     bound => bound?,
                 };
@@ -224,7 +224,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         if item.is_ambiguous {
-            return Err(SqlError::non_unique_column(name, block.clause.name()).into());
+            return Err(SqlError::non_unique_column(name, block.clause.name()));
         }
         let is_hidden = match block.scope.column_of_tables(name) {
             Found::Column(column) => {
@@ -240,7 +240,7 @@ impl Binder<'_> {
     fn key(&mut self, expr: &Expr, keys: &mut Keys) -> Bound<bool> {
         let value = match self.value(expr) {
             Err(error) if error.is(codes::INVALID_GROUP_FUNC_USE) => {
-                return Err(cannot_group_on(&expr.to_string()).into());
+                return Err(cannot_group_on(&expr.to_string()));
             }
             value => value?,
         };
@@ -339,7 +339,7 @@ impl Binder<'_> {
                 None => relation.properties().determined_by(&given),
             };
             if let Some(column) = others.iter().find(|column| !determined.contains(*column)) {
-                return Err(self.not_grouped(column, has_keys).into());
+                return Err(self.not_grouped(column, has_keys));
             }
         }
         let carried = others.iter().collect();

@@ -460,7 +460,7 @@ impl Binder<'_> {
             match (named.next(), named.next()) {
                 (None, _) => {}
                 (Some(output), None) => return Ok(Some(column(output))),
-                _ => return Err(SqlError::non_unique_column(name, "order clause").into()),
+                _ => return Err(SqlError::non_unique_column(name, "order clause")),
             }
         }
         let value = self.value(&item.expr)?;

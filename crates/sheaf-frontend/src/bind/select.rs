@@ -620,7 +620,7 @@ fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
         }
         let column = *first.get_or_insert(at);
         if items[column].value != item.value {
-            return Err(SqlError::non_unique_column(name, "order clause").into());
+            return Err(SqlError::non_unique_column(name, "order clause"));
         }
     }
     Ok(first)
