@@ -27,7 +27,7 @@ use sheaf_types::Collation;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
-use sheaf_types::temporal::{self, DAY, full_year};
+use sheaf_types::temporal::{self, DAY};
 
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
@@ -191,9 +191,16 @@ pub(super) fn comparison(
     compare(op, left, right, (schema, texts), NoDate::Refused)
 }
 
-/// The comparison of CASE with one of its values.
+/// The comparison of CASE with one of its values. A YEAR is a number there: no constant becomes a year.
 pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
     let [left, right] = operands(args)?;
+    let number_of_year = |operand: Expr| -> Result<Expr> {
+        Ok(match type_of(&operand, schema)? {
+            SqlType::Year => fold(cast(operand, DataType::Int64), schema),
+            _ => operand,
+        })
+    };
+    let (left, right) = (number_of_year(left)?, number_of_year(right)?);
     let surroundings = (schema, texts);
     compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
 }
@@ -714,26 +721,57 @@ fn number_place(left: &Operand, value: &ScalarValue, value_type: &SqlType) -> Op
         DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
         _ => 0,
     };
-    let floor = match value {
+    if left.ty == SqlType::Year
+        && is_column(&left.expr)
+        && let Some(year) = year_of_constant(value, value_type)
+    {
+        return place_among(Floor::At(i128::from(year)), data_type);
+    }
+    let floor = floor_of_constant(left, (value, value_type), decimals)?;
+    place_among(floor, data_type)
+}
+
+/// Where a literal stands among numbers of so many decimals.
+fn floor_of_constant(
+    left: &Operand,
+    (value, value_type): (&ScalarValue, &SqlType),
+    decimals: u8,
+) -> Option<Floor> {
+    let is_integer = left.field.data_type().is_integer();
+    Some(match value {
         ScalarValue::Decimal128(Some(unscaled), _, scale) => {
             floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
         }
         ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
         ScalarValue::Float64(Some(number)) if is_column(&left.expr) || is_short(*number) => {
-            double_floor(*number, decimals, data_type.is_integer())?
+            double_floor(*number, decimals, is_integer)?
         }
         _ => match text_of(value, value_type) {
             Some(text) => text_floor(&text, decimals),
             None => floor_of(i128::from(integer_value(value)?), 0, decimals),
         },
+    })
+}
+
+/// The year that a constant is in a YEAR column, which it is converted to: 1 and '1.4' are 2001, 2001.5 is 2002. A double
+/// loses its fraction. `None`: no year, so it is compared as the number that it is.
+fn year_of_constant(value: &ScalarValue, value_type: &SqlType) -> Option<u16> {
+    let half_up = |tenths: Floor| match tenths {
+        Floor::At(tenths) | Floor::Above(tenths) if tenths >= 0 => Some((tenths + 5) / 10),
+        _ => None,
     };
-    match floor {
-        Floor::At(year @ 1..100) if left.ty == SqlType::Year => {
-            let year = i128::from(full_year(year as i32));
-            place_among(Floor::At(year), data_type)
+    let number = match value {
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            half_up(floor_of(*unscaled, u8::try_from(*scale).ok()?, 1))?
         }
-        floor => place_among(floor, data_type),
-    }
+        ScalarValue::Float64(Some(number)) if *number >= 0.0 => number.trunc() as i128,
+        ScalarValue::Float64(_) => return None,
+        _ => match text_of(value, value_type) {
+            Some(text) => half_up(text_floor(&text, 1))?,
+            None => i128::from(integer_value(value)?),
+        },
+    };
+    temporal::year_of_number(i64::try_from(number).ok()?)
 }
 
 /// What MySQL converts constants to the type of; they are compared with other expressions as doubles.
