@@ -709,7 +709,10 @@ impl Session {
         let lowered = self
             .lower_over_rows(Parsed::new(&written, &query.text), &Arc::new(given))
             .ok()?;
-        let (metas, types) = match inputs.fields.is_empty() {
+        // As constants they may have other types, and what is wrong with a text is told of once.
+        let is_described =
+            inputs.fields.iter().all(|field| !has_text(field)) && !shows_given(&query.query);
+        let (metas, types) = match is_described {
             true => (
                 self.columns_of(&lowered.plan, &lowered.headers),
                 types_of(&lowered.plan),
@@ -751,6 +754,37 @@ impl Session {
             metas,
         })
     }
+}
+
+fn has_text(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::Utf8View)
+}
+
+/// Whether an item of the select list has an input or a subquery in it.
+fn shows_given(query: &ast::Query) -> bool {
+    struct Given(bool);
+    impl ExpressionVisitor for Given {
+        fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+            if let ast::Expr::Identifier(name) = expression {
+                self.0 |= name.value.starts_with('\0');
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let is_given = |expr: &ast::Expr| {
+        let mut given = Given(false);
+        walk_expression(&mut expr.clone(), &mut given);
+        given.0
+    };
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return true;
+    };
+    select.projection.iter().any(|item| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            is_given(expr)
+        }
+        _ => true,
+    })
 }
 
 fn types_of(plan: &LogicalPlan) -> Vec<DataType> {
