@@ -317,8 +317,8 @@ impl Binder<'_> {
                 self.call(name, arguments)
             }
             Expr::Function(function) => self.function(function),
-            Expr::Tuple(_) => Err(operand_columns(1).into()),
-            Expr::Interval(_) => Err(SqlError::parse_error("INTERVAL", 1).into()),
+            Expr::Tuple(_) => Err(operand_columns(1)),
+            Expr::Interval(_) => Err(SqlError::parse_error("INTERVAL", 1)),
             other => unsupported(other.to_string()),
         }
     }
@@ -335,7 +335,7 @@ impl Binder<'_> {
         column: &str,
     ) -> Bound<Scalar> {
         let Some(innermost) = self.blocks.last() else {
-            return Err(SqlError::bad_field(column, "field list").into());
+            return Err(SqlError::bad_field(column, "field list"));
         };
         let clause = innermost.clause;
         let last = self.blocks.len() - 1;
@@ -367,7 +367,7 @@ impl Binder<'_> {
                 }
                 Found::Several => {
                     let name = qualified(table, column);
-                    return Err(SqlError::non_unique_column(&name, clause.name()).into());
+                    return Err(SqlError::non_unique_column(&name, clause.name()));
                 }
                 Found::Nothing => {}
             }
@@ -382,7 +382,10 @@ impl Binder<'_> {
                 return Ok(item);
             }
         }
-        Err(SqlError::bad_field(&qualified(table, column), clause.name()).into())
+        Err(SqlError::bad_field(
+            &qualified(table, column),
+            clause.name(),
+        ))
     }
 
     /// Tells the aggregates that are open that a column of this block is named.
@@ -415,15 +418,14 @@ impl Binder<'_> {
             return Ok(None);
         };
         if item.is_ambiguous {
-            return Err(SqlError::non_unique_column(name, block.clause.name()).into());
+            return Err(SqlError::non_unique_column(name, block.clause.name()));
         }
         let (expr, position, is_alias) = (item.expr.clone(), item.position, item.is_alias);
         if block.clause == Clause::FieldList && position >= block.items_so_far {
             return Err(SqlError::new(
                 codes::ILLEGAL_REFERENCE,
                 format!("Reference '{name}' not supported (forward reference in item list)"),
-            )
-            .into());
+            ));
         }
         let inner = self.blocks.split_off(at + 1);
         // An aggregate of a subquery does not become one of this block by an alias.
@@ -468,7 +470,7 @@ impl Binder<'_> {
             | Literal::NationalStringLiteral(text) => self.text(text.clone()),
             Literal::SingleQuotedByteStringLiteral(bits)
             | Literal::DoubleQuotedByteStringLiteral(bits) => {
-                Err(SqlError::parse_error(&format!("b'{bits}'"), 1).into())
+                Err(SqlError::parse_error(&format!("b'{bits}'"), 1))
             }
             Literal::HexStringLiteral(digits) => {
                 let bytes = self.bytes(digits)?;
@@ -560,9 +562,7 @@ impl Binder<'_> {
                     let row = self.values(row)?;
                     self.compare_rows(columns, operator, row)
                 }
-                (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => {
-                    Err(operand_columns(row.len()).into())
-                }
+                (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => Err(operand_columns(row.len())),
                 (Expr::Subquery(one), Expr::Subquery(other)) if width(&left) > 1 => {
                     let one = self.row_of_subquery(one, width(&left))?;
                     let other = self.row_of_subquery(other, one.len())?;
@@ -654,7 +654,7 @@ impl Binder<'_> {
         right: &[Expr],
     ) -> Bound<Scalar> {
         if left.len() != right.len() || left.is_empty() {
-            return Err(operand_columns(left.len()).into());
+            return Err(operand_columns(left.len()));
         }
         let (left, right) = (self.values(left)?, self.values(right)?);
         self.compare_rows(left, operator, right)
@@ -690,7 +690,7 @@ impl Binder<'_> {
                 let values = values.map(|value| self.in_row(value));
                 let values = values.collect::<Bound<Vec<_>>>()?;
                 match values.is_empty() {
-                    true => Err(operand_columns(1).into()),
+                    true => Err(operand_columns(1)),
                     false => self.call(name, values),
                 }
             }
@@ -709,7 +709,7 @@ impl Binder<'_> {
         let expr = with_row(expr);
         if let Some(numbers) = packed_numbers(list) {
             if let Expr::Tuple(items) = &expr {
-                return Err(operand_columns(items.len()).into());
+                return Err(operand_columns(items.len()));
             }
             let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
             return self.call(IN_NUMBERS, arguments);
@@ -738,7 +738,7 @@ impl Binder<'_> {
         match expr {
             Expr::Tuple(items) if items.len() == width && width > 0 => self.values(items),
             Expr::Subquery(query) => self.row_of_subquery(query, width),
-            _ => Err(operand_columns(width).into()),
+            _ => Err(operand_columns(width)),
         }
     }
 

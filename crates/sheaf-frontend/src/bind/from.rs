@@ -96,7 +96,7 @@ impl Binder<'_> {
             other => return unsupported(format!("{other:?}")),
         };
         if kind == JoinKind::LeftOuter && matches!(constraint, JoinConstraint::None) {
-            return Err(SqlError::parse_error("", 1).into());
+            return Err(SqlError::parse_error("", 1));
         }
         // A lateral table that keeps its rows does not see the rows that it may have to do without.
         let own = (!keeps_right).then_some(&names);
@@ -205,7 +205,7 @@ impl Binder<'_> {
                 ..
             } => {
                 let Some(alias) = alias else {
-                    return Err(SqlError::derived_without_alias().into());
+                    return Err(SqlError::derived_without_alias());
                 };
                 let first = self.tables.len();
                 let blocks = self.blocks.len();
@@ -231,7 +231,7 @@ impl Binder<'_> {
                 table_with_joins, ..
             } => match self.table_with_joins(table_with_joins, before)? {
                 Some(joined) => Ok(joined),
-                None => Err(SqlError::parse_error("DUAL", 1).into()),
+                None => Err(SqlError::parse_error("DUAL", 1)),
             },
             other => unsupported(other.to_string()),
         }
@@ -307,11 +307,11 @@ impl Binder<'_> {
                 }
                 match self.context.session.current_database() {
                     Some(database) => (database.to_string(), table.clone()),
-                    None => return Err(SqlError::no_database_selected().into()),
+                    None => return Err(SqlError::no_database_selected()),
                 }
             }
             [database, table] => (database.clone(), table.clone()),
-            _ => return Err(SqlError::parse_error(&name.to_string(), 1).into()),
+            _ => return Err(SqlError::parse_error(&name.to_string(), 1)),
         };
         let known_as = alias.map_or_else(|| table.clone(), |alias| alias.name.value.clone());
         let source = self.source(&database, &table, &known_as, hints)?;
@@ -390,7 +390,7 @@ impl Binder<'_> {
             .map_err(SqlError::from)?;
         let definition = &opened.definition;
         if self.context.session.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
-            return Err(SqlError::timestamp_in_time_zone(table).into());
+            return Err(SqlError::timestamp_in_time_zone(table));
         }
         let exists = |index: &str| {
             let mut known = std::iter::once(&definition.primary).chain(&definition.secondary);
@@ -501,8 +501,7 @@ pub(super) fn check_names(names: usize, outputs: usize) -> Bound<()> {
             codes::VIEW_WRONG_LIST,
             "In definition of view, derived table or common table expression, SELECT list and column names list have \
              different column counts",
-        )
-        .into()),
+        )),
     }
 }
 
@@ -519,7 +518,7 @@ fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) -> Bound<Scop
             .get(at)
             .map_or(output.header.name.as_str(), |name| name);
         if columns.iter().any(|column| is_same(&column.name, name)) {
-            return Err(SqlError::duplicate_field_name(name).into());
+            return Err(SqlError::duplicate_field_name(name));
         }
         columns.push(ScopeColumn {
             id: output.id,

@@ -71,12 +71,12 @@ impl Binder<'_> {
         if window_function(&name).is_some() {
             check_window_arguments(&name, &arguments.values)?;
             if call.over.is_none() {
-                return Err(SqlError::parse_error(&format!("{written}()"), 1).into());
+                return Err(SqlError::parse_error(&format!("{written}()"), 1));
             }
         }
         if let Some(over) = &call.over {
             let Some(function) = window_function(&name) else {
-                return Err(SqlError::parse_error("OVER", 1).into());
+                return Err(SqlError::parse_error("OVER", 1));
             };
             if call.null_treatment.is_none()
                 && let Some(case) = with_default_of_row(&name, &arguments.values, over)
@@ -87,22 +87,22 @@ impl Binder<'_> {
             return self.window_call(function, &arguments.values, None, over, call.null_treatment);
         }
         if arguments.star || arguments.distinct {
-            return Err(SqlError::parse_error(&format!("{written}(*)"), 1).into());
+            return Err(SqlError::parse_error(&format!("{written}(*)"), 1));
         }
         if let Some(special) = self.special_function(&name, &arguments.values)? {
             return Ok(special);
         }
         if name == "row" {
-            return Err(operand_columns(1).into());
+            return Err(operand_columns(1));
         }
         let Some(udf) = scalar_function(&name).filter(|_| !name.starts_with('$')) else {
-            return Err(self.no_such_function(&written).into());
+            return Err(self.no_such_function(&written));
         };
         let count = arguments.values.len();
         if let Some(function) = as_function(&udf)
             && (count < function.least_arguments || count > function.most_arguments)
         {
-            return Err(wrong_argument_count(&written).into());
+            return Err(wrong_argument_count(&written));
         }
         let arguments = self.values(&arguments.values)?;
         Ok(self.typing().call_function(udf, arguments)?)
@@ -123,7 +123,7 @@ impl Binder<'_> {
             }
         });
         let Some(table) = found.next() else {
-            return Err(SqlError::bad_field(name, clause.name()).into());
+            return Err(SqlError::bad_field(name, clause.name()));
         };
         let opened = self.context.catalog.table(&table.database, &table.table);
         let columns = opened.ok().and_then(|table| {
@@ -192,7 +192,7 @@ impl Binder<'_> {
                         arguments.push(self.text("day")?);
                         self.call(marker, arguments)?
                     }
-                    other => return Err(SqlError::parse_error(&other.to_string(), 1).into()),
+                    other => return Err(SqlError::parse_error(&other.to_string(), 1)),
                 }
             }
             ("timestampadd", [unit, amount, date]) => {
@@ -245,11 +245,11 @@ impl Binder<'_> {
             // Of the only row that there is.
             return match arguments.values.as_slice() {
                 [value] => self.value(value),
-                _ => Err(wrong_argument_count(name).into()),
+                _ => Err(wrong_argument_count(name)),
             };
         }
         if block.in_aggregate || is_alone && !has_aggregates {
-            return Err(invalid_group_function().into());
+            return Err(invalid_group_function());
         }
         if name == "grouping" {
             return self.grouping(arguments);
@@ -282,14 +282,14 @@ impl Binder<'_> {
             // What GROUP BY names by its alias cannot be an aggregate.
             let block = &self.blocks[outer];
             if block.clause == Clause::GroupBy && block.in_item {
-                return Err(invalid_group_function().into());
+                return Err(invalid_group_function());
             }
             let around = outer..self.blocks.len() - 1;
             let may_have = |block: &usize| self.blocks[*block].clause.has_aggregates();
             let block = Some(outer).filter(may_have);
             if let Some(block) = block.or_else(|| around.rev().find(may_have)) {
                 if self.blocks[block].in_aggregate {
-                    return Err(invalid_group_function().into());
+                    return Err(invalid_group_function());
                 }
                 // Subqueries in it go with it.
                 let pending = self.block()?.pending_in_aggregates.split_off(pending);
@@ -299,14 +299,14 @@ impl Binder<'_> {
         }
         match has_aggregates {
             true => self.aggregate_of(name, operands, distinct),
-            false => Err(invalid_group_function().into()),
+            false => Err(invalid_group_function()),
         }
     }
 
     /// GROUPING(keys): which of them are rolled up, the last as the lowest bit. Error 3602 for what is no key.
     fn grouping(&mut self, arguments: &Arguments) -> Bound<Scalar> {
         let Some(grouping) = self.block()?.grouping.clone() else {
-            return Err(invalid_group_function().into());
+            return Err(invalid_group_function());
         };
         let mut bits: Option<Scalar> = None;
         for (at, argument) in arguments.values.iter().enumerate() {
@@ -318,7 +318,7 @@ impl Binder<'_> {
             let Some(key) = keys.position(|written| written.contains(&value)) else {
                 let number = at + 1;
                 let text = format!("Argument #{number} of GROUPING function is not in GROUP BY");
-                return Err(SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, text).into());
+                return Err(SqlError::new(codes::FIELD_IN_GROUPING_NOT_GROUP_BY, text));
             };
             let bit = match &grouping.level {
                 None => Scalar::literal(ScalarValue::UInt64(Some(0))),
@@ -339,7 +339,7 @@ impl Binder<'_> {
         }
         match bits {
             Some(bits) => self.call("$cast_signed", vec![bits]),
-            None => Err(SqlError::parse_error(")", 1).into()),
+            None => Err(SqlError::parse_error(")", 1)),
         }
     }
 
@@ -363,7 +363,7 @@ impl Binder<'_> {
             return Ok(vec![self.integer(1)]);
         }
         if arguments.star || arguments.values.is_empty() {
-            return Err(SqlError::parse_error(")", 1).into());
+            return Err(SqlError::parse_error(")", 1));
         }
         let mut operands = self.values(&arguments.values)?;
         if name == "$group_concat" {
@@ -373,7 +373,7 @@ impl Binder<'_> {
             operands = vec![self.call("$tuple_key", operands)?];
         }
         if operands.len() != 1 {
-            return Err(SqlError::parse_error(",", 1).into());
+            return Err(SqlError::parse_error(",", 1));
         }
         self.computed_with(name, arguments.distinct, operands)
     }
@@ -526,18 +526,18 @@ impl Binder<'_> {
         null_treatment: Option<NullTreatment>,
     ) -> Bound<Scalar> {
         if name == "$group_concat" {
-            return Err(group_concat_over_window().into());
+            return Err(group_concat_over_window());
         }
         if matches!(name, "grouping" | "any_value") || arguments.distinct {
             return unsupported(format!("{name} over a window"));
         }
         let arguments = match arguments.star {
             true if name == "count" => vec![Expr::Value(Literal::Number("1".into(), false).into())],
-            true => return Err(SqlError::parse_error(")", 1).into()),
+            true => return Err(SqlError::parse_error(")", 1)),
             false => arguments.values.clone(),
         };
         if arguments.len() != 1 {
-            return Err(SqlError::parse_error(",", 1).into());
+            return Err(SqlError::parse_error(",", 1));
         }
         let written = name;
         self.with_parts(name, |this, name| {
@@ -561,14 +561,14 @@ impl Binder<'_> {
         let name = function.name().to_string();
         let block = self.block()?;
         if block.in_window_specification {
-            return Err(nested_window_function().into());
+            return Err(nested_window_function());
         }
         // A statement that changes rows has them in its subqueries only.
         let is_allowed =
             matches!(block.clause, Clause::FieldList | Clause::OrderBy) && !block.changes_rows;
         if !is_allowed || block.in_window || block.in_aggregate {
             let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
-            return Err(misplaced_window_function(shown).into());
+            return Err(misplaced_window_function(shown));
         }
         let spec = self.window_spec(over)?;
         self.block()?.in_window = true;
@@ -607,7 +607,7 @@ impl Binder<'_> {
         };
         if frame.units == WindowFrameUnits::Range && order_by.is_empty() {
             if has_distance(&frame) {
-                return Err(no_order_for_range().into());
+                return Err(no_order_for_range());
             }
             // All rows are peers.
             order_by.push((Scalar::literal(ScalarValue::UInt64(Some(1))), false));
@@ -662,7 +662,7 @@ impl Binder<'_> {
         let mut windows = self.block()?.windows.iter();
         match windows.find(|(known, _)| is_same(known, name)) {
             Some((_, window)) => Ok(window.clone()),
-            None => Err(no_such_window(name).into()),
+            None => Err(no_such_window(name)),
         }
     }
 }
@@ -690,6 +690,6 @@ fn no_order_for_range() -> SqlError {
 fn unit_of(unit: &Expr) -> Bound<String> {
     match unit_argument(unit) {
         Some(unit) => Ok(unit),
-        None => Err(SqlError::parse_error(&unit.to_string(), 1).into()),
+        None => Err(SqlError::parse_error(&unit.to_string(), 1)),
     }
 }

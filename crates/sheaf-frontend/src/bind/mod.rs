@@ -362,13 +362,13 @@ impl Binder<'_> {
     /// Runs `inner` one level deeper.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Bound<T>) -> Bound<T> {
         if self.depth == MAX_NESTING {
-            return Err(SqlError::stack_overrun(MAX_NESTING).into());
+            return Err(SqlError::stack_overrun(MAX_NESTING));
         }
         cancel::check_statement()?;
         if self.open_common_tables > 0 {
             self.repeated_expressions += 1;
             if self.repeated_expressions > MAX_REPEATED_EXPRESSIONS {
-                return Err(SqlError::plan_too_large(MAX_BLOCKS).into());
+                return Err(SqlError::plan_too_large(MAX_BLOCKS));
             }
         }
         self.depth += 1;
@@ -381,7 +381,7 @@ impl Binder<'_> {
     fn count_block(&mut self) -> Bound<()> {
         self.blocks_so_far += 1;
         match self.blocks_so_far > MAX_BLOCKS {
-            true => Err(SqlError::plan_too_large(MAX_BLOCKS).into()),
+            true => Err(SqlError::plan_too_large(MAX_BLOCKS)),
             false => Ok(()),
         }
     }

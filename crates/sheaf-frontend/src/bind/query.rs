@@ -46,7 +46,9 @@ impl Binder<'_> {
         self.locking |= locks_tables(query);
         let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
         if self.depth > 1 && query.locks.iter().any(skips) {
-            return Err(SqlError::not_supported_yet("SKIP LOCKED in a query of this form").into());
+            return Err(SqlError::not_supported_yet(
+                "SKIP LOCKED in a query of this form",
+            ));
         }
         if query.fetch.is_some() || query.for_clause.is_some() {
             return unsupported("FETCH and FOR");
@@ -77,7 +79,7 @@ impl Binder<'_> {
                 .iter()
                 .any(|known| known.name == name)
             {
-                return Err(SqlError::non_unique_table(&name).into());
+                return Err(SqlError::non_unique_table(&name));
             }
             self.common_tables.push(CommonTable {
                 name,
@@ -137,8 +139,7 @@ impl Binder<'_> {
             return Err(SqlError::new(
                 codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
                 "The used SELECT statements have a different number of columns",
-            )
-            .into());
+            ));
         }
         let fields = left_outputs
             .iter()
@@ -368,7 +369,7 @@ impl Binder<'_> {
             let mut rows = Vec::with_capacity(values.rows.len());
             for (at, row) in values.rows.iter().enumerate() {
                 if row.content.len() != width {
-                    return Err(SqlError::wrong_value_count_on_row(at as u64 + 1).into());
+                    return Err(SqlError::wrong_value_count_on_row(at as u64 + 1));
                 }
                 let mut shown = Vec::with_capacity(width);
                 for expr in &row.content {
@@ -484,7 +485,7 @@ impl Binder<'_> {
             .and_then(|position| position.checked_sub(1));
         match position.filter(|position| *position < columns) {
             Some(position) => Ok(Some(position)),
-            None => Err(SqlError::bad_field(digits, clause).into()),
+            None => Err(SqlError::bad_field(digits, clause)),
         }
     }
 
@@ -526,7 +527,7 @@ impl Binder<'_> {
     fn rows(&mut self, expr: &Expr) -> Bound<Option<u64>> {
         check_row_count(expr)?;
         let Expr::Value(value) = expr else {
-            return Err(SqlError::parse_error(&expr.to_string(), 1).into());
+            return Err(SqlError::parse_error(&expr.to_string(), 1));
         };
         // What is no whole number comes from a parameter, as itself or as the literal of its value.
         let rows = match &value.value {

@@ -71,7 +71,7 @@ impl Binder<'_> {
         for (at, column) in columns.iter().enumerate() {
             let mut before = columns[..at].iter();
             if before.any(|known| is_same(known.name(), column.name())) {
-                return Err(SqlError::duplicate_field_name(column.name()).into());
+                return Err(SqlError::duplicate_field_name(column.name()));
             }
         }
         let shown: Vec<String> = columns.iter().map(|column| column.name().clone()).collect();
@@ -163,8 +163,7 @@ impl Binder<'_> {
             return Err(SqlError::new(
                 codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
                 "The used SELECT statements have a different number of columns",
-            )
-            .into());
+            ));
         }
         let mut items = Vec::with_capacity(outputs.len());
         for (output, to) in outputs.iter().zip(fields) {
@@ -230,7 +229,7 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
     );
     if !is_union {
         let text = format!("Recursive Common Table Expression '{name}' should contain a UNION");
-        return Err(SqlError::new(codes::CTE_RECURSIVE_REQUIRES_UNION, text).into());
+        return Err(SqlError::new(codes::CTE_RECURSIVE_REQUIRES_UNION, text));
     }
     if rounds.is_empty() || is_named_first {
         return Err(SqlError::new(
@@ -239,14 +238,13 @@ fn parts<'q>(name: &str, query: &'q Query) -> Bound<Option<Parts<'q>>> {
                 "Recursive Common Table Expression '{name}' should have one or more non-recursive query blocks followed \
                  by one or more recursive ones"
             ),
-        )
-        .into());
+        ));
     }
     // The last UNION without ALL is about all rows before it.
     let is_distinct = quantifiers[0];
     if !is_distinct && quantifiers.contains(&true) {
         let what = "recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table Expression";
-        return Err(SqlError::not_supported_yet(what).into());
+        return Err(SqlError::not_supported_yet(what));
     }
     rounds.reverse();
     Ok(Some(Parts {
@@ -269,7 +267,7 @@ fn check_clauses(round: &SetExpr) -> Bound<()> {
     match is_of_all {
         true => {
             let what = "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression";
-            Err(SqlError::not_supported_yet(what).into())
+            Err(SqlError::not_supported_yet(what))
         }
         false => Ok(()),
     }
@@ -287,13 +285,13 @@ fn check_rows(name: &str, relation: &Relation, rows: &Arc<dyn TableSource>) -> B
     let in_right = || counts.get(1).is_some_and(|count| *count > 0);
     let wrong = |code, what: &str| {
         let text = format!("Recursive Common Table Expression '{name}' {what}");
-        Err(SqlError::new(code, text).into())
+        Err(SqlError::new(code, text))
     };
     let wrong_in_block = |code, what: &str| {
         let text = format!(
             "In recursive query block of Recursive Common Table Expression '{name}', the recursive table must {what}"
         );
-        Err(SqlError::new(code, text).into())
+        Err(SqlError::new(code, text))
     };
     let once = "be referenced only once, and not in any subquery";
     match relation.operator() {

@@ -110,7 +110,7 @@ impl Binder<'_> {
                 .collect();
             for (at, (name, _)) in windows.iter().enumerate() {
                 if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
-                    return Err(window_defined_twice(name).into());
+                    return Err(window_defined_twice(name));
                 }
                 let spec = resolved_window(name, &windows, 0)?;
                 block.windows.push((name.clone(), spec));
@@ -309,7 +309,7 @@ impl Binder<'_> {
                 let given = columns.iter().copied().collect();
                 let determined = relation.properties().determined_by(&given);
                 if !carried.iter().all(|column| determined.contains(*column)) {
-                    return Err(not_shown().into());
+                    return Err(not_shown());
                 }
             }
             relation = relation.group(columns, carried, Vec::new());
@@ -417,7 +417,7 @@ impl Binder<'_> {
                 SelectItem::Wildcard(_) => {
                     let columns = self.block()?.scope.shown.clone();
                     if columns.is_empty() {
-                        return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used").into());
+                        return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
                     items.extend(columns.iter().map(wildcard_item));
                 }
@@ -445,12 +445,12 @@ impl Binder<'_> {
         let (database, table) = match parts.as_slice() {
             [table] => (None, *table),
             [database, table] => (Some(*database), *table),
-            _ => return Err(SqlError::bad_table(&object_text(name)).into()),
+            _ => return Err(SqlError::bad_table(&object_text(name))),
         };
         let scope = &self.block()?.scope;
         let mut tables = scope.tables_named(database, table).peekable();
         if tables.peek().is_none() {
-            return Err(SqlError::bad_table(&parts.join(".")).into());
+            return Err(SqlError::bad_table(&parts.join(".")));
         }
         let columns = tables.flat_map(|table| &table.columns);
         let columns = columns.filter(|column| column.name != CLUSTERED_KEY);

@@ -99,7 +99,7 @@ impl Binder<'_> {
         // MySQL does not know it either.
         if width > 1 && query.limit_clause.is_some() {
             let what = "LIMIT & IN/ALL/ANY/SOME subquery";
-            return Err(SqlError::not_supported_yet(what).into());
+            return Err(SqlError::not_supported_yet(what));
         }
         let operands = match &operand {
             Expr::Tuple(row) => self.values(row)?,
@@ -108,11 +108,11 @@ impl Binder<'_> {
         };
         let (right, outputs) = self.subquery(query)?;
         if outputs.len() != operands.len() {
-            return Err(operand_columns(operands.len()).into());
+            return Err(operand_columns(operands.len()));
         }
         // Of rows there are = ANY and <> ALL.
         if operands.len() > 1 && operator != Comparison::Equal {
-            return Err(operand_columns(1).into());
+            return Err(operand_columns(1));
         }
         let columns = outputs.into_iter();
         let columns = columns.map(|output| Scalar::column(output.id, output.field));
@@ -129,7 +129,7 @@ impl Binder<'_> {
         for at in 0..columns {
             let (right, outputs) = self.subquery(query)?;
             if outputs.len() != columns {
-                return Err(operand_columns(columns).into());
+                return Err(operand_columns(columns));
             }
             let output = &outputs[at];
             let column = Scalar::column(output.id, Arc::clone(&output.field));
@@ -145,7 +145,7 @@ impl Binder<'_> {
     pub(super) fn value_of_subquery(&mut self, query: &Query) -> Bound<Scalar> {
         let (right, outputs) = self.subquery(query)?;
         let [output] = outputs.as_slice() else {
-            return Err(operand_columns(1).into());
+            return Err(operand_columns(1));
         };
         self.single(right, output)
     }

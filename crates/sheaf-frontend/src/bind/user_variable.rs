@@ -152,7 +152,7 @@ impl Binder<'_> {
     /// `@name := value`.
     pub(super) fn assignment(&mut self, variable: &Expr, value: &Expr) -> Bound<Scalar> {
         let Some(name) = name_of(variable) else {
-            return Err(SqlError::parse_error(":=", 1).into());
+            return Err(SqlError::parse_error(":=", 1));
         };
         let is_row_by_row = self.open_subqueries == 0
             && self.blocks.last().is_some_and(|block| {
@@ -163,7 +163,7 @@ impl Binder<'_> {
             });
         if !is_row_by_row {
             let what = "':=' outside of a select list and WHERE";
-            return Err(SqlError::not_supported_yet(what).into());
+            return Err(SqlError::not_supported_yet(what));
         }
         let value = self.value(value)?;
         let assigned = Kind::of_type(value.sql_type());

@@ -285,7 +285,7 @@ impl TableReference<'_> {
             .filter(|filter| ranges.consumed.binary_search(filter).is_err())
             .filter(|filter| {
                 let jumps = jumps.as_ref();
-                !jumps.is_some_and(|jumps| jumps.consumed.binary_search(filter).is_ok())
+                jumps.is_none_or(|jumps| jumps.consumed.binary_search(filter).is_err())
             })
             .collect();
         let clustered = index == IndexRef::Clustered;

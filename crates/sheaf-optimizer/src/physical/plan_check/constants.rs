@@ -89,11 +89,14 @@ fn is_said_constant(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>)
     }
 }
 
+/// An expression over the rows of an operator.
+type Over = (Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>);
+
+/// As [`Over`], of an operator that is an input of another one.
+type Source<'p> = (&'p Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>);
+
 /// The input whose rows have all columns of an expression, and what the expression is there.
-fn of_input(
-    plan: &Arc<dyn ExecutionPlan>,
-    expr: &Arc<dyn PhysicalExpr>,
-) -> Result<Option<(Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>)>> {
+fn of_input(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<Over>> {
     let mut of_all: Option<Arc<dyn ExecutionPlan>> = None;
     let mut is_of_one = true;
     let expr = Arc::clone(expr).transform_up(|part| {
@@ -112,10 +115,7 @@ fn of_input(
 }
 
 /// Where a column comes from.
-fn source<'p>(
-    plan: &'p Arc<dyn ExecutionPlan>,
-    column: &Column,
-) -> Option<(&'p Arc<dyn ExecutionPlan>, Arc<dyn PhysicalExpr>)> {
+fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Source<'p>> {
     if plan.is::<UnionExec>() {
         return None;
     }

@@ -191,12 +191,15 @@ fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Resu
     }
 }
 
+/// An input, and an order of its rows.
+type Ordered<'p> = (&'p Arc<dyn ExecutionPlan>, Vec<PhysicalSortExpr>);
+
 /// The input of a join whose order its rows keep, and the order there. DataFusion forgets it where the keys of the join
 /// are expressions, as those of texts are, and only one side is shown.
 fn below_join<'p>(
     plan: &'p Arc<dyn ExecutionPlan>,
     order: &[PhysicalSortExpr],
-) -> Result<Option<(&'p Arc<dyn ExecutionPlan>, Vec<PhysicalSortExpr>)>> {
+) -> Result<Option<Ordered<'p>>> {
     let Some(join) = Join::of(plan) else {
         return Ok(None);
     };
