@@ -439,7 +439,9 @@ impl Translation<'_> {
     /// The only dependent joins that the rules leave, but for what cannot be run.
     fn single(&self, join: &relation::DependentJoin) -> Result<Translated> {
         let DependentKind::Single(column) = join.kind else {
-            return not_impl_err!("a dependent join");
+            return not_impl_err!(
+                "a subquery or LATERAL that depends on rows around it in this form"
+            );
         };
         if !join.right.free_columns().is_empty() {
             return self.applied(join, column);

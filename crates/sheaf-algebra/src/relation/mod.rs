@@ -108,6 +108,12 @@ impl Relation {
         &self.properties().free
     }
 
+    /// How many operators it has.
+    pub fn operators(&self) -> usize {
+        let inputs = self.inputs().into_iter();
+        1 + inputs.map(Relation::operators).sum::<usize>()
+    }
+
     pub fn inputs(&self) -> Vec<&Relation> {
         match &self.operator {
             Operator::Scan(_) | Operator::Values(_) => Vec::new(),

@@ -28,6 +28,8 @@
 //!   D of (A left join B)                       (D of A join D of B) union (D of A join NULL)
 //! ```
 //!
+//! How much is copied into domains has a limit. What is beyond it is run for each row, or refused.
+//!
 //! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
 //! So a text is represented by its bytes where values are compared.
 
@@ -47,6 +49,10 @@ use crate::relation::{
     SetKind, SetOperation, Values,
 };
 use crate::scalar::{Aggregate, Comparison, Scalar};
+
+/// Operators of left sides that a statement may copy into domains. Of dependent joins in a row each left side has the
+/// copies of those before it, so that they would multiply.
+const MAX_COPIED: usize = 1_000;
 
 /// What a right side takes from a left side.
 struct Domain {
@@ -97,6 +103,10 @@ impl Unnesting<'_> {
         let Some(left) = self.source(left, &of_left) else {
             return Ok(None);
         };
+        self.copied += left.operators();
+        if self.copied > MAX_COPIED {
+            return Ok(None);
+        }
         let not_null = left.properties().not_null.clone();
         let mut taken = Vec::new();
         for column in of_left.iter() {

@@ -56,6 +56,7 @@ pub fn apply(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> 
         columns,
         typing,
         keeps_probes: true,
+        copied: 0,
     };
     unnesting.relation(relation)
 }
@@ -65,6 +66,8 @@ pub(super) struct Unnesting<'a> {
     pub(super) typing: &'a Typing<'a>,
     /// Values that find their rows by an index may be run for each row.
     keeps_probes: bool,
+    /// Operators of left sides that were copied into domains.
+    pub(super) copied: usize,
 }
 
 /// A right side from which conditions with columns of the left were taken.

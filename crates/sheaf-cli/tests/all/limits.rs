@@ -199,6 +199,23 @@ fn nests_that_repeat_an_operand_are_planned() {
     assert_eq!(query_text(&mut c, &sql), ["1999"]);
 }
 
+/// Each left side has what is before it, and a lateral table's domain is made of the left side.
+#[test]
+fn chains_of_lateral_tables_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    c.query_drop("set max_execution_time = 120000").unwrap();
+    for (condition, expected) in [("y.b <= l{n}.m", "1"), ("y.b <= l0.m", "1")] {
+        let lateral = |n: usize| {
+            let condition = condition.replace("{n}", &(n - 1).to_string());
+            format!(" join lateral (select max(b) m from t y where {condition}) l{n}")
+        };
+        let chain: String = (1..=14).map(lateral).collect();
+        let sql = format!("select count(*) from (select max(b) m from t) l0{chain}");
+        assert_eq!(query_text(&mut c, &sql), [expected], "{condition}");
+    }
+}
+
 #[test]
 fn plans_that_multiply_are_refused() {
     let server = server();
