@@ -157,8 +157,8 @@ impl ChangeFound {
         self.query.is_current() && self.keys.iter().all(|key| key.table.is_current())
     }
 
-    /// What its sessions need of its tables.
-    pub(super) fn needs(&self) -> Vec<TableNeed> {
+    /// What its sessions need of its tables. `reads`: whether the statement reads any column of them.
+    pub(super) fn needs(&self, reads: bool) -> Vec<TableNeed> {
         let privileges = match self.work {
             Work::Update { .. } => Privileges::UPDATE,
             Work::Delete(_) => Privileges::DELETE,
@@ -169,7 +169,8 @@ impl ChangeFound {
             privileges,
             locks: false,
         });
-        of_changed.chain(self.query.needs.iter().cloned()).collect()
+        let of_query = self.query.needs.iter().filter(|_| reads);
+        of_changed.chain(of_query.cloned()).collect()
     }
 }
 

@@ -316,7 +316,13 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         (Action::Update(_, table) | Action::Delete(_, table), _) => {
             vec![need(table, Privileges::all_at(PrivilegeLevel::Table))]
         }
-        (Action::ChangeFound(change), _) => change.needs(),
+        (Action::ChangeFound(change), Statement::Update(update)) => {
+            change.needs(update_reads(update))
+        }
+        (Action::ChangeFound(change), Statement::Delete(delete)) => {
+            change.needs(delete_reads(delete))
+        }
+        (Action::ChangeFound(change), _) => change.needs(true),
         (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
         (Action::InsertSelect(insert), _) => insert.needs.clone(),
     }
