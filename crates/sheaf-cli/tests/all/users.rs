@@ -231,7 +231,7 @@ fn tables_are_read_and_changed_by_those_who_may() {
         "SELECT * FROM orders WHERE id = 1 FOR UPDATE SKIP LOCKED",
         "SELECT * FROM (SELECT * FROM orders FOR UPDATE) AS o",
         "(SELECT * FROM orders FOR SHARE) UNION SELECT * FROM orders",
-        "WITH o AS (SELECT * FROM orders) SELECT * FROM o FOR UPDATE",
+        "WITH o AS (SELECT * FROM orders FOR UPDATE) SELECT * FROM o",
         "INSERT INTO orders VALUES (9, 'x', 9)",
         "INSERT INTO orders SELECT * FROM orders",
         "REPLACE INTO orders VALUES (9, 'x', 9)",
