@@ -66,6 +66,10 @@ struct Translation<'a> {
 /// first, because they are nearer to the result.
 fn name_columns(columns: &Columns, mut used: HashSet<String>) -> HashMap<ColumnId, String> {
     let mut names = HashMap::new();
+    // Columns of derived tables have a qualifier as well.
+    let of_tables = columns.newest_first().map(|(_, column)| column);
+    let of_tables = of_tables.filter(|column| column.origin.is_some());
+    used.extend(of_tables.map(|column| column.field.name().to_lowercase()));
     // Names of calls are those that aggregates have in a plan.
     let is_word = |name: &str| {
         let mut letters = name.chars();
@@ -572,15 +576,34 @@ impl Translation<'_> {
         if operation.kind != SetKind::Union {
             return not_impl_err!("{:?}", operation.kind);
         }
+        // A union in DataFusion forgets which tables its columns are of.
+        let of_union = |id: ColumnId| match self.name(id) {
+            name if name.relation.is_none() => name,
+            _ => PlanColumn::new_unqualified(id.to_string()),
+        };
         let inputs = operation.inputs.iter().map(|input| {
             let plan = self.materialized(input)?;
             let columns = input.columns().iter().zip(&operation.columns);
-            let columns = columns.map(|(of_input, id)| self.named(self.column(*of_input), *id));
+            let columns = columns.map(|(of_input, id)| {
+                let (column, name) = (self.column(*of_input), of_union(*id));
+                match &column {
+                    Expr::Column(same) if *same == name => column,
+                    _ => column.alias(name.name),
+                }
+            });
             let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
             Ok(Arc::new(LogicalPlan::Projection(projection)))
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?).into())
+        let union = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
+        let mut columns = operation.columns.iter();
+        if columns.all(|id| self.name(*id).relation.is_none()) {
+            return Ok(union.into());
+        }
+        let columns = operation.columns.iter();
+        let columns = columns.map(|id| self.named(Expr::Column(of_union(*id)), *id));
+        let projection = Projection::try_new(columns.collect(), Arc::new(union))?;
+        Ok(LogicalPlan::Projection(projection).into())
     }
 }
 
