@@ -9,29 +9,48 @@
 //!   a OR x IN (SELECT y ..)      a OR m     a mark of two values will do, since m is not denied
 //! ```
 //!
-//! A mark is named by the condition that it was made for, and by nothing else.
+//! A mark is named by the condition that it was made for. Beside that, projections above the filter may hand it on, as
+//! they do with all columns of their input where groups or orders are computed. These lose it with its join.
 
 use crate::column::ColumnId;
-use crate::relation::{DependentJoin, DependentKind, Filter, Operator, Relation};
+use crate::column_set::ColumnSet;
+use crate::relation::{DependentJoin, DependentKind, Filter, Operator, Project, Relation};
 use crate::scalar::{Comparison, Scalar, ScalarKind, Truth};
 
 pub fn apply(relation: Relation) -> Relation {
+    without_tested(relation, &mut ColumnSet::new())
+}
+
+/// `gone`: the marks that are no columns any more.
+fn without_tested(relation: Relation, gone: &mut ColumnSet) -> Relation {
     let relation = match relation.into_operator() {
         Operator::Filter(Filter { input, condition }) => {
             let mut conditions = condition.into_conjuncts();
-            let input = tested(*input, &mut conditions);
+            let input = tested(*input, &mut conditions, gone);
             match conditions.is_empty() {
-                true => return apply(input),
+                true => return without_tested(input, gone),
                 false => input.filter(Scalar::and(conditions)),
             }
         }
         operator => operator.into(),
     };
-    relation.map_inputs(&mut apply)
+    let relation = relation.map_inputs(&mut |input| without_tested(input, gone));
+    match relation.into_operator() {
+        Operator::Project(Project {
+            input, mut items, ..
+        }) if !gone.is_empty() => {
+            items.retain(|item| {
+                let handed_on = item.value.as_column();
+                !handed_on.is_some_and(|column| gone.contains(column))
+            });
+            input.project(items)
+        }
+        operator => operator.into(),
+    }
 }
 
 /// Below a filter: its conditions that are marks go.
-fn tested(relation: Relation, conditions: &mut Vec<Scalar>) -> Relation {
+fn tested(relation: Relation, conditions: &mut Vec<Scalar>, gone: &mut ColumnSet) -> Relation {
     match relation.into_operator() {
         Operator::DependentJoin(join) => {
             let DependentJoin {
@@ -41,10 +60,16 @@ fn tested(relation: Relation, conditions: &mut Vec<Scalar>) -> Relation {
                 condition,
             } = join;
             let (kind, condition) = match kind {
-                DependentKind::Mark(mark) => tested_mark(mark, condition, conditions),
+                DependentKind::Mark(mark) => {
+                    let (kind, condition) = tested_mark(mark, condition, conditions);
+                    if !matches!(kind, DependentKind::Mark(_) | DependentKind::Found(_)) {
+                        gone.insert(mark);
+                    }
+                    (kind, condition)
+                }
                 kind => (kind, condition),
             };
-            let left = tested(*left, conditions);
+            let left = tested(*left, conditions, gone);
             left.dependent_join(kind, *right, condition)
         }
         operator => operator.into(),
