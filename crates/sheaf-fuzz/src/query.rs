@@ -485,12 +485,20 @@ impl<'a> Generator<'a> {
         let (from, columns) = self.from(1);
         self.scopes.push(columns);
         let tree = match one_in(self.random, 3) {
-            // By a key, so that there is at most one row.
+            // An aggregate is one row, unless it belongs to a query around: then it is one value for each row of this one.
             true => {
                 let value = self.scalar(kind, 1);
                 let aggregate = *pick(self.random, &["min(", "max("]);
                 let condition = self.where_clause();
-                sequence!["(select ", aggregate, value, ")", from, condition, ")"]
+                sequence![
+                    "(select ",
+                    aggregate,
+                    value,
+                    ")",
+                    from,
+                    condition,
+                    " limit 1)"
+                ]
             }
             false => {
                 let value = self.scalar(kind, 0);

@@ -3,6 +3,8 @@
 //! A condition has the type BOOLEAN, a value any other. What wants the one and gets the other converts it: a condition
 //! as a value is 0 or 1, a value as a condition is true unless it is zero.
 
+use std::cmp::Ordering;
+
 use arrow::datatypes::DataType as ArrowType;
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
@@ -388,13 +390,16 @@ impl Binder<'_> {
         ))
     }
 
-    /// Tells the aggregates that are open that a column of this block is named.
+    /// Tells the innermost aggregate that is open that a column of this block is named. What a subquery in an argument
+    /// reads by itself says nothing about the aggregate's place, nor does what an aggregate in it is given.
     fn note_named(&mut self, block: usize) {
-        for open in &mut self.open_aggregates {
-            match block >= open.block {
-                true => open.names_own = true,
-                false => open.names_outer = open.names_outer.max(Some(block)),
-            }
+        let Some(open) = self.open_aggregates.last_mut() else {
+            return;
+        };
+        match block.cmp(&open.block) {
+            Ordering::Less => open.names_outer = open.names_outer.max(Some(block)),
+            Ordering::Equal => open.names_own = true,
+            Ordering::Greater => {}
         }
     }
 

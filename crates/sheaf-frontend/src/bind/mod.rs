@@ -317,7 +317,7 @@ struct Binder<'a> {
 struct OpenAggregate {
     /// The position of the block in which it stands.
     block: usize,
-    /// Columns of that block, or of a query inside of it, are named.
+    /// Columns of that block are named.
     names_own: bool,
     /// The innermost block around that whose columns are named.
     names_outer: Option<usize>,
