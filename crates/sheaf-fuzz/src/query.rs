@@ -485,7 +485,7 @@ impl<'a> Generator<'a> {
         let (from, columns) = self.from(1);
         self.scopes.push(columns);
         let tree = match one_in(self.random, 3) {
-            // An aggregate is one row, unless it belongs to a query around: then it is one value for each row of this one.
+            // An aggregate is one row, unless it belongs to a query around: then there is one for each row.
             true => {
                 let value = self.scalar(kind, 1);
                 let aggregate = *pick(self.random, &["min(", "max("]);
