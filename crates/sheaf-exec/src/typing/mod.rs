@@ -53,7 +53,7 @@ pub use change_condition::{
 pub use choose::as_column_of;
 pub use once::{nodes_of_call, stand_ins_in_bodies};
 pub use plan::{distinct_by_key, group_by_key, refused_texts, rewrite_changed, schema_of_operands};
-pub use subquery::{as_values, is_pulled_up, outer_columns_of, without_or_null};
+pub use subquery::{outer_columns_of, without_or_null};
 
 /// Expressions nest deeply: where less of the stack is left, more is added.
 const RED_ZONE_BYTES: usize = 256 << 10;
@@ -136,9 +136,6 @@ pub fn is_condition(expr: &Expr) -> bool {
                 | Expr::Between(_)
                 | Expr::InList(_)
                 | Expr::Like(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
         ),
     }
 }

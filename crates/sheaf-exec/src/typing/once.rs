@@ -229,9 +229,6 @@ impl Arguments<'_> {
                 }
                 Expr::OuterReferenceColumn(..)
                 | Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
                 | Expr::AggregateFunction(_)
                 | Expr::WindowFunction(_)
                 | Expr::GroupingSet(_)

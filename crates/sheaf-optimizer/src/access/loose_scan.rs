@@ -23,6 +23,7 @@ use datafusion_physical_plan::union::UnionExec;
 use sheaf_access::{Fetch, FirstOf, IndexRef, clustered_key_position};
 use sheaf_exec::SheafTableSource;
 use sheaf_storage::Direction;
+use sheaf_table::TableDefinition;
 
 use crate::PlannerContext;
 use crate::access::path::AccessPath;
@@ -70,10 +71,10 @@ pub(crate) fn plan_groups(
     let Some(source) = scan.source.downcast_ref::<SheafTableSource>() else {
         return Ok(None);
     };
-    let table = TableReference::new(scan, source, planner.context)?;
-    let Some(wanted) = WantedGroups::of(aggregate, &table) else {
+    let Some(wanted) = WantedGroups::of(aggregate, &source.table.definition) else {
         return Ok(None);
     };
+    let table = TableReference::new(scan, source, planner.context)?;
     let mut tried = Alternatives::new(&planner.context.trace);
     let mut best: Option<LooseWalks> = None;
     for index in table.indexes() {
@@ -135,8 +136,7 @@ fn scanned_table(input: &LogicalPlan) -> Option<&TableScan> {
 }
 
 impl WantedGroups {
-    fn of(aggregate: &Aggregate, table: &TableReference<'_>) -> Option<WantedGroups> {
-        let definition = &table.table.definition;
+    fn of(aggregate: &Aggregate, definition: &TableDefinition) -> Option<WantedGroups> {
         let mut columns = Vec::new();
         for expr in &aggregate.group_expr {
             let column = semantics::ordered_column(unalias(expr), definition)?;

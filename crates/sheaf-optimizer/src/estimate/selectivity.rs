@@ -341,8 +341,6 @@ fn is_immutable(expr: &Expr) -> bool {
         immutable &= match expr {
             Expr::ScalarFunction(call) => call.func.signature().volatility == Volatility::Immutable,
             Expr::ScalarSubquery(_)
-            | Expr::InSubquery(_)
-            | Expr::Exists(_)
             | Expr::OuterReferenceColumn(..)
             | Expr::ScalarVariable(..)
             | Expr::Placeholder(_) => false,

@@ -152,12 +152,6 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
         Expr::AggregateFunction(aggregate) => aggregate_text(aggregate, names),
         Expr::WindowFunction(window) => window_text(window, names),
         Expr::ScalarSubquery(_) => "(select)".to_string(),
-        Expr::Exists(exists) => format!("{}exists(select)", not(exists.negated)),
-        Expr::InSubquery(list) => format!(
-            "({} {}in (select))",
-            text(&list.expr, names),
-            not(list.negated)
-        ),
         other => other.to_string(),
     }
 }

@@ -1,8 +1,7 @@
-//! Correlated subqueries that do not become joins.
+//! Subqueries that are computed for each row.
 //!
-//! Decorrelation is by DataFusion's rules. This module finds the subqueries that they refuse, by asking them before
-//! they run, and those that they would rewrite wrongly. Such a subquery becomes a column of an [`Apply`], which runs it
-//! for each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
+//! The algebra makes joins of subqueries. What it leaves becomes a column of an [`Apply`], which runs the subquery for
+//! each combination of the values that it is correlated by ([`sheaf_exec::operator::apply_exec`]):
 //!
 //! ```text
 //!   Projection o.id, (SELECT COUNT(*) ... t.k < o.k)      Projection o.id, $applied0
@@ -10,8 +9,7 @@
 //!                                                             o
 //! ```
 //!
-//! EXISTS and IN are counted then. If a subquery names a column of a query two levels out, the subquery between them is
-//! the one that runs for each row.
+//! If a subquery names a column of a query two levels out, the subquery between them is the one that runs for each row.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -22,20 +20,13 @@ use std::sync::Arc;
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
-use datafusion_expr::expr::{Exists, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::logical_plan::{
-    Extension, Projection, Subquery, UserDefinedLogicalNodeCore, check_subquery_expr,
-};
-use datafusion_expr::utils::split_conjunction;
+use datafusion_expr::logical_plan::{Extension, Projection, Subquery, UserDefinedLogicalNodeCore};
 use datafusion_expr::{Expr, LogicalPlan};
-use datafusion_optimizer::decorrelate::PullUpCorrelatedExpr;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::apply_exec::Subplans;
-use sheaf_exec::typing::{
-    as_values, is_pulled_up, outer_columns_of, schema_of_operands, without_or_null,
-};
+use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
 use sheaf_table::Table;
 
 use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
@@ -160,7 +151,7 @@ impl UserDefinedLogicalNodeCore for Apply {
     }
 }
 
-/// Applies the correlated subqueries of a typed plan that do not become joins.
+/// Applies the correlated subqueries of a typed plan.
 pub(crate) fn with_applies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(Applies::default().rewrite(plan)?.data)
 }
@@ -231,189 +222,57 @@ impl Applies {
         }))
     }
 
-    /// A subquery, or what takes its place.
+    /// A subquery, or the column that takes its place.
     fn subquery(
         &mut self,
         expr: Expr,
         schema: &DFSchema,
         applied: &mut Vec<(Subquery, String)>,
     ) -> Result<Transformed<Expr>> {
-        let subquery = match &expr {
-            Expr::ScalarSubquery(subquery)
-            | Expr::Exists(Exists { subquery, .. })
-            | Expr::InSubquery(InSubquery { subquery, .. }) => subquery.clone(),
-            _ => return Ok(Transformed::no(expr)),
+        let Expr::ScalarSubquery(subquery) = expr else {
+            return Ok(Transformed::no(expr));
         };
-        let plan = self.rewrite(subquery.subquery.as_ref().clone())?;
-        let rewritten = match plan.transformed {
-            true => with_plan(expr.clone(), plan.data),
-            false => expr.clone(),
-        };
-        let has_outer = |outer: &Expr| match outer {
+        let is_of_node = |outer: &Expr| match outer {
             Expr::OuterReferenceColumn(_, column) => schema.has_column(column),
             _ => true,
         };
-        // What IN looks for becomes a part of the subquery. It may be of a query further out, too.
-        let is_sought_here = match &expr {
-            Expr::InSubquery(in_subquery) => !in_subquery.expr.contains_outer(),
-            _ => true,
-        };
-        let is_correlated_here = is_sought_here
-            && !subquery.outer_ref_columns.is_empty()
-            && subquery.outer_ref_columns.iter().all(has_outer);
-        if !is_correlated_here || becomes_join(&rewritten, schema)? {
+        let is_applied = !subquery.outer_ref_columns.is_empty()
+            && subquery.outer_ref_columns.iter().all(is_of_node);
+        if !is_applied {
+            let plan = self.rewrite(subquery.subquery.as_ref().clone())?;
             let changed = plan.transformed;
-            return Ok(Transformed::new(
-                rewritten,
-                changed,
-                TreeNodeRecursion::Continue,
-            ));
+            let subquery = match changed {
+                true => subquery.with_plan(Arc::new(plan.data)),
+                false => subquery,
+            };
+            let expr = Expr::ScalarSubquery(subquery);
+            return Ok(Transformed::new(expr, changed, TreeNodeRecursion::Continue));
         }
-        let value = match expr {
-            value @ Expr::ScalarSubquery(_) => value,
-            condition => as_values(condition, schema)?,
-        };
-        let value = value.transform_down(|expr| match expr {
-            Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
-                let known = applied.iter().find(|(known, _)| *known == subquery);
-                let name = match known {
-                    Some((_, name)) => name.clone(),
-                    None => {
-                        let name = format!("$applied{}", self.count);
-                        self.count += 1;
-                        applied.push((subquery, name.clone()));
-                        name
-                    }
-                };
-                let column = Expr::Column(Column::new_unqualified(name));
-                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        let known = applied.iter().find(|(known, _)| *known == subquery);
+        let name = match known {
+            Some((_, name)) => name.clone(),
+            None => {
+                let name = format!("$applied{}", self.count);
+                self.count += 1;
+                applied.push((subquery, name.clone()));
+                name
             }
-            other => Ok(Transformed::no(other)),
-        })?;
-        Ok(Transformed::new(value.data, true, TreeNodeRecursion::Jump))
+        };
+        let column = Expr::Column(Column::new_unqualified(name));
+        Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
     }
-}
-
-fn with_plan(expr: Expr, plan: LogicalPlan) -> Expr {
-    let plan = Arc::new(plan);
-    match expr {
-        Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(subquery.with_plan(plan)),
-        Expr::Exists(exists) => Expr::Exists(Exists {
-            subquery: exists.subquery.with_plan(plan),
-            ..exists
-        }),
-        Expr::InSubquery(in_subquery) => Expr::InSubquery(InSubquery {
-            subquery: in_subquery.subquery.with_plan(plan),
-            ..in_subquery
-        }),
-        other => other,
-    }
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_)
-    )
 }
 
 fn has_subqueries(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(is_subquery(expr)))?;
+        found |= expr.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))))?;
         Ok(match found {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
         })
     })?;
     Ok(found)
-}
-
-/// Whether DataFusion makes a join of a correlated subquery, and a right one.
-fn becomes_join(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    let (subquery, in_predicate, is_value) = match expr {
-        Expr::ScalarSubquery(subquery) => (subquery, None, true),
-        Expr::Exists(exists) => (&exists.subquery, None, false),
-        Expr::InSubquery(in_subquery) => {
-            let Some(y) = in_subquery.subquery.subquery.head_output_expr()? else {
-                return Ok(false);
-            };
-            let equality = in_subquery.expr.as_ref().clone().eq(y);
-            (&in_subquery.subquery, Some(equality), false)
-        }
-        _ => return Ok(true),
-    };
-    let plan = subquery.subquery.as_ref();
-    let is_within = names_what_is_near(plan)? && conditions_are_pulled_up(plan, is_value)?;
-    if !is_within || !is_pulled_up(plan, is_value)? {
-        return Ok(false);
-    }
-    let mut pull_up = PullUpCorrelatedExpr::new()
-        .with_exists_sub_query(!is_value && in_predicate.is_none())
-        .with_in_predicate_opt(in_predicate)
-        .with_need_handle_count_bug(is_value);
-    let pulled_up = plan.clone().rewrite(&mut pull_up);
-    if pulled_up.is_err() || !pull_up.can_pull_up {
-        return Ok(false);
-    }
-    if !is_value {
-        return Ok(true);
-    }
-    // A value has to have one row.
-    let nothing = LogicalPlan::EmptyRelation(datafusion_expr::EmptyRelation {
-        produce_one_row: true,
-        schema: Arc::new(schema.clone()),
-    });
-    let above = Projection::try_new(vec![expr.clone()], Arc::new(nothing))?;
-    Ok(check_subquery_expr(&LogicalPlan::Projection(above), plan, expr).is_ok())
-}
-
-/// Whether the subqueries in a subquery name no columns further out than its own.
-fn names_what_is_near(plan: &LogicalPlan) -> Result<bool> {
-    let mut is_near = true;
-    plan.apply(|node| {
-        let mut schema = None;
-        node.apply_subqueries(|subquery| {
-            let LogicalPlan::Subquery(subquery) = subquery else {
-                return Ok(TreeNodeRecursion::Continue);
-            };
-            let columns = outer_columns_of(&subquery.subquery)?;
-            if !columns.is_empty() && schema.is_none() {
-                schema = Some(schema_of_operands(node)?);
-            }
-            is_near &= columns.iter().all(|outer| match (outer, &schema) {
-                (Expr::OuterReferenceColumn(_, column), Some(schema)) => schema.has_column(column),
-                _ => false,
-            });
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(is_near)
-}
-
-/// Whether no condition that names columns of the query around the subquery has another subquery in it, which would
-/// go with it. Where groups are made of the rows of a value, it must also name a column of the subquery: DataFusion
-/// drops `o.x = o.x` when it is asked, and later finds `o.x IS NOT NULL`, which is no key of groups.
-fn conditions_are_pulled_up(plan: &LogicalPlan, is_value: bool) -> Result<bool> {
-    let is_aggregate = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Aggregate(_)));
-    let is_aggregated = is_value && plan.exists(is_aggregate)?;
-    let mut are_plain = true;
-    plan.apply(|node| {
-        if let LogicalPlan::Filter(filter) = node {
-            for condition in split_conjunction(&filter.predicate) {
-                let goes_with_it = |expr: &Expr| match expr {
-                    Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-                    other => is_subquery(other),
-                };
-                if condition.contains_outer() {
-                    are_plain &= !condition.exists(|expr| Ok(goes_with_it(expr)))?;
-                    are_plain &= !is_aggregated || condition.any_column_refs();
-                }
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(are_plain)
 }
 
 /// The subquery of an [`Apply`], to be planned with values.

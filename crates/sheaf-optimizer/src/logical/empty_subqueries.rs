@@ -1,17 +1,15 @@
 //! A subquery that is known to have no rows is a constant.
 //!
 //! ```text
-//!   x IN (nothing)  -->  false        EXISTS (nothing)  -->  false        (nothing) as a value  -->  NULL
+//!   (SELECT .. FROM nothing)  -->  NULL
 //! ```
 //!
-//! Rules that make joins of subqueries look for the column that a subquery delivers, and nothing has none. A subquery
-//! that becomes a join in the first pass never shows itself as nothing; one that is nested may, in a later pass.
+//! What makes a subquery nothing may be another one inside of it, so this is done in each pass.
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue};
-use datafusion_expr::expr::{Exists, InSubquery};
 use datafusion_expr::expr_rewriter::NamePreserver;
-use datafusion_expr::{Expr, LogicalPlan, Subquery, lit};
+use datafusion_expr::{Expr, LogicalPlan, Subquery};
 use datafusion_optimizer::optimizer::ApplyOrder;
 use datafusion_optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -54,14 +52,6 @@ impl OptimizerRule for EmptySubqueries {
 /// What an expression is whose subquery has no rows.
 fn constant(expr: &Expr) -> Result<Option<Expr>> {
     Ok(match expr {
-        Expr::InSubquery(InSubquery {
-            subquery, negated, ..
-        })
-        | Expr::Exists(Exists { subquery, negated })
-            if is_empty(subquery) =>
-        {
-            Some(lit(*negated))
-        }
         Expr::ScalarSubquery(subquery) if is_empty(subquery) => {
             let data_type = subquery.subquery.schema().field(0).data_type();
             Some(Expr::Literal(ScalarValue::try_new_null(data_type)?, None))

@@ -29,12 +29,7 @@ pub(crate) fn keys_mislead(plan: &LogicalPlan) -> Result<bool> {
             LogicalPlan::Distinct(_) => groups = true,
             LogicalPlan::Join(_) => joins = true,
             _ => {
-                let is_subquery = |expr: &Expr| {
-                    Ok(matches!(
-                        expr,
-                        Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_)
-                    ))
-                };
+                let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
                 for expr in node.expressions() {
                     joins |= expr.exists(is_subquery)?;
                 }

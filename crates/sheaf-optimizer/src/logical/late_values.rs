@@ -123,12 +123,7 @@ fn is_computed(item: &Expr) -> bool {
 
 /// Subqueries name columns of the rows around them by names that change here.
 fn has_subquery(item: &Expr) -> Result<bool> {
-    item.exists(|expr| {
-        Ok(matches!(
-            expr,
-            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)
-        ))
-    })
+    item.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))))
 }
 
 /// Whether the sort would get texts that it does not get otherwise, for a value that is shorter.

@@ -1,7 +1,8 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, decorrelate subqueries into joins and fold constants. They push filters
-//! into the TableScans (our source takes all of them), and push down limits and projections.
+//! They coerce the types of function arguments and fold constants. They push filters into the TableScans (our source
+//! takes all of them), and push down limits and projections. Subqueries are joins already, but for those that are
+//! computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -14,10 +15,8 @@
 //! | [`rule_passes`] | applies the rules until they leave the plan as it is |
 //! | [`connect_joins`] | conditions of WHERE become keys of joins |
 //! | [`join_keys`] | equalities of a join's condition become its keys |
-//! | [`apply`] | correlated subqueries that do not become joins |
-//! | [`scalar_subqueries`] | correlated subqueries that are values become joins |
+//! | [`apply`] | subqueries that are computed for each row |
 //! | [`empty_subqueries`] | a subquery that is known to have no rows is a constant |
-//! | [`subquery_check`] | the check that subqueries stand where they can be planned |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
 //! | [`flat_unions`] | a union of unions becomes one |
@@ -43,9 +42,7 @@ pub(crate) mod late_values;
 pub(crate) mod literal;
 pub(crate) mod long_arguments;
 pub(crate) mod rule_passes;
-pub(crate) mod scalar_subqueries;
 pub(crate) mod semantics;
-pub(crate) mod subquery_check;
 
 use std::sync::{Arc, LazyLock};
 
@@ -60,8 +57,6 @@ use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
-use datafusion_optimizer::decorrelate_lateral_join::DecorrelateLateralJoin;
-use datafusion_optimizer::decorrelate_predicate_subquery::DecorrelatePredicateSubquery;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion_optimizer::eliminate_filter::EliminateFilter;
 use datafusion_optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
@@ -95,8 +90,6 @@ use crate::logical::join_keys::ExtractJoinKeys;
 use crate::logical::late_values::compute_values_late;
 use crate::logical::long_arguments::compute_long_arguments_below;
 use crate::logical::rule_passes::{Rule, apply_rules, contains_subqueries};
-use crate::logical::scalar_subqueries::ScalarSubqueriesToJoins;
-use crate::logical::subquery_check::check_plan;
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
 const MAX_PASSES: usize = 4;
@@ -117,7 +110,6 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
         true => with_applies(plan)?,
         false => plan,
     };
-    check_plan(&plan)?;
 
     let config = OptimizerContext::new_with_config_options(Arc::clone(options));
     let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
@@ -126,9 +118,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    let plan = compute_long_arguments_below(last.plan)?;
-    check_plan(&plan)?;
-    Ok(plan)
+    compute_long_arguments_below(last.plan)
 }
 
 /// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise. For expressions
@@ -227,9 +217,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on_subqueries(EmptySubqueries),
-        Rule::on_subqueries(DecorrelatePredicateSubquery::new()),
-        Rule::on_subqueries(ScalarSubqueriesToJoins::default()),
-        Rule::on(is_join, DecorrelateLateralJoin::new()),
         Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
         Rule::on(is_filter, EliminateFilter::new()),

@@ -390,15 +390,7 @@ fn has_node(plan: &LogicalPlan, is_it: &dyn Fn(&LogicalPlan) -> bool) -> bool {
 
 /// Whether there are subqueries in expressions.
 pub(crate) fn contains_subqueries(plan: &LogicalPlan) -> bool {
-    let is_subquery = |expr: &Expr| {
-        matches!(
-            expr,
-            Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::ScalarSubquery(_)
-        )
-    };
+    let is_subquery = |expr: &Expr| matches!(expr, Expr::ScalarSubquery(_));
     any_expression(plan, &mut |expr| {
         expr.exists(|expr| Ok(is_subquery(expr))).unwrap_or(true)
     })
