@@ -1,8 +1,8 @@
-//! Subqueries in the expressions of plans. The algebra has made joins of all but those that are values: what is left is a
-//! value that is computed once, or one that is computed for each row of a select list.
+//! Subqueries in the expressions of plans. The algebra has made joins of all but those that are values: what is left is
+//! computed once, or for each row of a select list.
 //!
-//! A subquery that finds no row is NULL, though its column may not be: `$or_null(subquery)` says so until the value is a
-//! column.
+//! A subquery that finds no row is NULL, though its column may not be: `$or_null(subquery)` says so until the value is
+//! a column.
 
 use std::sync::Arc;
 
