@@ -34,4 +34,6 @@ pub use error::ExecError;
 pub use hints::{IndexHints, TableHints};
 pub use runtime::thread_placement::ThreadPlacement;
 pub use runtime::{QueryRuntime, QueryStream, RuntimeOptions};
-pub use table_source::{MemoryTableSource, SheafTableSource, WorkTableSource};
+pub use table_source::{
+    CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource, for_each_node,
+};

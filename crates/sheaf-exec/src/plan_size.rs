@@ -1,15 +1,17 @@
 //! How large a logical plan may be.
 //!
-//! A short text can mean a large plan. A common table expression is planned again wherever it is named, so thirty of
-//! them, each the union of two of the one before, are a billion nodes. They are shared in memory, but a walk over the
-//! plan meets each of them. So plans are counted before anything else walks over them, and the count stops at the
-//! limit.
+//! A short text can mean a large plan. A common table expression whose query takes something from a query around it is
+//! planned again wherever it is named, so thirty of them, each the union of two of the one before, are a billion nodes.
+//! They are shared in memory, but a walk over the plan meets each of them. So plans are counted before anything else
+//! walks over them, and the count stops at the limit. The query of a common table expression that is computed once
+//! counts once.
 
 use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_expr::{Expr, LogicalPlan};
 
 use crate::functions::EvaluationError;
+use crate::table_source::for_each_node;
 
 /// The most nodes of a logical plan, those of subqueries included.
 pub const MAX_PLAN_NODES: usize = 50_000;
@@ -20,14 +22,13 @@ pub const MAX_PLAN_NODES: usize = 50_000;
 /// 1116 for a plan that is too large.
 pub fn check_plan_size(plan: &LogicalPlan) -> Result<()> {
     let mut nodes = 0usize;
-    plan.apply_with_subqueries(|_| {
+    for_each_node(plan, &mut |_| {
         nodes += 1;
         match nodes > MAX_PLAN_NODES {
             true => Err(EvaluationError::plan_too_large(MAX_PLAN_NODES).into()),
-            false => Ok(TreeNodeRecursion::Continue),
+            false => Ok(()),
         }
-    })?;
-    Ok(())
+    })
 }
 
 /// The nodes of the expressions of a plan's node, at most `limit` of them.

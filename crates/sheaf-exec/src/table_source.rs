@@ -7,12 +7,14 @@
 //! A source answers Exact to every deterministic filter, so after optimisation all conditions on one table sit on
 //! its TableScan, where the access path choice reads them.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Constraint, Constraints, Result};
-use datafusion_expr::{Expr, TableProviderFilterPushDown, TableSource};
+use datafusion_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableSource};
 use sheaf_table::Table;
 
 use crate::hints::TableHints;
@@ -184,4 +186,76 @@ impl TableSource for WorkTableSource {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
+}
+
+/// A common table expression that a statement names several times. Its query is computed once
+/// (`operator/common_tables_exec.rs`).
+pub struct CommonTableSource {
+    /// Tells those of a statement apart. One that reads another has the greater number.
+    pub number: u32,
+    /// The expression's name.
+    pub name: String,
+    schema: SchemaRef,
+    definition: OnceLock<Arc<LogicalPlan>>,
+}
+
+impl CommonTableSource {
+    /// One whose definition is still to come.
+    pub fn new(number: u32, name: String, schema: SchemaRef) -> CommonTableSource {
+        CommonTableSource {
+            number,
+            name,
+            schema,
+            definition: OnceLock::new(),
+        }
+    }
+
+    /// Says what its rows are, once. The plan has the columns of the schema, in their order.
+    pub fn define(&self, definition: LogicalPlan) {
+        let _ = self.definition.set(Arc::new(definition));
+    }
+
+    /// The plan of its query, before any optimisation.
+    pub fn definition(&self) -> Option<&Arc<LogicalPlan>> {
+        self.definition.get()
+    }
+
+    /// The source of a table, if it is one of these.
+    pub fn of(source: &Arc<dyn TableSource>) -> Option<&CommonTableSource> {
+        source.downcast_ref()
+    }
+}
+
+impl TableSource for CommonTableSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Calls `visit` with each node of a plan, those of subqueries and of common table expressions included. The query of
+/// each of these counts once, however often it is named.
+pub fn for_each_node(
+    plan: &LogicalPlan,
+    visit: &mut dyn FnMut(&LogicalPlan) -> Result<()>,
+) -> Result<()> {
+    let mut known = HashSet::new();
+    let mut definitions: Vec<Arc<LogicalPlan>> = Vec::new();
+    let mut walk = |plan: &LogicalPlan, definitions: &mut Vec<Arc<LogicalPlan>>| {
+        plan.apply_with_subqueries(|node| {
+            visit(node)?;
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(table) = CommonTableSource::of(&scan.source)
+                && let Some(definition) = table.definition()
+                && known.insert(table.number)
+            {
+                definitions.push(Arc::clone(definition));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    };
+    walk(plan, &mut definitions)?;
+    while let Some(definition) = definitions.pop() {
+        walk(&definition, &mut definitions)?;
+    }
+    Ok(())
 }

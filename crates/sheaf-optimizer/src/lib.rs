@@ -50,6 +50,7 @@ pub use explain::explanation::Explanation;
 pub use explain::tree::{PlanNode, access_words};
 pub use explain::{ExplainRow, ExtraNote};
 pub use logical::{optimize_logical, with_coerced_types};
+pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;
 pub use settings::{OptimizerSwitch, PlannerSettings};
 pub use trace::{OpenStep, RecordedTrace, Trace};
@@ -70,6 +71,8 @@ pub struct PlannerContext {
     pub trace: Trace,
     /// What is expected of estimates that may be wrong by any factor.
     pub expectation: Expectation,
+    /// Common table expressions that the statement names several times, as far as they are planned.
+    pub common_tables: CommonTables,
 }
 
 /// A plan that is ready to run, once.

@@ -7,6 +7,7 @@
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`window`] | window functions, one partition at a time |
+//! | [`common_tables_exec`] | common table expressions that are named several times run once |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
@@ -34,6 +35,7 @@ pub mod batch_condition;
 pub mod bounded_expr;
 pub mod bounded_projection;
 pub mod checked_rows;
+pub mod common_tables_exec;
 pub mod detached_exec;
 pub mod gather_in_order_exec;
 pub mod grace_join;

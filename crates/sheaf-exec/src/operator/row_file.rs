@@ -1,4 +1,5 @@
-//! Rows in a temporary file: written once, from the first to the last, then read in that order.
+//! Rows in a temporary file: written once, from the first to the last, then read in that order, by one reader or by
+//! several.
 
 use std::sync::Arc;
 
@@ -41,9 +42,29 @@ impl RowFile {
     }
 
     /// Ends the file, and reads it once. It is gone when its reader is.
-    pub(crate) fn read(mut self) -> Result<SendableRecordBatchStream> {
+    pub(crate) fn read(self) -> Result<SendableRecordBatchStream> {
+        self.ended()?.read()
+    }
+
+    /// Ends the file.
+    pub(crate) fn ended(mut self) -> Result<EndedRowFile> {
+        let file = (self.write)(None)?;
+        let files = self.files;
+        Ok(EndedRowFile { files, file })
+    }
+}
+
+/// A file that has all of its rows. It is gone when it and its readers are.
+pub(crate) struct EndedRowFile {
+    files: SpillManager,
+    /// None without rows.
+    file: Option<Arc<dyn SpillFile>>,
+}
+
+impl EndedRowFile {
+    pub(crate) fn read(&self) -> Result<SendableRecordBatchStream> {
         let schema = Arc::clone(self.files.schema());
-        let Some(file) = (self.write)(None)? else {
+        let Some(file) = self.file.clone() else {
             return Ok(Box::pin(EmptyRecordBatchStream::new(schema)));
         };
         let rows = self.files.read_spill_as_stream(Arc::clone(&file), None)?;

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::scope::{Scope, ScopeColumn, TableName};
-use super::{Binder, Bound, Definition, Output, unsupported};
+use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{is_same, object_text};
 
@@ -238,7 +238,7 @@ impl Binder<'_> {
     }
 
     /// A query as a table. Where it may have to be planned by itself, its columns get ids and a name of their own.
-    fn derived(
+    pub(super) fn derived(
         &mut self,
         alias: &str,
         relation: Relation,
@@ -405,58 +405,6 @@ impl Binder<'_> {
             false => source,
         }))
     }
-
-    /// The common table expression of this name, if there is one.
-    fn common_table(
-        &mut self,
-        name: &str,
-        alias: Option<&TableAlias>,
-    ) -> Bound<Option<(Relation, Scope)>> {
-        let mut tables = self.common_tables.iter();
-        let Some(at) = tables.rposition(|table| table.name == name) else {
-            return Ok(None);
-        };
-        let table = &self.common_tables[at];
-        let common_name = table.name.clone();
-        let alias = alias.map_or(name, |alias| alias.name.value.as_str());
-        let (query, names) = match &table.definition {
-            Definition::Query(query) => (Arc::clone(query), table.columns.clone()),
-            Definition::Round(source) => {
-                let source = Arc::clone(source);
-                let name = TableName {
-                    alias: alias.to_string(),
-                    ..TableName::default()
-                };
-                return self.scan(source, name).map(Some);
-            }
-        };
-        let (known, blocks) = (table.known, table.blocks);
-        let is_recursive = table.is_recursive;
-        // It sees what was known where it was defined.
-        let first = self.tables.len();
-        let later_tables = self.common_tables.split_off(known);
-        let inner_blocks = self.blocks.split_off(blocks);
-        // Aggregates that are open inside do not hear of what it names.
-        let around = self
-            .open_aggregates
-            .partition_point(|open| open.block < blocks);
-        let inside = self.open_aggregates.split_off(around);
-        self.open_common_tables += 1;
-        let bound = match is_recursive {
-            true => self.recursive_query(&common_name, &names, &query),
-            false => self.query(&query),
-        };
-        self.open_common_tables -= 1;
-        self.open_aggregates.extend(inside);
-        self.blocks.truncate(blocks);
-        self.blocks.extend(inner_blocks);
-        self.common_tables.truncate(known);
-        self.common_tables.extend(later_tables);
-        let (relation, outputs) = bound?;
-        self.hints.add_derived(alias, first);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.derived(alias, relation, outputs, &names).map(Some)
-    }
 }
 
 /// Whether something is computed for each row of `left`.
@@ -506,7 +454,7 @@ pub(super) fn check_names(names: usize, outputs: usize) -> Bound<()> {
 }
 
 /// The columns of a query under the name of a table; `names` are those that the alias gives. Errors 1060 and 1353.
-fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) -> Bound<Scope> {
+pub(super) fn scope_of_query(alias: &str, outputs: &[Output], names: &[&str]) -> Bound<Scope> {
     check_names(names.len(), outputs.len())?;
     let table = Arc::new(TableName {
         alias: alias.to_string(),

@@ -107,6 +107,12 @@ impl QueryBlocks {
         self.add(alias, references, true);
     }
 
+    /// A derived table that has these references, and was bound before it is named.
+    pub fn add_bound_derived(&mut self, alias: &str, references: Range<usize>) {
+        let references = (references.start as u32..references.end as u32).collect();
+        self.add(alias, references, true);
+    }
+
     fn add(&mut self, alias: &str, references: Vec<u32>, derived: bool) {
         if let Some(block) = self.current() {
             block.tables.push(BlockTable {

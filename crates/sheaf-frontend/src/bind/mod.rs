@@ -19,7 +19,8 @@
 //! |---|---|
 //! | [`scope`] | what names mean in a block |
 //! | [`block`] | a query block while it is bound |
-//! | [`query`] | WITH, VALUES, set operations, ORDER BY and LIMIT of these |
+//! | [`query`] | VALUES, set operations, ORDER BY and LIMIT of these |
+//! | [`common_table`] | common table expressions, merged where they are named or computed once |
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
@@ -41,6 +42,7 @@ mod arguments;
 mod block;
 mod change_condition;
 mod character_set;
+mod common_table;
 mod expression;
 mod from;
 mod function;
@@ -69,6 +71,7 @@ use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plan;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
+use sheaf_exec::CommonTableSource;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::typing::{Purpose, Texts};
 use sheaf_types::temporal::split_datetime;
@@ -78,6 +81,7 @@ use crate::error::SqlError;
 use crate::query::{BoundQuery, Header, QueryContext};
 use crate::statement_text::StatementText;
 use block::Block;
+use common_table::CommonTable;
 use grouped::has_any_value;
 use hints::QueryBlocks;
 use session::local_now;
@@ -92,7 +96,8 @@ const HIDDEN_SUFFIX: char = '\0';
 const MAX_NESTING: usize = 250;
 
 /// The most tables and query blocks of a statement, and the most expressions and operators that it repeats by naming
-/// common table expressions. These count each time that they are named, since they are planned each time.
+/// common table expressions. Those that take something from a query around them count each time that they are named,
+/// since they are planned each time.
 const MAX_BLOCKS: u64 = 20_000;
 const MAX_REPEATED_EXPRESSIONS: u64 = 1_000_000;
 
@@ -139,6 +144,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         columns: Columns::default(),
         tables: Vec::new(),
         common_tables: Vec::new(),
+        computed_once: Vec::new(),
         blocks: Vec::new(),
         hints: QueryBlocks::new(context.session.merges_derived_tables()),
         purpose: Purpose::Other,
@@ -169,6 +175,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let Binder {
         mut columns,
         mut tables,
+        computed_once,
         hints,
         locking,
         parameters_seen,
@@ -177,19 +184,28 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let plain = tables.clone();
     let hint_warnings = hints.resolve(&mut tables);
     let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
-    let relation = match tables.iter().zip(&plain).all(is_same) {
-        true => relation,
-        false => with_sources(relation, &tables),
-    };
+    let has_hints = !tables.iter().zip(&plain).all(is_same);
     let typing = Typing {
         texts: &texts,
         purpose: Purpose::Other,
     };
-    let relation = match context.is_over_rows {
-        true => relation,
-        false => rules::rewrite(relation, &mut columns, &typing)?,
+    let mut to_plan = |relation: Relation| -> Bound<LogicalPlan> {
+        let relation = match has_hints {
+            true => with_sources(relation, &tables),
+            false => relation,
+        };
+        let relation = match context.is_over_rows {
+            true => relation,
+            false => rules::rewrite(relation, &mut columns, &typing)?,
+        };
+        Ok(to_logical_plan(&relation, &columns)?)
     };
-    let plan: LogicalPlan = to_logical_plan(&relation, &columns)?;
+    for (source, relation) in computed_once {
+        if let Some(table) = CommonTableSource::of(&source) {
+            table.define(to_plan(relation)?);
+        }
+    }
+    let plan = to_plan(relation)?;
     check_plan_size(&plan)?;
     let nullable = outputs.iter().map(|output| output.field.is_nullable());
     let nullable: Vec<bool> = nullable.collect();
@@ -283,6 +299,8 @@ struct Binder<'a> {
     /// The source of each reference to a table.
     tables: Vec<Arc<dyn TableSource>>,
     common_tables: Vec<CommonTable>,
+    /// Those of the statement that are computed once, those first that others read.
+    computed_once: Vec<(Arc<dyn TableSource>, Relation)>,
     /// The query blocks that are open, the innermost last.
     blocks: Vec<Block>,
     hints: QueryBlocks,
@@ -321,26 +339,6 @@ struct OpenAggregate {
     names_own: bool,
     /// The innermost block around that whose columns are named.
     names_outer: Option<usize>,
-}
-
-/// A common table expression. It is bound anew where it is named, with ids of its own, in the scopes of its definition.
-struct CommonTable {
-    name: String,
-    columns: Vec<String>,
-    definition: Definition,
-    /// It may name itself.
-    is_recursive: bool,
-    /// How many of those before it its query may name.
-    known: usize,
-    /// How many blocks were open around its definition.
-    blocks: usize,
-}
-
-/// What stands behind the name of a common table expression.
-enum Definition {
-    Query(Arc<Query>),
-    /// Inside of its own definition: the rows of the round before.
-    Round(Arc<dyn TableSource>),
 }
 
 impl Binder<'_> {

@@ -1,4 +1,4 @@
-//! Queries: WITH, set operations, and what orders and limits their rows.
+//! Queries: set operations, and what orders and limits their rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Expr, LimitClause, LockClause, NonBlock, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr,
-    SetOperator, SetQuantifier, Value as Literal, With,
+    SetOperator, SetQuantifier, Value as Literal,
 };
 
 use super::block::{Block, Clause, with_subqueries};
-use super::from::{listed_names, plain_name};
+use super::from::plain_name;
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::window::window_function;
-use super::{Binder, Bound, CommonTable, Definition, Output, unsupported};
+use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::locking::locks_tables;
 use crate::query::Header;
@@ -40,9 +40,7 @@ impl Binder<'_> {
 
     fn query_inner(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
         let drops_order = std::mem::take(&mut self.drops_order);
-        if let Some(with) = &query.with {
-            self.with(with)?;
-        }
+        self.common_tables_of(query)?;
         self.locking |= locks_tables(query);
         let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
         if self.depth > 1 && query.locks.iter().any(skips) {
@@ -69,28 +67,6 @@ impl Binder<'_> {
             None => relation,
         };
         Ok((relation, outputs))
-    }
-
-    pub(super) fn with(&mut self, with: &With) -> Bound<()> {
-        let first = self.common_tables.len();
-        for table in &with.cte_tables {
-            let name = table.alias.name.value.clone();
-            if self.common_tables[first..]
-                .iter()
-                .any(|known| known.name == name)
-            {
-                return Err(SqlError::non_unique_table(&name));
-            }
-            self.common_tables.push(CommonTable {
-                name,
-                columns: listed_names(&table.alias),
-                definition: Definition::Query(Arc::new(table.query.as_ref().clone())),
-                is_recursive: with.recursive,
-                known: self.common_tables.len(),
-                blocks: self.blocks.len(),
-            });
-        }
-        Ok(())
     }
 
     pub(super) fn set_expression(&mut self, body: &SetExpr) -> Bound<(Relation, Vec<Output>)> {

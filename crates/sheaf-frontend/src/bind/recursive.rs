@@ -23,9 +23,10 @@ use sheaf_types::error::codes;
 use sqlparser::ast::{Expr, Query, SetExpr, SetOperator, SetQuantifier, TableFactor};
 use std::ops::ControlFlow;
 
+use super::common_table::Definition;
 use super::from::check_names;
 use super::query::{bare_header, order_items};
-use super::{Binder, Bound, CommonTable, Definition, Output};
+use super::{Binder, Bound, Output};
 use crate::error::SqlError;
 use crate::syntax::is_same;
 use crate::walk::{ExpressionVisitor, walk_query};
@@ -56,9 +57,7 @@ impl Binder<'_> {
         query: &Query,
         parts: &Parts<'_>,
     ) -> Bound<(Relation, Vec<Output>)> {
-        if let Some(with) = &query.with {
-            self.with(with)?;
-        }
+        self.common_tables_of(query)?;
         let (first, outputs) = self.nested(|this| this.set_expression(parts.first))?;
         check_names(names.len(), outputs.len())?;
         let (first, fields) = self.first_part(first, &outputs)?;
@@ -77,14 +76,7 @@ impl Binder<'_> {
         let shown: Vec<String> = columns.iter().map(|column| column.name().clone()).collect();
         let source = WorkTableSource::new(name.to_string(), Arc::new(Schema::new(columns)));
         let source: Arc<dyn TableSource> = Arc::new(source);
-        self.common_tables.push(CommonTable {
-            name: name.to_string(),
-            columns: Vec::new(),
-            definition: Definition::Round(Arc::clone(&source)),
-            is_recursive: false,
-            known: self.common_tables.len(),
-            blocks: self.blocks.len(),
-        });
+        self.add_common_table(name, Vec::new(), Definition::Rows(Arc::clone(&source)));
         let mut rounds = Vec::with_capacity(parts.rounds.len());
         for round in &parts.rounds {
             check_clauses(round)?;

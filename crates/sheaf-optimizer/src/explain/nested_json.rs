@@ -206,6 +206,12 @@ impl Blocks<'_> {
             table = table.with_some("attached_condition", detail.attached_condition(names));
         }
         match derived_block(row) {
+            // It is in the document once.
+            Some(id) if self.done.contains(&id) => {
+                let first = Object::new().with("select_id", id);
+                let shared = Object::new().with("sharing_temporary_table_with", first);
+                table.with("materialized_from_subquery", shared)
+            }
             Some(id) => {
                 let materialized = Object::new()
                     .with("using_temporary_table", false)

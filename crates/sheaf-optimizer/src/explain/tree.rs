@@ -39,6 +39,7 @@ use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::keyed_join::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
+use sheaf_exec::operator::common_tables_exec::{CommonTableReadExec, CommonTablesExec};
 use sheaf_exec::operator::detached_exec::DetachedExec;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
@@ -402,6 +403,9 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
             false => format!("Rows of shared subplan {}", shared.number()),
         });
     }
+    if let Some(read) = plan.downcast_ref::<CommonTableReadExec>() {
+        return line(format!("Rows of CTE {}", read.table().name));
+    }
     if let Some(late) = plan.downcast_ref::<LateColumnsExec>() {
         let columns: Vec<&str> = late.columns().collect();
         let (table, columns) = (late.alias(), columns.join(", "));
@@ -409,6 +413,9 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     }
     if let Some(subquery) = plan.downcast_ref::<ScalarSubqueryExec>() {
         return scalar_subquery(subquery, notes, shown);
+    }
+    if let Some(tables) = plan.downcast_ref::<CommonTablesExec>() {
+        return common_tables(tables, notes, shown);
     }
     line(other_text(plan, about))
 }
@@ -432,7 +439,8 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .downcast_ref::<RowByRowExec>()
             .is_some_and(RowByRowExec::hands_all_on)
         || plan.is::<NewRowsExec>()
-        || plan.is::<ScalarSubqueryExec>())
+        || plan.is::<ScalarSubqueryExec>()
+        || plan.is::<CommonTablesExec>())
 }
 
 fn list(exprs: &[datafusion_expr::Expr]) -> String {
@@ -688,6 +696,16 @@ fn scalar_subquery(
             number + 1
         );
         let child = plan_tree(&subquery.plan, notes, shown);
+        node.children.push(PlanNode::new(text, None, vec![child]));
+    }
+    node
+}
+
+fn common_tables(plan: &CommonTablesExec, notes: &NotesByOperator<'_>, shown: Shown) -> PlanNode {
+    let mut node = plan_tree(plan.input(), notes, shown);
+    for (table, operators) in plan.tables() {
+        let text = format!("Materialize CTE {} (runs once, if needed)", table.name);
+        let child = plan_tree(operators, notes, shown);
         node.children.push(PlanNode::new(text, None, vec![child]));
     }
     node

@@ -24,9 +24,9 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Extension, Projection, Subquery, UserDefinedLogicalNodeCore};
 use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
-use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::apply_exec::Subplans;
 use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
+use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_table::Table;
 
 use crate::{PlannerContext, Trace, optimize_logical, plan_physical};
@@ -286,13 +286,13 @@ pub(crate) struct AppliedSubquery {
 impl AppliedSubquery {
     pub(crate) fn new(apply: &Apply, context: &PlannerContext) -> Result<AppliedSubquery> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
-        apply.subquery.apply_with_subqueries(|node| {
+        for_each_node(&apply.subquery, &mut |node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
             {
                 tables.push(Arc::clone(&source.table));
             }
-            Ok(TreeNodeRecursion::Continue)
+            Ok(())
         })?;
         let mut context = context.clone();
         // It is planned for every row.

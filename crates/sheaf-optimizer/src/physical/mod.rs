@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`planner`] | one method for each kind of node |
+//! | [`common_tables`] | common table expressions that are named several times |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
 //! | [`window`] | window functions |
 //! | [`rules`] | the physical rules of DataFusion that we keep |
@@ -10,6 +11,7 @@
 //! | [`plan_check`] | does the finished plan contradict itself |
 
 pub(crate) mod aggregate;
+pub(crate) mod common_tables;
 pub(crate) mod late_columns;
 pub(crate) mod plan_check;
 pub(crate) mod planner;

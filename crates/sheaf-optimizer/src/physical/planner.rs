@@ -64,7 +64,7 @@ use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::operator::window::bound_windows;
 use sheaf_exec::row_by_row::RowByRow;
-use sheaf_exec::{MemoryTableSource, SheafTableSource, WorkTableSource};
+use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::access::table_reference;
 use crate::access::wanted::Wanted;
@@ -78,11 +78,21 @@ use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::logical::apply::{AppliedSubquery, Apply};
 use crate::logical::join_graph;
+use crate::physical::common_tables::{Definitions, with_common_tables};
 use crate::physical::{late_columns, plan_check, rules};
 use crate::{PhysicalQuery, PlannerContext, join};
 
 /// Chooses access paths, join order and join methods, and builds the operators.
 pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<PhysicalQuery> {
+    let definitions = Definitions::of(logical, context)?;
+    let in_statement;
+    let context = match definitions.is_empty() {
+        true => context,
+        false => {
+            in_statement = context.with_own_common_tables();
+            &in_statement
+        }
+    };
     // Kernels find the limits of what they may make there.
     let mut properties = ExecutionProps::new();
     properties.config_options = Some(Arc::clone(context.task.session_config().options()));
@@ -96,7 +106,16 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         repeats: false,
         most_kept: 0.0,
     };
-    let planned = planner.plan_block(logical, "PRIMARY")?;
+    let planned = match definitions.is_empty() {
+        true => planner.plan_block(logical, "PRIMARY")?,
+        false => {
+            // MySQL numbers the query before them.
+            let first = planner.next_block();
+            let tables = planner.plan_common_tables(definitions)?;
+            let planned = planner.plan_numbered_block(logical, first, "PRIMARY")?;
+            with_common_tables(planned, tables)
+        }
+    };
     let cost_us = planned.cost_us;
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
@@ -231,7 +250,7 @@ impl Planned {
     }
 
     /// The same tables and row count under another operator.
-    fn wrap(self, plan: impl ExecutionPlan + 'static) -> Planned {
+    pub(crate) fn wrap(self, plan: impl ExecutionPlan + 'static) -> Planned {
         Planned {
             plan: Arc::new(plan),
             ..self
@@ -298,10 +317,27 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans a query block: its scalar subqueries first, then itself.
-    fn plan_block(&mut self, plan: &LogicalPlan, select_type: &'static str) -> Result<Planned> {
+    pub(crate) fn next_block(&mut self) -> u64 {
         self.blocks += 1;
-        let id = self.blocks;
+        self.blocks
+    }
+
+    /// Plans a query block: its scalar subqueries first, then itself.
+    pub(crate) fn plan_block(
+        &mut self,
+        plan: &LogicalPlan,
+        select_type: &'static str,
+    ) -> Result<Planned> {
+        let id = self.next_block();
+        self.plan_numbered_block(plan, id, select_type)
+    }
+
+    pub(crate) fn plan_numbered_block(
+        &mut self,
+        plan: &LogicalPlan,
+        id: u64,
+        select_type: &'static str,
+    ) -> Result<Planned> {
         let _traced = self
             .context
             .trace
@@ -466,6 +502,9 @@ impl Planner<'_> {
                 risk: Risk::default(),
                 explain: vec![row],
             });
+        }
+        if let Some(source) = CommonTableSource::of(&scan.source) {
+            return self.plan_common_table(scan, source, block);
         }
         internal_err!("table {} has a source of an unknown kind", scan.table_name)
     }

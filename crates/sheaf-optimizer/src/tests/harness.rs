@@ -22,7 +22,7 @@ use sheaf_table::{AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, I
 use sheaf_types::{ColumnType, Value};
 
 use crate::{
-    Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
+    CommonTables, Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical,
 };
 
@@ -222,6 +222,7 @@ impl Lab {
             ),
             trace: self.trace.clone(),
             expectation: Expectation::default(),
+            common_tables: CommonTables::default(),
         }
     }
 

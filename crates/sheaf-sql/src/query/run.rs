@@ -16,15 +16,14 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::memory_pool::Admission;
 use sheaf_exec::operator::kept_rows::keeps_rows;
-use sheaf_exec::{MemoryTableSource, SheafTableSource};
+use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
 use sheaf_optimizer::{
-    Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
+    CommonTables, Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical,
 };
 use sheaf_storage::ReadView;
@@ -633,6 +632,7 @@ impl Session {
             task: self.task_context(),
             trace: self.traces.current.clone(),
             expectation: Expectation::Estimates,
+            common_tables: CommonTables::default(),
         }
     }
 
@@ -710,14 +710,14 @@ fn reads_twice(plan: &LogicalPlan) -> Result<bool> {
 
 /// Calls `take` with the table of each reference to one.
 fn for_each_table(plan: &LogicalPlan, mut take: impl FnMut(&Arc<Table>)) -> Result<()> {
-    plan.apply_with_subqueries(|node| {
+    for_each_node(plan, &mut |node| {
         if let LogicalPlan::TableScan(scan) = node {
             let source: &dyn Any = scan.source.as_ref();
             if let Some(source) = source.downcast_ref::<SheafTableSource>() {
                 take(&source.table);
             }
         }
-        Ok(TreeNodeRecursion::Continue)
+        Ok(())
     })?;
     Ok(())
 }

@@ -19,6 +19,7 @@ use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::logical_plan::{Values, Window};
 use datafusion_expr::{Aggregate, Case, Distinct, Expr, LogicalPlan};
 use sheaf_access::TYPE_KEY;
+use sheaf_exec::CommonTableSource;
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::session::result::{is_of_any_length, shown_length};
@@ -248,6 +249,12 @@ impl Extents {
             LogicalPlan::Values(Values { values, .. }) => {
                 let values = values.iter().map(|row| self.of(row.get(position)?, plan));
                 one_of(values, field.data_type())
+            }
+            LogicalPlan::TableScan(scan) => {
+                let definition = CommonTableSource::of(&scan.source)?.definition()?;
+                let columns = scan.projection.as_ref();
+                let position = columns.map_or(Some(position), |all| all.get(position).copied());
+                self.of_column(definition, position?)
             }
             LogicalPlan::Join(join) if is_of_both(join.join_type) => {
                 let left = join.left.schema().fields().len();
