@@ -30,15 +30,12 @@ use sqlparser::ast::{Expr, Query, TableAlias, TableFactor};
 
 use super::from::{listed_names, scope_of_query};
 use super::scope::{Scope, TableName};
-use super::{Binder, Bound, Output};
+use super::{Binder, Bound, BoundPart};
 use crate::error::SqlError;
 use crate::walk::{ExpressionVisitor, walk_query};
 
 /// The most operators that all copies of a query may have that becomes part of those that name it.
 const MAX_COPIED_OPERATORS: usize = 100;
-
-/// What a query gives.
-type BoundQuery = (Relation, Vec<Output>);
 
 /// A common table expression.
 pub(super) struct CommonTable {
@@ -58,7 +55,7 @@ pub(super) enum Definition {
         /// It may name itself.
         is_recursive: bool,
         /// It is bound already, for the first that names it, with these references to tables.
-        bound: Option<(BoundQuery, Range<usize>)>,
+        bound: Option<(BoundPart, Range<usize>)>,
     },
     /// Rows that are computed apart from the queries that name them: once in the statement, or, inside of the
     /// definition of a recursive one, in the round before.

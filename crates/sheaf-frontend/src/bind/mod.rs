@@ -113,6 +113,9 @@ struct Output {
     header: Header,
 }
 
+/// A query, and the columns that it gives.
+type BoundPart = (Relation, Vec<Output>);
+
 /// Binds a query, applies the rules, and makes a plan for today's optimizer.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ use super::block::{Block, Clause, with_subqueries};
 use super::from::plain_name;
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::window::window_function;
-use super::{Binder, Bound, Output, unsupported};
+use super::{Binder, Bound, BoundPart, MAX_NESTING, Output, unsupported};
 use crate::error::SqlError;
 use crate::locking::locks_tables;
 use crate::query::Header;
@@ -73,26 +73,7 @@ impl Binder<'_> {
         match body {
             SetExpr::Select(select) => self.select(select, &[]),
             SetExpr::Query(query) => self.query(query),
-            SetExpr::SetOperation {
-                left,
-                op,
-                set_quantifier,
-                right,
-            } => {
-                let left = self.nested(|this| this.member(left))?;
-                let right = self.nested(|this| this.member(right))?;
-                let kind = match op {
-                    SetOperator::Union => SetKind::Union,
-                    SetOperator::Except | SetOperator::Minus => SetKind::Except,
-                    SetOperator::Intersect => SetKind::Intersect,
-                };
-                let all = match set_quantifier {
-                    SetQuantifier::All => true,
-                    SetQuantifier::None | SetQuantifier::Distinct => false,
-                    other => return unsupported(other.to_string()),
-                };
-                self.set_operation(kind, all, left, right)
-            }
+            SetExpr::SetOperation { .. } => self.set_operations(body),
             SetExpr::Values(values) => self.values_rows(values),
             other => unsupported(other.to_string()),
         }
@@ -104,18 +85,127 @@ impl Binder<'_> {
         self.set_expression(body)
     }
 
+    /// A chain of set operations, from the left. The parts of a union become one operation, however many they are.
+    fn set_operations(&mut self, body: &SetExpr) -> Bound<BoundPart> {
+        let mut first = body;
+        let mut operations = Vec::new();
+        while let SetExpr::SetOperation {
+            left,
+            op,
+            set_quantifier,
+            right,
+        } = first
+        {
+            let all = match set_quantifier {
+                SetQuantifier::All => true,
+                SetQuantifier::None | SetQuantifier::Distinct => false,
+                other => return unsupported(other.to_string()),
+            };
+            operations.push((op, all, right));
+            first = left;
+        }
+        let mut union = UnionParts::of(self.nested(|this| this.member(first))?);
+        let mut depth = 0;
+        for (op, all, right) in operations.into_iter().rev() {
+            let right = self.nested(|this| this.member(right))?;
+            let kind = match op {
+                SetOperator::Union => {
+                    union.add(right, all);
+                    continue;
+                }
+                SetOperator::Except | SetOperator::Minus => SetKind::Except,
+                SetOperator::Intersect => SetKind::Intersect,
+            };
+            depth += 1;
+            if depth > MAX_NESTING {
+                return Err(SqlError::stack_overrun(MAX_NESTING));
+            }
+            let left = self.union(union)?;
+            union = UnionParts::of(self.set_operation(kind, all, left, right)?);
+        }
+        self.union(union)
+    }
+
+    /// The rows of all parts. Each part gets the types of the whole at once.
+    fn union(&mut self, union: UnionParts) -> Bound<BoundPart> {
+        let UnionParts {
+            mut parts,
+            distinct,
+        } = union;
+        if parts.len() == 1 {
+            return Ok(parts.remove(0));
+        }
+        let width = parts[0].1.len();
+        if parts.iter().any(|(_, outputs)| outputs.len() != width) {
+            return Err(other_columns());
+        }
+        let fields = (0..width).map(|at| {
+            let of_parts = parts
+                .iter()
+                .map(|(_, outputs)| Arc::clone(&outputs[at].field));
+            common_field(&of_parts.collect::<Vec<_>>())
+        });
+        let fields = fields.collect::<Result<Vec<_>, _>>()?;
+        let headers = parts[0].1.iter().map(|output| output.header.clone());
+        let headers: Vec<Header> = headers.collect();
+        let mut inputs = Vec::with_capacity(parts.len());
+        let mut columns: Vec<Scalar> = Vec::new();
+        let mut nullable = vec![false; width];
+        for (relation, outputs) in parts {
+            let (relation, of_part) = self.of_types(relation, &outputs, &fields)?;
+            for (nullable, column) in nullable.iter_mut().zip(&of_part) {
+                *nullable |= column.is_nullable();
+            }
+            if columns.is_empty() {
+                columns = of_part;
+            }
+            inputs.push(relation);
+        }
+        let new_outputs = |this: &mut Self| -> Vec<Output> {
+            let columns = columns.iter().zip(&nullable).zip(&headers);
+            let outputs = columns.map(|((column, nullable), header)| {
+                let field = column.field().as_ref().clone().with_nullable(*nullable);
+                let field = Arc::new(field);
+                Output {
+                    id: this
+                        .columns
+                        .add_computed(header.name.clone(), Arc::clone(&field)),
+                    field,
+                    header: bare_header(header.clone()),
+                }
+            });
+            outputs.collect()
+        };
+        let ids = |outputs: &[Output]| outputs.iter().map(|output| output.id).collect::<Vec<_>>();
+        if distinct > 0 {
+            let others = inputs.split_off(distinct);
+            let outputs = new_outputs(self);
+            let ids_of_all = ids(&outputs);
+            let all = Relation::set_operation(SetKind::Union, inputs, ids_of_all.clone());
+            let distinct = all.distinct(ids_of_all);
+            if others.is_empty() {
+                return Ok((distinct, outputs));
+            }
+            inputs = std::iter::once(distinct).chain(others).collect();
+        }
+        let outputs = new_outputs(self);
+        let ids = ids(&outputs);
+        Ok((
+            Relation::set_operation(SetKind::Union, inputs, ids),
+            outputs,
+        ))
+    }
+
+    /// EXCEPT and INTERSECT.
     fn set_operation(
         &mut self,
         kind: SetKind,
         all: bool,
-        (left, left_outputs): (Relation, Vec<Output>),
-        (right, right_outputs): (Relation, Vec<Output>),
-    ) -> Bound<(Relation, Vec<Output>)> {
+        (left, left_outputs): BoundPart,
+        (right, right_outputs): BoundPart,
+    ) -> Bound<BoundPart> {
         if left_outputs.len() != right_outputs.len() {
-            return Err(SqlError::new(
-                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
-                "The used SELECT statements have a different number of columns",
-            ));
+            return Err(other_columns());
         }
         let fields = left_outputs
             .iter()
@@ -126,54 +216,30 @@ impl Binder<'_> {
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
         let (right, right_columns) = self.of_types(right, &right_outputs, &fields)?;
-        if kind != SetKind::Union {
-            if all {
-                let (left, right) = ((left, left_columns), (right, right_columns));
-                return self.multiset_operation(kind, left, right, left_outputs);
-            }
-            // Rows are equal as they are to DISTINCT.
-            let pairs = left_columns.iter().zip(&right_columns);
-            let typing = self.typing();
-            let equal = pairs.map(|(left, right)| {
-                typing.comparison(Comparison::NullSafeEqual, left.clone(), right.clone())
-            });
-            let condition = Scalar::and(equal.collect::<Result<Vec<_>, _>>()?);
-            let join = match kind {
-                SetKind::Except => JoinKind::Anti,
-                _ => JoinKind::Semi,
-            };
-            let ids = left.columns().to_vec();
-            let outputs = left_outputs.into_iter().zip(left_columns).zip(&ids);
-            let outputs = outputs.map(|((output, column), id)| Output {
-                id: *id,
-                field: Arc::clone(column.field()),
-                header: bare_header(output.header),
-            });
-            let outputs = outputs.collect();
-            let relation = left.join(join, right, Some(condition)).distinct(ids);
-            return Ok((relation, outputs));
+        if all {
+            let (left, right) = ((left, left_columns), (right, right_columns));
+            return self.multiset_operation(kind, left, right, left_outputs);
         }
-        let mut outputs = Vec::with_capacity(left_outputs.len());
-        for ((output, left), right) in left_outputs
-            .into_iter()
-            .zip(&left_columns)
-            .zip(&right_columns)
-        {
-            let nullable = left.is_nullable() || right.is_nullable();
-            let field = Arc::new(left.field().as_ref().clone().with_nullable(nullable));
-            let name = output.header.name.clone();
-            outputs.push(Output {
-                id: self.columns.add_computed(name, Arc::clone(&field)),
-                field,
-                header: bare_header(output.header),
-            });
-        }
-        let ids: Vec<_> = outputs.iter().map(|output| output.id).collect();
-        let union = Relation::set_operation(kind, vec![left, right], ids.clone());
-        let relation = match all {
-            true => union,
-            false => union.distinct(ids),
+        // Rows are equal as they are to DISTINCT.
+        let pairs = left_columns.iter().zip(&right_columns);
+        let typing = self.typing();
+        let equal = pairs.map(|(left, right)| {
+            typing.comparison(Comparison::NullSafeEqual, left.clone(), right.clone())
+        });
+        let condition = Scalar::and(equal.collect::<Result<Vec<_>, _>>()?);
+        let join = match kind {
+            SetKind::Except => JoinKind::Anti,
+            _ => JoinKind::Semi,
         };
+        let ids = left.columns().to_vec();
+        let outputs = left_outputs.into_iter().zip(left_columns).zip(&ids);
+        let outputs = outputs.map(|((output, column), id)| Output {
+            id: *id,
+            field: Arc::clone(column.field()),
+            header: bare_header(output.header),
+        });
+        let outputs = outputs.collect();
+        let relation = left.join(join, right, Some(condition)).distinct(ids);
         Ok((relation, outputs))
     }
 
@@ -525,6 +591,37 @@ impl Binder<'_> {
             None => Err(SqlError::wrong_arguments("EXECUTE")),
         }
     }
+}
+
+/// The parts of a union so far.
+struct UnionParts {
+    parts: Vec<BoundPart>,
+    /// Rows of so many parts do not come again: those before the last UNION without ALL.
+    distinct: usize,
+}
+
+impl UnionParts {
+    fn of(first: BoundPart) -> UnionParts {
+        UnionParts {
+            parts: vec![first],
+            distinct: 0,
+        }
+    }
+
+    fn add(&mut self, part: BoundPart, all: bool) {
+        self.parts.push(part);
+        if !all {
+            self.distinct = self.parts.len();
+        }
+    }
+}
+
+/// 1222: parts of a set operation that differ in their number of columns.
+pub(super) fn other_columns() -> SqlError {
+    SqlError::new(
+        codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
+        "The used SELECT statements have a different number of columns",
+    )
 }
 
 /// The column of a set operation is not that of a table.

@@ -25,7 +25,7 @@ use std::ops::ControlFlow;
 
 use super::common_table::Definition;
 use super::from::check_names;
-use super::query::{bare_header, order_items};
+use super::query::{bare_header, order_items, other_columns};
 use super::{Binder, Bound, Output};
 use crate::error::SqlError;
 use crate::syntax::is_same;
@@ -152,10 +152,7 @@ impl Binder<'_> {
         fields: &[FieldRef],
     ) -> Bound<Relation> {
         if outputs.len() != fields.len() {
-            return Err(SqlError::new(
-                codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
-                "The used SELECT statements have a different number of columns",
-            ));
+            return Err(other_columns());
         }
         let mut items = Vec::with_capacity(outputs.len());
         for (output, to) in outputs.iter().zip(fields) {

@@ -120,10 +120,12 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = rules::apply(planned.plan, context.task.session_config().options())?;
-    let plan = match context.settings.is_thrifty() {
-        true => rules::sort_all_rows(rules::sort_in_one_stream(plan)?)?,
+    let is_thrifty = context.settings.is_thrifty();
+    let plan = match is_thrifty {
+        true => rules::sort_in_one_stream(plan)?,
         false => plan,
     };
+    let plan = rules::sort_all_rows(plan, is_thrifty)?;
     let plan = late_columns::read_late(plan, &context.cancel)?;
     let plan = shared_subplans::share(plan, &outline, context)?;
     let plan = detach_below_sorts(plan, context.settings.has_little_memory())?;

@@ -102,14 +102,26 @@ pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
     Ok(sorted.data)
 }
 
-/// Sorts all rows where the first ones alone are wanted, but many: a sort of the first ones holds them in memory, one
-/// of all rows can spill. To be done after the [rules](apply), of which one would put the limit back into the sort.
-pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// Sorts by more keys than these do not look for the first rows: the condition that says which rows may still be among
+/// them compares each key where all before it are equal, so it grows with the square of their number.
+const MAX_TOP_K_KEYS: usize = 16;
+
+/// Sorts all rows where the first ones alone are wanted, by many keys; where memory is short, also where many rows are
+/// wanted: a sort of the first ones holds them in memory, one of all rows can spill. To be done after the
+/// [rules](apply), of which one would put the limit back into the sort.
+pub fn sort_all_rows(
+    plan: Arc<dyn ExecutionPlan>,
+    has_little_memory: bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let sorted = plan.transform_up(|node| {
         let Some(sort) = node.downcast_ref::<SortExec>() else {
             return Ok(Transformed::no(node));
         };
-        let Some(fetch) = sort.fetch().filter(|fetch| *fetch > FEW_ROWS) else {
+        let is_meant = |fetch: &usize| {
+            let is_much = has_little_memory && *fetch > FEW_ROWS;
+            is_much || sort.expr().len() > MAX_TOP_K_KEYS
+        };
+        let Some(fetch) = sort.fetch().filter(is_meant) else {
             return Ok(Transformed::no(node));
         };
         let all = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()))
