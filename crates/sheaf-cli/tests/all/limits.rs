@@ -216,24 +216,80 @@ fn chains_of_lateral_tables_are_planned() {
     }
 }
 
+/// `c0`, and `c1` to so many, each the union of two of the one before.
+fn doubled(first: &str, times: usize) -> String {
+    let tables = (0..times).map(|n| {
+        format!(
+            "c{} as (select x from c{n} union all select x from c{n})",
+            n + 1
+        )
+    });
+    let tables = join(tables, ", ");
+    format!("with c0 as ({first}), {tables} select count(*) from c{times}")
+}
+
+/// What is named several times is planned once, and computed once.
+#[test]
+fn chains_of_common_tables_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let began = Instant::now();
+    assert_eq!(
+        query_text(&mut c, &doubled("select 1 as x", 18)),
+        ["262144"]
+    );
+    let deep = doubled("select 1 as x", 30);
+    assert!(!query_text(&mut c, &format!("explain {deep}")).is_empty());
+    let document = query_text(&mut c, &format!("explain format=json {deep}"));
+    assert!(document[0].len() < 100_000);
+    c.query_drop("set max_execution_time = 300").unwrap();
+    assert_eq!(error_of(c.query_drop(&deep)).0, 3024);
+    c.query_drop("set max_execution_time = 0").unwrap();
+    let tables = (0..300).map(|n| {
+        format!(
+            "c{} as (select x from c{n} union select x + 1 from c{n} limit 5)",
+            n + 1
+        )
+    });
+    let long = format!(
+        "with c0 as (select 1 as x), {} select count(*) from c300",
+        join(tables, ", ")
+    );
+    assert_eq!(query_text(&mut c, &long), ["5"]);
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[test]
+fn unions_and_orders_of_many_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let began = Instant::now();
+    let parts = |word: &str| {
+        let parts = (0..1000).map(|n| format!("select {} as x", n % 900));
+        let union = join(parts, word);
+        format!("select count(*), sum(x) from ({union}) d")
+    };
+    assert_eq!(query_text(&mut c, &parts(" union all ")), ["1000\t409500"]);
+    assert_eq!(query_text(&mut c, &parts(" union ")), ["900\t404550"]);
+    let keys = join((0..1000).map(|n| format!("a + {n}")), ", ");
+    let first = format!("select id from t order by {keys}, id limit 2");
+    assert_eq!(query_text(&mut c, &first), ["0", "150"]);
+    let groups = format!("select count(*) from (select 1 from t group by {keys}) d");
+    assert_eq!(query_text(&mut c, &groups), ["50"]);
+    assert!(began.elapsed() < PATIENCE);
+}
+
 #[test]
 fn plans_that_multiply_are_refused() {
     let server = server();
     let mut c = connect_with_rows(&server);
-    let doubled = |times: usize| {
-        let tables = (0..times).map(|n| {
-            format!(
-                "c{} as (select x from c{n} union all select x from c{n})",
-                n + 1
-            )
-        });
-        format!(
-            "with c0 as (select 1 as x), {} select count(*) from c{times}",
-            join(tables, ", ")
-        )
+    // Tables that take something from the row around them are planned wherever they are named.
+    let of_row = |times: usize| {
+        let chain = doubled("select t.id as x", times);
+        format!("select sum(n) from (select ({chain}) as n from t where id < 5) d")
     };
-    assert_eq!(query_text(&mut c, &doubled(6)), ["64"]);
-    assert_eq!(error_of(c.query_drop(doubled(30))).0, 1116);
+    assert_eq!(query_text(&mut c, &of_row(4)), ["32"]);
+    assert_eq!(error_of(c.query_drop(of_row(30))).0, 1116);
     let sums = nest(30, "select id from t", |inner| {
         format!("select d.id + d.id as id from ({inner}) d")
     });

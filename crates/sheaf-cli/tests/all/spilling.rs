@@ -115,6 +115,26 @@ fn rows_are_the_same() {
     ]);
 }
 
+/// The rows of a common table expression that is named several times go to a file, and are read from there.
+#[test]
+fn rows_of_common_tables_are_the_same() {
+    let numbered = "WITH c AS (SELECT id, k, s, ROW_NUMBER() OVER (ORDER BY s, id) AS n FROM a)";
+    check(&[
+        &format!(
+            "{numbered} SELECT COUNT(*), SUM(x.n <> y.n), MAX(x.s), MIN(y.s) FROM c x JOIN c y ON x.id = y.id"
+        ),
+        &format!(
+            "{numbered} SELECT x.id, y.id, x.s FROM c x JOIN c y ON x.n = y.n + 1 ORDER BY x.n LIMIT 5"
+        ),
+        &format!("{numbered} SELECT 1 FROM c x, c y LIMIT 3"),
+        &format!(
+            "{numbered} SELECT id, (SELECT MAX(s) FROM c WHERE c.n < b.id) FROM b WHERE id < 20 ORDER BY id"
+        ),
+        "WITH c AS (SELECT DISTINCT s FROM a), d AS (SELECT s, COUNT(*) AS n FROM c GROUP BY s)          SELECT (SELECT COUNT(*) FROM c), COUNT(*), SUM(x.n) FROM d x JOIN d y USING (s) JOIN c USING (s)",
+        "WITH RECURSIVE r (n, s) AS (SELECT 1, REPEAT('y', 200) UNION ALL SELECT n + 1, s FROM r WHERE n < 900),          c AS (SELECT n, CONCAT(s, n) AS t FROM r ORDER BY n LIMIT 800)          SELECT COUNT(*), MAX(x.t), (SELECT COUNT(*) FROM r) FROM c x, c y WHERE x.n + y.n < 30",
+    ]);
+}
+
 /// The rows of a join in files are not in the order that its plan has of them, where the statement asks for none.
 #[test]
 fn rows_come_in_any_order_where_none_is_asked_for() {
@@ -175,6 +195,7 @@ fn a_full_disk_and_a_kill_leave_nothing() {
     for sql in [
         "SELECT COUNT(*), MAX(a.s), MAX(b.s) FROM a JOIN b ON a.s = b.s",
         "SELECT COUNT(DISTINCT s, id, CONCAT(s, s)), COUNT(k) FROM b",
+        "WITH c AS (SELECT s FROM b LIMIT 100000) SELECT COUNT(*) FROM (SELECT s FROM c UNION ALL SELECT s FROM c) d",
     ] {
         let failed = connection.query_drop(sql);
         assert!(failed.is_err(), "it needs no files: {sql}");
@@ -183,16 +204,20 @@ fn a_full_disk_and_a_kill_leave_nothing() {
         nothing_is_left(&small, sql);
     }
     let id = connection.connection_id();
-    let sql = "SELECT COUNT(*) FROM a JOIN b ON a.g = b.g AND a.s < b.s";
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(200));
-            killer
-                .query_drop(format!("KILL QUERY {id}"))
-                .expect("it is there");
+    for sql in [
+        "SELECT COUNT(*) FROM a JOIN b ON a.g = b.g AND a.s < b.s",
+        "WITH c AS (SELECT id FROM b LIMIT 9000) SELECT COUNT(*) FROM c x, c y, c z WHERE x.id < y.id + z.id",
+    ] {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                killer
+                    .query_drop(format!("KILL QUERY {id}"))
+                    .expect("it is there");
+            });
+            // It may have ended before.
+            let _ = connection.query_drop(sql);
         });
-        // It may have ended before.
-        let _ = connection.query_drop(sql);
-    });
-    nothing_is_left(&small, sql);
+        nothing_is_left(&small, sql);
+    }
 }
