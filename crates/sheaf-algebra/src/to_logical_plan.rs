@@ -272,12 +272,9 @@ impl Translation<'_> {
                     .iter()
                     .map(|expr| expr.schema_name().to_string())
                     .collect();
-                let mut distinct: Vec<Expr> = Vec::new();
-                for expr in exprs {
-                    if !distinct.contains(&expr) {
-                        distinct.push(expr);
-                    }
-                }
+                let mut known = HashSet::new();
+                let mut distinct = exprs;
+                distinct.retain(|expr| known.insert(expr.clone()));
                 let plan = LogicalPlanBuilder::window_plan(plan, distinct)?;
                 let below = window.input.columns().iter().map(|id| self.column(*id));
                 let functions = window.functions.iter().zip(names).map(|((id, _), name)| {
@@ -508,20 +505,24 @@ impl Translation<'_> {
         let column = |id: ColumnId, _: &FieldRef| self.column(id);
         let mut outputs = Vec::new();
         let mut aggregates: Vec<Expr> = Vec::new();
+        let (mut known, mut names) = (HashMap::new(), HashSet::new());
         let mut add = |aggregate: Expr, id: ColumnId| {
-            let mut name = aggregate.schema_name().to_string();
-            if !aggregates.contains(&aggregate) {
+            let name = known.entry(aggregate).or_insert_with_key(|aggregate| {
+                let name = aggregate.schema_name().to_string();
                 // Two may look alike: of NULLs of different types, for example.
-                let is_taken = |known: &Expr| known.schema_name().to_string() == name;
-                aggregates.push(match aggregates.iter().any(is_taken) {
-                    true => {
-                        name = format!("{name} {id}");
-                        aggregate.alias(name.clone())
-                    }
-                    false => aggregate,
+                let is_taken = !names.insert(name.clone());
+                let name = match is_taken {
+                    true => format!("{name} {id}"),
+                    false => name,
+                };
+                aggregates.push(match is_taken {
+                    true => aggregate.clone().alias(name.clone()),
+                    false => aggregate.clone(),
                 });
-            }
-            outputs.push(self.named(Expr::Column(PlanColumn::new_unqualified(name)), id));
+                name
+            });
+            let column = PlanColumn::new_unqualified(name.clone());
+            outputs.push(self.named(Expr::Column(column), id));
         };
         for id in &group.carried {
             let Some(any_value) = aggregate_function("any_value") else {
