@@ -43,19 +43,35 @@ fn examined(rows: &Rows) -> usize {
     metric::<ScanExec>(&rows.plan, "rows_examined")
 }
 
-const BEST_SHOP: &str = "WITH revenue AS (SELECT shop, SUM(amount) AS total FROM sale WHERE amount > 10 GROUP BY shop) \
-     SELECT shop, total FROM revenue WHERE total = (SELECT MAX(total) FROM revenue)";
+const REVENUE: &str =
+    "(SELECT shop, SUM(amount) AS total FROM sale WHERE amount > 10 GROUP BY shop)";
+
+/// The same query twice.
+fn best_shop() -> String {
+    format!(
+        "SELECT shop, total FROM {REVENUE} a WHERE total = (SELECT MAX(total) FROM {REVENUE} b)"
+    )
+}
+
+/// A query that is named twice.
+fn best_shop_by_name() -> String {
+    format!(
+        "WITH revenue AS {REVENUE} SELECT shop, total FROM revenue WHERE total = (SELECT MAX(total) FROM revenue)"
+    )
+}
 
 #[test]
-fn a_cte_that_is_named_twice_runs_once() {
+fn a_query_that_stands_there_twice_runs_once() {
     let mut lab = sales();
     for partitions in 1..=3 {
         lab.settings.target_partitions = partitions;
         lab.settings.switch.shared_subplans = false;
-        let twice = lab.run(BEST_SHOP);
+        let twice = lab.run(&best_shop());
+        let named = lab.run(&best_shop_by_name());
         lab.settings.switch.shared_subplans = true;
-        let once = lab.run(BEST_SHOP);
+        let once = lab.run(&best_shop());
         assert_eq!(once.text(), twice.text());
+        assert_eq!(named.text(), twice.text());
         assert_eq!(
             (references(&twice), references(&once)),
             (0, 2),
@@ -63,6 +79,8 @@ fn a_cte_that_is_named_twice_runs_once() {
             once.shown
         );
         assert_eq!((examined(&twice), examined(&once)), (40_000, 20_000));
+        assert_eq!(named.shown.matches("CommonTableReadExec").count(), 2);
+        assert_eq!(examined(&named), 20_000);
     }
 }
 
@@ -72,11 +90,12 @@ fn rows_that_turn_out_too_many_are_not_kept() {
     for partitions in 1..=3 {
         lab.settings.target_partitions = partitions;
         lab.settings.kept_bytes = usize::MAX;
-        let kept = lab.run(BEST_SHOP);
+        let kept = lab.run(&best_shop());
         lab.settings.kept_bytes = 100;
-        let not_kept = lab.run(BEST_SHOP);
+        let not_kept = lab.run(&best_shop());
         assert_eq!(not_kept.text(), kept.text());
         assert_eq!(references(&not_kept), 2);
+        assert_eq!(lab.run(&best_shop_by_name()).text(), kept.text());
     }
 }
 
@@ -105,20 +124,32 @@ fn only_what_is_the_same_each_time_is_shared() {
 #[test]
 fn an_error_of_a_shared_part_is_that_of_the_statement() {
     let lab = sales();
-    let sql = "WITH ratio AS (SELECT shop, SUM(POW(10, 400 * (amount = 999))) AS r FROM sale GROUP BY shop) \
-         SELECT a.shop FROM ratio a WHERE a.r = (SELECT MAX(r) FROM ratio)";
-    let (query, _) = lab.plan(sql).unwrap();
-    let shown = datafusion_physical_plan::displayable(query.plan.as_ref());
-    assert!(shown.indent(false).to_string().contains("SharedExec"));
-    let error = lab.try_run(sql).err().unwrap();
-    assert!(error.contains("out of range"), "{error}");
+    let ratio = "(SELECT shop, SUM(POW(10, 400 * (amount = 999))) AS r FROM sale GROUP BY shop)";
+    for (sql, operator) in [
+        (
+            format!("SELECT a.shop FROM {ratio} a WHERE a.r = (SELECT MAX(r) FROM {ratio} b)"),
+            "SharedExec",
+        ),
+        (
+            format!(
+                "WITH ratio AS {ratio} SELECT a.shop FROM ratio a WHERE a.r = (SELECT MAX(r) FROM ratio)"
+            ),
+            "CommonTablesExec",
+        ),
+    ] {
+        let (query, _) = lab.plan(&sql).unwrap();
+        let shown = datafusion_physical_plan::displayable(query.plan.as_ref());
+        assert!(shown.indent(false).to_string().contains(operator));
+        let error = lab.try_run(&sql).err().unwrap();
+        assert!(error.contains("out of range"), "{error}");
+    }
 }
 
 #[test]
 fn the_trace_names_what_is_saved() {
     let mut lab = sales();
     lab.trace = Trace::on(1 << 20);
-    lab.plan(BEST_SHOP).unwrap();
+    lab.plan(&best_shop()).unwrap();
     let trace = lab.trace.finish().unwrap().document.print(Layout {
         one_line: true,
         end_markers: false,
@@ -129,7 +160,7 @@ fn the_trace_names_what_is_saved() {
     );
 }
 
-/// Random queries that read a CTE in several places.
+/// Random queries that read a query in several places, by a name and written out.
 #[test]
 fn the_rows_are_the_same_with_and_without_sharing() {
     let mut lab = sales();
@@ -148,19 +179,15 @@ fn the_rows_are_the_same_with_and_without_sharing() {
             _ => format!("SELECT id AS k, amount AS f FROM sale WHERE amount = {low}"),
         };
         let sql = match random.below(4) {
-            0 => format!(
-                "WITH c AS ({body}) SELECT k, f FROM c WHERE f >= (SELECT MAX(f) FROM c) ORDER BY k, f"
-            ),
-            1 => format!(
-                "WITH c AS ({body}) SELECT a.k, b.f FROM c a, c b WHERE a.k = b.k ORDER BY 1, 2"
-            ),
-            2 => format!(
-                "WITH c AS ({body}) SELECT k FROM c UNION ALL SELECT f FROM c ORDER BY 1 LIMIT 30"
-            ),
-            _ => format!(
-                "WITH c AS ({body}) SELECT k, f FROM c WHERE k IN (SELECT k FROM c WHERE f % 2 = 0) ORDER BY k, f"
-            ),
+            0 => "SELECT k, f FROM @c x WHERE f >= (SELECT MAX(f) FROM @c y) ORDER BY k, f",
+            1 => "SELECT a.k, b.f FROM @c a, @c b WHERE a.k = b.k ORDER BY 1, 2",
+            2 => "SELECT k FROM @c x UNION ALL SELECT f FROM @c y ORDER BY 1 LIMIT 30",
+            _ => {
+                "SELECT k, f FROM @c x WHERE k IN (SELECT k FROM @c y WHERE f % 2 = 0) ORDER BY k, f"
+            }
         };
+        let named = format!("WITH c AS ({body}) {}", sql.replace("@c", "c"));
+        let sql = sql.replace("@c", &format!("({body})"));
         lab.settings.target_partitions = 1 + random.below(3) as usize;
         lab.settings.switch.shared_subplans = false;
         let expected = lab.run(&sql).text();
@@ -170,6 +197,8 @@ fn the_rows_are_the_same_with_and_without_sharing() {
             let rows = lab.run(&sql);
             assert_eq!(rows.text(), expected, "{sql}\n{}", rows.shown);
             shared += usize::from(references(&rows) > 0);
+            let rows = lab.run(&named);
+            assert_eq!(rows.text(), expected, "{named}\n{}", rows.shown);
         }
     }
     assert!(shared > 10, "{shared} shared");
