@@ -55,7 +55,7 @@ pub(super) enum Definition {
         /// It may name itself.
         is_recursive: bool,
         /// It is bound already, for the first that names it, with these references to tables.
-        bound: Option<(BoundPart, Range<usize>)>,
+        bound: Option<Box<(BoundPart, Range<usize>)>>,
     },
     /// Rows that are computed apart from the queries that name them: once in the statement, or, inside of the
     /// definition of a recursive one, in the round before.
@@ -119,7 +119,7 @@ impl Binder<'_> {
             return Ok(Definition::Query {
                 query: Arc::new(query.clone()),
                 is_recursive,
-                bound: Some(((relation, outputs), range)),
+                bound: Some(Box::new(((relation, outputs), range))),
             });
         }
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -155,7 +155,8 @@ impl Binder<'_> {
                 is_recursive,
                 bound,
             } => {
-                if let Some(((relation, outputs), references)) = bound.take() {
+                if let Some(bound) = bound.take() {
+                    let ((relation, outputs), references) = *bound;
                     self.hints.add_bound_derived(alias, references);
                     let names: Vec<&str> = names.iter().map(String::as_str).collect();
                     return self.derived(alias, relation, outputs, &names).map(Some);
