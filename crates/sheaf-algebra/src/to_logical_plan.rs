@@ -40,16 +40,32 @@ use crate::scalar::{Scalar, ScalarKind, Truth};
 
 /// The plan, whose columns are those of the relation in their order.
 pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
-    let (mut tables, mut used) = (HashMap::new(), HashSet::new());
-    name_tables(relation, &mut tables, &mut used);
-    let translation = Translation {
-        columns,
-        tables: Rc::new(tables),
-        names: Rc::new(name_columns(columns, used)),
-        outer: ColumnSet::new(),
-    };
-    let plan = translation.materialized(relation)?;
-    Ok(plan)
+    match to_logical_plans(std::slice::from_ref(relation), columns)?.pop() {
+        Some(plan) => Ok(plan),
+        None => internal_err!("no plan"),
+    }
+}
+
+/// The plans of several relations of one statement, whose columns are named once.
+pub fn to_logical_plans(relations: &[Relation], columns: &Columns) -> Result<Vec<LogicalPlan>> {
+    let mut used = HashSet::new();
+    let tables = relations.iter().map(|relation| {
+        let mut tables = HashMap::new();
+        name_tables(relation, &mut tables, &mut used);
+        Rc::new(tables)
+    });
+    let tables: Vec<_> = tables.collect();
+    let names = Rc::new(name_columns(columns, used));
+    let plans = relations.iter().zip(tables).map(|(relation, tables)| {
+        let translation = Translation {
+            columns,
+            tables,
+            names: Rc::clone(&names),
+            outer: ColumnSet::new(),
+        };
+        translation.materialized(relation)
+    });
+    plans.collect()
 }
 
 struct Translation<'a> {

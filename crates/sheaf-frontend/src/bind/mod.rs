@@ -69,7 +69,7 @@ use datafusion_expr::{Expr, LogicalPlan, TableSource};
 use sheaf_access::cancel;
 use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
-use sheaf_algebra::to_logical_plan::to_logical_plan;
+use sheaf_algebra::to_logical_plan::to_logical_plans;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
 use sheaf_exec::CommonTableSource;
 use sheaf_exec::plan_size::check_plan_size;
@@ -192,23 +192,29 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         texts: &texts,
         purpose: Purpose::Other,
     };
-    let mut to_plan = |relation: Relation| -> Bound<LogicalPlan> {
+    let mut rewritten = |relation: Relation| -> Bound<Relation> {
         let relation = match has_hints {
             true => with_sources(relation, &tables),
             false => relation,
         };
-        let relation = match context.is_over_rows {
+        Ok(match context.is_over_rows {
             true => relation,
             false => rules::rewrite(relation, &mut columns, &typing)?,
-        };
-        Ok(to_logical_plan(&relation, &columns)?)
+        })
     };
-    for (source, relation) in computed_once {
-        if let Some(table) = CommonTableSource::of(&source) {
-            table.define(to_plan(relation)?);
+    let (sources, mut relations): (Vec<_>, Vec<_>) = computed_once.into_iter().unzip();
+    relations.push(relation);
+    let relations = relations.into_iter().map(&mut rewritten);
+    let relations = relations.collect::<Bound<Vec<_>>>()?;
+    let mut plans = to_logical_plans(&relations, &columns)?;
+    let Some(plan) = plans.pop() else {
+        return unsupported("a statement without a plan");
+    };
+    for (source, definition) in sources.iter().zip(plans) {
+        if let Some(table) = CommonTableSource::of(source) {
+            table.define(definition);
         }
     }
-    let plan = to_plan(relation)?;
     check_plan_size(&plan)?;
     let nullable = outputs.iter().map(|output| output.field.is_nullable());
     let nullable: Vec<bool> = nullable.collect();
