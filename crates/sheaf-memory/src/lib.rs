@@ -14,11 +14,12 @@
 //! moments when a statement can be stopped: each time that a task is polled or an operator asks for memory, and
 //! wherever the statement looks whether it was killed.
 //!
-//! As long as the process is within its limit, nobody is disturbed by a measurement. Beyond it, three things happen:
+//! As long as the process is within its limit, nobody is disturbed by a measurement. Beyond it, four things happen:
 //!
 //! 1. The allocator gives back what it keeps.
-//! 2. Operators that can spill get no more than they have ([`process::is_pressed`]).
-//! 3. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
+//! 2. Caches give back what they can do without ([`process::Lender`]).
+//! 3. Operators that can spill get no more than they have ([`process::is_pressed`]).
+//! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone

@@ -3,10 +3,13 @@
 //! The system's count is looked at when somebody asks and the last look is old: at most 500 times a second. It costs
 //! some microseconds. Pages of files, such as the program itself, are not in it; the system takes them back when it
 //! wants to.
+//!
+//! What is over the limit is first asked of the allocator, which keeps free memory for a while. Then of *lenders*:
+//! caches that go on with less, and take their memory again when the process has room.
 
 use std::fs;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use crate::ALLOCATOR;
@@ -19,6 +22,19 @@ const GIVE_BACK_MICROS: u64 = 50_000;
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
 const TOLERANCE_SHARE: usize = 4;
+
+/// Lenders give this part of the limit more than is wanted, so that they are not asked for a little again and again.
+const LENT_SHARE: usize = 32;
+/// The process has room for what was lent when it has less than its limit by this part of it.
+const ROOM_SHARE: usize = 8;
+
+/// A cache that can do with less memory for a while.
+pub trait Lender: Send + Sync {
+    /// Gives back up to so many bytes. It waits for nothing: whoever asks may hold latches. Returns how many it gave.
+    fn lend(&self, bytes: usize) -> usize;
+}
+
+static LENDERS: Mutex<Vec<Weak<dyn Lender>>> = Mutex::new(Vec::new());
 
 /// What the process may take, in bytes. Not set: it has no limit.
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -63,12 +79,48 @@ pub(crate) fn is_exhausted(now: bool) -> bool {
     excess > tolerance(LIMIT.load(Ordering::Relaxed)) / 4 * 3
 }
 
-/// By how much the process is over its limit. `None`: it has none. What the allocator keeps does not count: it is given
-/// back first.
+/// Whether the process has so much less than its limit that lenders may take their memory again.
+pub fn has_room() -> bool {
+    limit().is_none_or(|limit| look(LOOK_MICROS) < limit - limit / ROOM_SHARE)
+}
+
+/// Adds a cache that is asked for memory when the process has more than its limit.
+pub fn add_lender(lender: Weak<dyn Lender>) {
+    let mut lenders = LENDERS
+        .lock()
+        .unwrap_or_else(|lenders| lenders.into_inner());
+    lenders.retain(|lender| lender.strong_count() > 0);
+    lenders.push(lender);
+}
+
+/// Asks lenders for what the process has more than its limit. False: they give nothing, or are being asked.
+fn borrow(limit: usize) -> bool {
+    let Ok(lenders) = LENDERS.try_lock() else {
+        return false;
+    };
+    let lenders: Vec<Arc<dyn Lender>> = lenders.iter().filter_map(Weak::upgrade).collect();
+    // Another thread may have asked since this one has looked.
+    let mut wanted = look(0).saturating_sub(limit);
+    if wanted == 0 {
+        return true;
+    }
+    wanted += limit / LENT_SHARE;
+    let mut lent = 0;
+    for lender in lenders {
+        lent += lender.lend(wanted.saturating_sub(lent));
+    }
+    lent > 0
+}
+
+/// By how much the process is over its limit. `None`: it has none. What the allocator keeps and what caches can do
+/// without does not count: it is given back first.
 fn excess(micros: u64) -> Option<usize> {
     let limit = limit()?;
     let mut resident = look(micros);
     if resident > limit && give_back() {
+        resident = look(0);
+    }
+    if resident > limit && borrow(limit) {
         resident = look(0);
     }
     Some(resident.saturating_sub(limit))

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use sheaf_memory::process::Lender;
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
@@ -68,6 +69,30 @@ fn read_optimistically(pool: &BufferPool, page: u64) -> u64 {
             return value;
         }
     }
+}
+
+#[test]
+fn a_pool_that_has_lent_memory_works_with_less_and_takes_it_again() {
+    let disk = disk(1).0;
+    let pool = filled(&disk, 1024 * KIB, 60);
+    let frames = pool.counters().pages_total as usize;
+    let resident = |pool: &BufferPool| pool.resident_in(PageId(0)..PageId(60)) as usize;
+    // Pages that were used twice are lent as well, but no page that was changed.
+    write(&pool, 0, 1000);
+    let all = |pool: &BufferPool| (1..frames as u64 - 1).all(|page| read(pool, page) == page);
+    assert!(all(&pool) && all(&pool));
+    let lent = pool.lend(usize::MAX);
+    let lent = lent / PAGE_SIZE;
+    assert!((frames / 2..=frames / 2 + 1).contains(&lent), "{lent}");
+    assert!(resident(&pool) <= frames - frames / 2);
+    assert!(pool.is_resident(PageId(0)));
+    assert_eq!(pool.lend(PAGE_SIZE), 0, "half of it is the most");
+    assert_eq!(pool.counters().pages_total as usize, frames);
+    // A process without a limit has room.
+    assert!(all(&pool) && read_optimistically(&pool, 0) == 1000);
+    assert!(resident(&pool) > frames - frames / 2);
+    assert_eq!(pool.lend(PAGE_SIZE), PAGE_SIZE);
+    assert!(all(&pool));
 }
 
 fn fault(operation: FaultyOperation, kind: FaultKind, page: u64) -> Fault {

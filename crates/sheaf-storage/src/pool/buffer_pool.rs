@@ -18,13 +18,19 @@
 //! table. The table grows with the file, one frame's worth of words at a time, and each step takes a frame out of
 //! service for good. So the sum never exceeds the budget, which [`memory_bytes`](BufferPool::memory_bytes) asserts.
 //!
+//! **Lending.** A process that has more memory than it may takes some of the frames' ([`Lender`]). These frames come
+//! back one by one when the pool would evict a page and the process has room. So a statement that needs much for a
+//! moment costs some reads of pages, and is not stopped.
+//!
 //! **Lock order.** Page latches come first; the locks in here (free list, parking queues, staging, growth) are taken
 //! under them and never the other way round. Write-back, which may run while its thread holds latches, therefore only
 //! tries latches and skips pages that it cannot have.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+
+use sheaf_memory::process::{self, Lender};
 
 use crate::counters::{self, PerThreadCounter, PoolCounters, ThreadPageWork};
 use crate::disk::frame_arena::{FrameArena, FrameId};
@@ -49,6 +55,9 @@ const EVICTION_BATCH: usize = 16;
 
 /// Frames that a prefetch looks at for one that can be evicted.
 const HINT_STEPS: usize = 1024;
+
+/// No more than this part of the frames is without memory because the process has too much.
+const LENT_SHARE: usize = 2;
 
 /// A thread that finds every frame latched or in flight looks again this often before it fails.
 const ALLOCATION_ATTEMPTS: usize = 1000;
@@ -142,6 +151,8 @@ impl BufferPool {
         }
         // Asserts that the budget holds.
         pool.memory_bytes();
+        let lender: Weak<BufferPool> = Arc::downgrade(&pool);
+        process::add_lender(lender);
         Ok(pool)
     }
 
@@ -599,7 +610,7 @@ impl BufferPool {
             syncs: counters::get(&traffic.syncs),
             evictions: counters::get(&traffic.evictions),
             pages_total: (self.core.arena().frames() - retired) as u64,
-            pages_free: self.core.free_frames() as u64,
+            pages_free: (self.core.free_frames() + self.core.lent_frames()) as u64,
             pages_dirty: self.core.dirty_frames() as u64,
         }
     }
@@ -678,6 +689,9 @@ impl BufferPool {
             if let Some(frame) = self.core.take_free_frame() {
                 return Ok(frame);
             }
+            if self.take_lent_frames_back(attempt >= PATIENT_ATTEMPTS) {
+                continue;
+            }
             let sweep =
                 self.core
                     .sweep(EVICTION_BATCH, self.write_back.staging_pages(), usize::MAX);
@@ -717,12 +731,37 @@ impl BufferPool {
         }
     }
 
+    /// Uses some of the frames again whose memory was lent, if the process has room for them or they are `needed`.
+    fn take_lent_frames_back(&self, needed: bool) -> bool {
+        self.core.lent_frames() > 0
+            && (needed || process::has_room())
+            && self.core.take_lent_frames_back(EVICTION_BATCH) > 0
+    }
+
     /// A frame if one can be had without waiting for the disk.
     pub(crate) fn try_allocate_frame(&self) -> Option<FrameId> {
         self.core.take_free_frame().or_else(|| {
-            self.core.sweep(EVICTION_BATCH, 0, HINT_STEPS);
+            if !self.take_lent_frames_back(false) {
+                self.core.sweep(EVICTION_BATCH, 0, HINT_STEPS);
+            }
             self.core.take_free_frame()
         })
+    }
+}
+
+impl Lender for BufferPool {
+    fn lend(&self, bytes: usize) -> usize {
+        let frames = self.core.arena().frames();
+        let most = (frames / LENT_SHARE).saturating_sub(self.core.lent_frames());
+        let wanted = bytes.div_ceil(PAGE_SIZE).min(most);
+        if wanted == 0 {
+            return 0;
+        }
+        let sweep = self.core.sweep(wanted, 0, usize::MAX);
+        if sweep.evicted < wanted {
+            self.writer_signal.call();
+        }
+        self.core.lend_free_frames(wanted) * PAGE_SIZE
     }
 }
 

@@ -62,6 +62,10 @@ pub(crate) struct PoolCore {
     arena: Arc<FrameArena>,
     descriptors: Box<[FrameDescriptor]>,
     free: Mutex<Vec<FrameId>>,
+    /// Frames that are free and have no memory: the process has it for something else.
+    lent: Mutex<Vec<FrameId>>,
+    /// How many they are.
+    lent_frames: AtomicUsize,
     parking: ParkingLot,
     pub(crate) hand: ClockHand,
     pub(crate) traffic: DiskTraffic,
@@ -82,6 +86,8 @@ impl PoolCore {
             descriptors: (0..frames).map(|_| FrameDescriptor::new()).collect(),
             // Popped from the end: low frames, which lie together, are used first.
             free: Mutex::new((0..frames as u32).rev().map(FrameId).collect()),
+            lent: Mutex::default(),
+            lent_frames: AtomicUsize::new(0),
             parking: ParkingLot::new(),
             hand: ClockHand::new(),
             traffic: DiskTraffic::default(),
@@ -124,6 +130,35 @@ impl PoolCore {
 
     pub(crate) fn free_frames(&self) -> usize {
         self.free.lock().len()
+    }
+
+    /// Frames whose memory is lent.
+    pub(crate) fn lent_frames(&self) -> usize {
+        self.lent_frames.load(Ordering::Relaxed)
+    }
+
+    /// Gives the memory of up to so many free frames back to the system. Returns how many there were.
+    pub(crate) fn lend_free_frames(&self, count: usize) -> usize {
+        let frames: Vec<FrameId> = (0..count).map_while(|_| self.take_free_frame()).collect();
+        for &frame in &frames {
+            // SAFETY: the frame was taken from the free ones, and comes back to them before it is used.
+            unsafe { self.arena.release_memory(frame) };
+        }
+        let mut lent = self.lent.lock();
+        lent.extend(&frames);
+        self.lent_frames.store(lent.len(), Ordering::Relaxed);
+        frames.len()
+    }
+
+    /// Makes up to so many frames free again whose memory was lent.
+    pub(crate) fn take_lent_frames_back(&self, count: usize) -> usize {
+        let mut lent = self.lent.lock();
+        let rest = lent.len().saturating_sub(count);
+        let frames = lent.split_off(rest);
+        self.lent_frames.store(rest, Ordering::Relaxed);
+        drop(lent);
+        self.free.lock().extend(&frames);
+        frames.len()
     }
 
     /// Returns a frame that no word and no operation names any more.
