@@ -18,6 +18,8 @@ use crate::ALLOCATOR;
 const LOOK_MICROS: u64 = 2_000;
 /// How often the allocator is asked to give back what it keeps, at most.
 const GIVE_BACK_MICROS: u64 = 50_000;
+/// The same where a statement would be stopped otherwise.
+const GIVE_BACK_SOON_MICROS: u64 = 5_000;
 /// The process takes at most this much more than its limit.
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
@@ -72,11 +74,16 @@ pub fn is_pressed() -> bool {
 /// Whether the process comes near to the end of its tolerance: statements have to be stopped. `now`: the last look does
 /// not serve.
 pub(crate) fn is_exhausted(now: bool) -> bool {
-    let Some(excess) = excess(if now { 0 } else { LOOK_MICROS }) else {
+    let Some(mut excess) = excess(if now { 0 } else { LOOK_MICROS }) else {
         return false;
     };
+    let limit = LIMIT.load(Ordering::Relaxed);
     // A quarter of the tolerance is for what happens until the next look.
-    excess > tolerance(LIMIT.load(Ordering::Relaxed)) / 4 * 3
+    let most = tolerance(limit) / 4 * 3;
+    if excess > most && give_back(GIVE_BACK_SOON_MICROS) {
+        excess = look(0).saturating_sub(limit);
+    }
+    excess > most
 }
 
 /// Whether the process has so much less than its limit that lenders may take their memory again.
@@ -117,7 +124,7 @@ fn borrow(limit: usize) -> bool {
 fn excess(micros: u64) -> Option<usize> {
     let limit = limit()?;
     let mut resident = look(micros);
-    if resident > limit && give_back() {
+    if resident > limit && give_back(GIVE_BACK_MICROS) {
         resident = look(0);
     }
     if resident > limit && borrow(limit) {
@@ -146,14 +153,14 @@ fn look(micros: u64) -> usize {
     resident
 }
 
-/// Asks the allocator to give back what it keeps, unless it was asked a moment ago.
-fn give_back() -> bool {
+/// Asks the allocator to give back what it keeps, unless it was asked less than so long ago.
+fn give_back(micros: u64) -> bool {
     let Some(allocator) = ALLOCATOR.get() else {
         return false;
     };
     let now = now();
     let last = GAVE_BACK.load(Ordering::Relaxed);
-    if now.saturating_sub(last) < GIVE_BACK_MICROS {
+    if now.saturating_sub(last) < micros {
         return false;
     }
     let mine = GAVE_BACK.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
