@@ -9,20 +9,23 @@
 //! it determines the rest all the same: where it is NULL, so is the rest. An equality of the condition holds where the
 //! columns of the outer side are the same that the condition names, since these decide whether there is a partner.
 
+use std::sync::Arc;
+
 use super::{RightSide, Sides, plain_column, sides};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, Operator, Relation};
 use crate::scalar::Scalar;
 
-/// Rows that agree on `from` agree on `to`.
+/// Rows that agree on `from` agree on `to`. Operators share what their inputs have: of a thousand joins one above the
+/// other, each has those of all below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     pub from: ColumnSet,
     pub to: ColumnSet,
 }
 
-pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
+pub(super) fn of(operator: &Operator) -> Vec<Arc<Dependency>> {
     if let Some(sides) = sides(operator) {
         let mut dependencies = of_join(&sides);
         dependencies.extend(of_subquery(operator));
@@ -33,9 +36,9 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
         Operator::Scan(scan) => {
             let all: ColumnSet = scan.columns.iter().copied().collect();
             let keys = super::keys::of(operator).into_iter();
-            let keys = keys.map(|from| Dependency {
-                from,
-                to: all.clone(),
+            let keys = keys.map(|from| {
+                let to = all.clone();
+                Arc::new(Dependency { from, to })
             });
             keys.collect()
         }
@@ -52,9 +55,9 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
                     if item.value.as_column().is_some() {
                         // It is the same under another name.
                         let (from, to) = (ColumnSet::clone(&to), ColumnSet::clone(&from));
-                        dependencies.push(Dependency { from, to });
+                        dependencies.push(Arc::new(Dependency { from, to }));
                     }
-                    dependencies.push(Dependency { from, to });
+                    dependencies.push(Arc::new(Dependency { from, to }));
                 }
             }
             dependencies
@@ -70,10 +73,10 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
             };
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let others = group.carried.iter().copied().chain(aggregates);
-            dependencies.push(Dependency {
+            dependencies.push(Arc::new(Dependency {
                 from: group.keys.iter().copied().chain(group.rollup).collect(),
                 to: others.collect(),
-            });
+            }));
             dependencies
         }
         Operator::Values(_) | Operator::SetOperation(_) | Operator::Recursive(_) => Vec::new(),
@@ -81,7 +84,7 @@ pub(super) fn of(operator: &Operator) -> Vec<Dependency> {
     }
 }
 
-fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
+fn of_join(sides: &Sides<'_>) -> Vec<Arc<Dependency>> {
     let mut dependencies = sides.left.properties().dependencies.clone();
     if sides.right_side == RightSide::Tested {
         return dependencies;
@@ -105,7 +108,7 @@ fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
 }
 
 /// What a subquery gives for a row follows from what it takes from that.
-fn of_subquery(operator: &Operator) -> Option<Dependency> {
+fn of_subquery(operator: &Operator) -> Option<Arc<Dependency>> {
     let Operator::DependentJoin(join) = operator else {
         return None;
     };
@@ -121,25 +124,25 @@ fn of_subquery(operator: &Operator) -> Option<Dependency> {
     }
     let from = from.intersection(&join.left.column_set());
     let to = [column].into_iter().collect();
-    Some(Dependency { from, to })
+    Some(Arc::new(Dependency { from, to }))
 }
 
 /// What a condition says that every row meets.
-fn equalities(condition: &Scalar, found: &mut Vec<Dependency>) {
+fn equalities(condition: &Scalar, found: &mut Vec<Arc<Dependency>>) {
     for (column, of) in equal_columns(condition) {
         let to = [column].into_iter().collect();
-        found.push(Dependency { from: of, to });
+        found.push(Arc::new(Dependency { from: of, to }));
     }
 }
 
 /// What the condition of an outer join says of its inner side.
-fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Dependency>) {
+fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Arc<Dependency>>) {
     let needed = condition.columns().difference(inner);
     for (column, of) in equal_columns(condition) {
         if inner.contains(column) && !of.intersects(inner) {
             let to = [column].into_iter().collect();
             let from = needed.clone();
-            found.push(Dependency { from, to });
+            found.push(Arc::new(Dependency { from, to }));
         }
     }
 }

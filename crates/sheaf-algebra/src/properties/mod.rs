@@ -21,6 +21,8 @@ pub mod order;
 pub use dependencies::Dependency;
 pub use order::OrderedColumn;
 
+use std::sync::Arc;
+
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, JoinKind, Operator, Relation};
@@ -35,7 +37,7 @@ pub struct Properties {
     pub free: ColumnSet,
     /// On all columns of a key no two rows agree, NULL being equal to NULL. The empty key: there is at most one row.
     pub keys: Vec<ColumnSet>,
-    pub dependencies: Vec<Dependency>,
+    pub dependencies: Vec<Arc<Dependency>>,
     /// Sets that do not overlap.
     pub equivalences: Vec<ColumnSet>,
     pub not_null: ColumnSet,
