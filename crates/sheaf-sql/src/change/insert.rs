@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_table::{Column, CreateTable, Table};
 use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
@@ -170,6 +171,7 @@ impl Session {
                 on_duplicate,
                 ignore: insert.ignore,
                 bulk: false,
+                source_keeps_rows: false,
                 keeps_zero: self.keeps_zero(),
             },
             assignments,
@@ -326,6 +328,7 @@ impl Session {
                 },
                 ignore: insert.ignore,
                 bulk: false,
+                source_keeps_rows: false,
                 keeps_zero: self.keeps_zero(),
             },
             assignments: Vec::new(),
@@ -459,6 +462,7 @@ impl Session {
             on_duplicate: OnDuplicate::Fail,
             ignore: false,
             bulk: true,
+            source_keeps_rows: keeps_rows(&planned.physical.plan),
             keeps_zero: self.keeps_zero(),
         };
         let mut writer = self.open_new_writer(request, options)?;
@@ -494,6 +498,10 @@ impl Session {
             source.definition.database == *database && source.definition.name == *table
         });
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
+        let options = WriteOptions {
+            source_keeps_rows: !reads_target && keeps_rows(&planned.physical.plan),
+            ..*options
+        };
         let rows = match reads_target {
             true => {
                 let origins = planned.origins();
@@ -501,7 +509,7 @@ impl Session {
             }
             false => RowsToInsert::Planned(planned),
         };
-        let mut writer = self.open_writer(database, table, *options)?;
+        let mut writer = self.open_writer(database, table, options)?;
         // The table may have got other columns before it was locked.
         let done = Self::target_columns(writer.table(), names).and_then(|targets| {
             if targets.len() != columns {

@@ -100,6 +100,8 @@ pub(crate) struct WriteOptions {
     pub(crate) ignore: bool,
     /// An empty table may be bulk loaded: the statement brings many rows.
     pub(crate) bulk: bool,
+    /// The rows come of a query that keeps many: a load leaves it most of the memory.
+    pub(crate) source_keeps_rows: bool,
     /// 0 in the AUTO_INCREMENT column does not ask for the next value (NO_AUTO_VALUE_ON_ZERO, which dumps set).
     pub(crate) keeps_zero: bool,
 }
@@ -616,7 +618,7 @@ impl Session {
                 drop(guard);
                 return self.open_writer(database, table, options);
             }
-            let memory = self.sort_memory()?;
+            let memory = self.sort_memory(options.source_keeps_rows)?;
             let (sort, progress) = self.load_options(&memory);
             match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
                 Ok(load) => return self.bulk_writer(load, memory, options),
@@ -667,7 +669,7 @@ impl Session {
         request: CreateTable,
         options: WriteOptions,
     ) -> Result<TableWriter> {
-        let memory = self.sort_memory()?;
+        let memory = self.sort_memory(options.source_keeps_rows)?;
         let (sort, progress) = self.load_options(&memory);
         let load = BulkLoad::of_new_table(self.engine.catalog(), request, sort, progress)?;
         self.bulk_writer(load, memory, options)

@@ -76,7 +76,7 @@ impl Session {
         }
         let altered = if work > AlterWork::Definition {
             let progress = SessionProgress::new(self.handle());
-            let memory = self.sort_memory()?;
+            let memory = self.sort_memory(false)?;
             options.memory_bytes = memory.bytes();
             // One wait, not one in slices: the second wait comes after the build, which must not be done again.
             let limit = Duration::from_secs(self.variables.lock_wait_timeout_seconds());
