@@ -3,7 +3,11 @@
 //! The pass over the syntax tree writes it as `$group_concat(text, separator, maximum length, distinct key, order
 //! key)`. Both keys are byte strings whose memcmp order is the order asked for, or NULL literals. So the operator above
 //! sorts nothing, and the function keeps (order key, text) until the group is complete. It drops what comes after the
-//! maximum length, so it keeps little, however many rows there are. Only keys of DISTINCT stay.
+//! maximum length, so it keeps little, however many rows there are. Only keys of DISTINCT stay, long ones as their
+//! digests. Texts without either key are put together as they come.
+//!
+//! A result that was cut is noted with the number of the row in which that happened ([`GroupConcat::noting`]). That
+//! counts the rows of all groups that went into results so far.
 //!
 //! Where long texts do not fit into memory, the states of all groups are no help. Those that have spilled are read in
 //! batches of whole groups, one from each file, and every one of them is as long as its texts. So the function refuses
@@ -11,7 +15,9 @@
 //! rows of a group one behind the other, and one group in memory.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::NullBufferBuilder;
 use arrow::array::{
@@ -26,7 +32,11 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
+use sha2::{Digest, Sha256};
+
 use super::{result_field, safe_point};
+use crate::functions::EvaluationError;
+use crate::functions::limits::OversizedResults;
 use crate::functions::types::{field, text_field};
 
 /// The function's name.
@@ -40,15 +50,91 @@ const ENTRY_BYTES: usize = 32;
 /// The lengths in the state of an entry, and whether it has a distinct key; those before the first entry are fewer.
 const COUNTS_BYTES: usize = 16;
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// What a distinct key takes besides its bytes: its place in the set, and the head of its block of memory.
+const DISTINCT_BYTES: usize = 48;
+/// Bytes of a digest. Keys that are as long, or longer, are kept as theirs.
+const DIGEST_BYTES: usize = 32;
+
+/// A distinct key in no more than 32 bytes. Those of different keys differ: nobody can make two texts of one digest.
+pub fn short_key(key: &[u8]) -> Box<[u8]> {
+    match key.len() < DIGEST_BYTES {
+        true => key.into(),
+        false => Sha256::digest(key).as_slice().into(),
+    }
+}
+
+#[derive(Debug)]
 pub struct GroupConcat {
     signature: Signature,
+    cut: CutResults,
+}
+
+impl PartialEq for GroupConcat {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.cut.counted, &other.cut.counted)
+    }
+}
+
+impl Eq for GroupConcat {}
+
+impl Hash for GroupConcat {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.cut.counted).hash(state);
+    }
 }
 
 impl GroupConcat {
     pub fn new() -> GroupConcat {
         GroupConcat {
             signature: Signature::user_defined(Volatility::Immutable),
+            cut: CutResults::default(),
+        }
+    }
+
+    /// The function in a plan of a session that wants to know which results were cut.
+    pub fn noting(oversized: OversizedResults) -> GroupConcat {
+        GroupConcat {
+            cut: CutResults {
+                noted: Some(oversized),
+                ..CutResults::default()
+            },
+            ..GroupConcat::new()
+        }
+    }
+}
+
+/// Where it is noted that a result was cut.
+#[derive(Clone, Debug, Default)]
+struct CutResults {
+    noted: Option<OversizedResults>,
+    counted: Arc<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// The session's statement, whose rows these are.
+    statement: AtomicU64,
+    /// Rows in its results so far.
+    rows: AtomicU64,
+}
+
+impl CutResults {
+    /// A result is made of so many rows, the last of which may have been cut.
+    ///
+    /// # Errors
+    /// 1260 where that is refused.
+    fn count(&self, rows: u64, is_cut: bool) -> Result<()> {
+        let Some(noted) = &self.noted else {
+            return Ok(());
+        };
+        let counted = &self.counted;
+        if counted.statement.swap(noted.statement(), Ordering::Relaxed) != noted.statement() {
+            counted.rows.store(0, Ordering::Relaxed);
+        }
+        let rows = counted.rows.fetch_add(rows, Ordering::Relaxed) + rows;
+        match is_cut {
+            true => noted.note(EvaluationError::cut_by_group_concat(rows)),
+            false => Ok(()),
         }
     }
 }
@@ -92,9 +178,12 @@ impl AggregateUDFImpl for GroupConcat {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Collected {
-            is_binary: *args.return_field.data_type() == DataType::Binary,
-            ..Collected::default()
+        Ok(Box::new(Alone {
+            collected: Collected {
+                is_binary: *args.return_field.data_type() == DataType::Binary,
+                ..Collected::default()
+            },
+            cut: self.cut.clone(),
         }))
     }
 
@@ -108,6 +197,7 @@ impl AggregateUDFImpl for GroupConcat {
     ) -> Result<Box<dyn GroupsAccumulator>> {
         Ok(Box::new(Groups {
             is_binary: *args.return_field.data_type() == DataType::Binary,
+            cut: self.cut.clone(),
             ..Groups::default()
         }))
     }
@@ -140,8 +230,8 @@ fn joined_type(arg_types: &[DataType]) -> DataType {
 #[derive(Debug)]
 struct Entry {
     order_key: Vec<u8>,
-    /// With DISTINCT.
-    distinct_key: Option<Vec<u8>>,
+    /// With DISTINCT; a short one.
+    distinct_key: Option<Box<[u8]>>,
     text: Vec<u8>,
 }
 
@@ -150,13 +240,19 @@ struct Entry {
 struct Collected {
     /// They are byte strings.
     is_binary: bool,
+    /// Texts without keys, with separators between them, as they came. It is one byte longer than the maximum if there
+    /// were more.
+    joined: Vec<u8>,
+    /// How many of them there are.
+    joined_texts: u64,
+    /// Texts with keys.
     texts: Vec<Entry>,
-    distinct: HashSet<Vec<u8>>,
+    distinct: HashSet<Box<[u8]>>,
     separator: String,
     max_bytes: usize,
     /// Of the entries and the distinct keys.
     bytes: usize,
-    /// Of the texts and the separators between them.
+    /// Of the texts with keys and the separators between them.
     joined_bytes: usize,
     /// When that exceeds it, texts that are not needed are forgotten.
     forget_at_bytes: usize,
@@ -186,14 +282,22 @@ fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl Collected {
-    fn add(&mut self, distinct_key: Option<&[u8]>, order_key: &[u8], text: &[u8]) {
-        if self.is_full || distinct_key.is_some_and(|key| !self.distinct.insert(key.to_vec())) {
+    /// Adds a text that is there once, or with a short distinct key.
+    fn add(&mut self, distinct_key: Option<Box<[u8]>>, order_key: &[u8], text: &[u8]) {
+        if self.is_full {
             return;
         }
-        self.bytes += distinct_key.map_or(0, <[u8]>::len);
+        if let Some(key) = &distinct_key {
+            if !self.distinct.insert(key.clone()) {
+                return;
+            }
+            self.bytes += key.len() + DISTINCT_BYTES;
+        } else if order_key.is_empty() && self.texts.is_empty() {
+            return self.append(text, 1);
+        }
         let entry = Entry {
             order_key: order_key.to_vec(),
-            distinct_key: distinct_key.map(<[u8]>::to_vec),
+            distinct_key,
             text: text.to_vec(),
         };
         self.bytes += entry.bytes();
@@ -205,6 +309,30 @@ impl Collected {
         } else if self.joined_bytes > self.forget_at_bytes.max(with_room(self.max_bytes)) {
             self.forget_rest();
         }
+    }
+
+    /// Adds so many texts that were put together, behind the others.
+    fn append(&mut self, text: &[u8], texts: u64) {
+        let separator = match self.joined_texts {
+            0 => "",
+            _ => &self.separator,
+        };
+        let most = self.max_bytes.saturating_add(1);
+        let wanted = self.joined.len() + separator.len() + text.len();
+        if wanted > self.joined.capacity() {
+            let capacity = wanted.max(2 * self.joined.capacity()).min(most);
+            self.joined.reserve_exact(capacity - self.joined.len());
+        }
+        for part in [separator.as_bytes(), text] {
+            let bytes = part.len().min(most - self.joined.len());
+            self.joined.extend_from_slice(&part[..bytes]);
+        }
+        self.joined_texts += texts;
+        self.is_full = self.joined.len() > self.max_bytes;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.joined_texts == 0
     }
 
     /// Forgets the texts behind the maximum length.
@@ -230,39 +358,65 @@ impl Collected {
 
     /// How long the result is, at most.
     fn most_bytes(&self) -> usize {
-        self.joined_bytes.min(self.max_bytes)
+        (self.joined.len() + self.joined_bytes).min(self.max_bytes)
+    }
+
+    /// The texts without keys, cut.
+    fn take_joined(&mut self, cut: &CutResults) -> Result<Vec<u8>> {
+        let mut joined = std::mem::take(&mut self.joined);
+        let is_cut = joined.len() > self.max_bytes;
+        if is_cut {
+            joined.truncate(self.end_of_cut(&joined, self.max_bytes));
+        }
+        cut.count(std::mem::take(&mut self.joined_texts), is_cut)?;
+        Ok(joined)
     }
 
     /// Writes what fits into the maximum length. Texts leave one by one.
-    fn join_into(&mut self, out: &mut Vec<u8>) -> Result<()> {
+    fn join_into(&mut self, out: &mut Vec<u8>, cut: &CutResults) -> Result<()> {
+        if self.joined_texts > 0 {
+            out.extend_from_slice(&self.take_joined(cut)?);
+            return Ok(());
+        }
         self.sort();
         self.distinct = HashSet::new();
         self.bytes = 0;
         let start = out.len();
-        for (at, Entry { text, .. }) in std::mem::take(&mut self.texts).into_iter().enumerate() {
-            if at > 0 && !self.push_cut(out, start, self.separator.as_bytes()) {
-                break;
-            }
-            if !self.push_cut(out, start, &text) {
+        let (mut rows, mut is_cut) = (0, false);
+        for Entry { text, .. } in std::mem::take(&mut self.texts) {
+            let separator = if rows > 0 {
+                self.separator.as_bytes()
+            } else {
+                &[]
+            };
+            rows += 1;
+            is_cut = !self.push_cut(out, start, separator) || !self.push_cut(out, start, &text);
+            if is_cut {
                 break;
             }
             safe_point()?;
         }
-        Ok(())
+        cut.count(rows, is_cut)
     }
 
     /// Writes as much of a part as fits. False: that was not all of it.
     fn push_cut(&self, out: &mut Vec<u8>, start: usize, part: &[u8]) -> bool {
         let room = self.max_bytes.saturating_sub(out.len() - start);
-        if part.len() <= room {
-            out.extend_from_slice(part);
-            return true;
-        }
+        let fits = part.len() <= room;
+        let end = if fits {
+            part.len()
+        } else {
+            self.end_of_cut(part, room)
+        };
+        out.extend_from_slice(&part[..end]);
+        fits
+    }
+
+    /// Where a text that is longer than `room` ends: between two characters.
+    fn end_of_cut(&self, text: &[u8], room: usize) -> usize {
         // No byte of UTF-8 but a character's first stands behind the cut.
-        let is_inside = |end: &usize| !self.is_binary && part[*end] & 0xc0 == 0x80;
-        let end = (0..=room).rev().find(|end| !is_inside(end));
-        out.extend_from_slice(&part[..end.unwrap_or(0)]);
-        false
+        let is_inside = |end: &usize| !self.is_binary && text[*end] & 0xc0 == 0x80;
+        (0..=room).rev().find(|end| !is_inside(end)).unwrap_or(0)
     }
 
     /// Stable: equal keys keep the order of arrival.
@@ -273,7 +427,7 @@ impl Collected {
 
 impl Entry {
     fn bytes(&self) -> usize {
-        let distinct = self.distinct_key.as_ref().map_or(0, Vec::len);
+        let distinct = self.distinct_key.as_ref().map_or(0, |key| key.len());
         self.order_key.len() + distinct + self.text.len()
     }
 }
@@ -291,7 +445,8 @@ struct Arguments<'a> {
 
 /// A row's part of a result.
 struct Part<'a> {
-    distinct_key: Option<&'a [u8]>,
+    /// A short one.
+    distinct_key: Option<Box<[u8]>>,
     order_key: &'a [u8],
     text: &'a [u8],
 }
@@ -327,7 +482,9 @@ impl<'a> Arguments<'a> {
         }
         let (distinct, order) = (self.distinct_keys, self.order_keys);
         Some(Part {
-            distinct_key: distinct.is_valid(row).then(|| distinct.value(row)),
+            distinct_key: distinct
+                .is_valid(row)
+                .then(|| short_key(distinct.value(row))),
             order_key: match order.is_valid(row) {
                 true => order.value(row),
                 false => &[],
@@ -340,26 +497,28 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The state of a group is what it has of its texts, behind the separator and the maximum length.
-fn push_header(state: &mut Vec<u8>, separator: &str, max_bytes: usize) {
+/// The state of a group is what it has of its texts, behind the separator, the maximum length, and how many texts were
+/// put together.
+fn push_header(state: &mut Vec<u8>, separator: &str, max_bytes: usize, joined_texts: u64) {
     push_counted(state, separator.as_bytes());
     push_counted(state, &(max_bytes as u64).to_le_bytes());
+    push_counted(state, &joined_texts.to_le_bytes());
 }
 
-fn push_part(state: &mut Vec<u8>, part: &Part<'_>) {
-    push_counted(state, part.order_key);
-    match part.distinct_key {
+fn push_part(state: &mut Vec<u8>, distinct_key: Option<&[u8]>, order_key: &[u8], text: &[u8]) {
+    push_counted(state, order_key);
+    match distinct_key {
         Some(key) => {
             state.push(1);
             push_counted(state, key);
         }
         None => state.push(0),
     }
-    push_counted(state, part.text);
+    push_counted(state, text);
 }
 
 impl Collected {
-    fn add_part(&mut self, part: &Part<'_>) -> Result<()> {
+    fn add_part(&mut self, part: Part<'_>) -> Result<()> {
         self.add(part.distinct_key, part.order_key, part.text);
         safe_point()
     }
@@ -373,23 +532,21 @@ impl Collected {
 
     fn state_bytes(&self) -> usize {
         let entries = self.texts.iter().map(|entry| entry.bytes() + COUNTS_BYTES);
-        self.separator.len() + COUNTS_BYTES + entries.sum::<usize>()
+        self.separator.len() + self.joined.len() + 3 * COUNTS_BYTES + entries.sum::<usize>()
     }
 
     /// Writes its state. The texts leave one by one.
     fn push_state(&mut self, state: &mut Vec<u8>) -> Result<()> {
-        push_header(state, &self.separator, self.max_bytes);
+        push_header(state, &self.separator, self.max_bytes, self.joined_texts);
+        if self.joined_texts > 0 {
+            push_part(state, None, &[], &std::mem::take(&mut self.joined));
+            self.joined_texts = 0;
+        }
         self.distinct = HashSet::new();
         self.bytes = 0;
         for entry in std::mem::take(&mut self.texts) {
-            push_part(
-                state,
-                &Part {
-                    distinct_key: entry.distinct_key.as_deref(),
-                    order_key: &entry.order_key,
-                    text: &entry.text,
-                },
-            );
+            let key = entry.distinct_key.as_deref();
+            push_part(state, key, &entry.order_key, &entry.text);
             safe_point()?;
         }
         Ok(())
@@ -402,6 +559,8 @@ impl Collected {
             || datafusion_common::exec_datafusion_err!("a state of $group_concat is cut short");
         let separator = take_counted(rest).ok_or_else(corrupt)?;
         let limit = take_counted(rest).ok_or_else(corrupt)?;
+        let joined = take_counted(rest).ok_or_else(corrupt)?;
+        let mut joined_texts = joined.try_into().map_or(0, u64::from_le_bytes);
         if !rest.is_empty() {
             let max_bytes = limit.try_into().map_or(0, u64::from_le_bytes) as usize;
             self.set_limits(&String::from_utf8_lossy(separator), max_bytes);
@@ -415,63 +574,83 @@ impl Collected {
                 _ => None,
             };
             let text = take_counted(rest).ok_or_else(corrupt)?;
-            self.add_part(&Part {
-                distinct_key,
-                order_key,
-                text,
-            })?;
+            if joined_texts > 0 && !self.is_full {
+                self.append(text, std::mem::take(&mut joined_texts));
+            } else if joined_texts == 0 {
+                self.add_part(Part {
+                    distinct_key: distinct_key.map(Box::from),
+                    order_key,
+                    text,
+                })?;
+            }
         }
         Ok(())
     }
 
     /// The result; None: there was no text.
-    fn result(&mut self) -> Result<Option<Vec<u8>>> {
-        if self.texts.is_empty() {
+    fn result(&mut self, cut: &CutResults) -> Result<Option<Vec<u8>>> {
+        if self.joined_texts > 0 {
+            return self.take_joined(cut).map(Some);
+        }
+        if self.is_empty() {
             return Ok(None);
         }
         let mut joined = Vec::with_capacity(self.most_bytes());
-        self.join_into(&mut joined)?;
+        self.join_into(&mut joined, cut)?;
         Ok(Some(joined))
-    }
-}
-
-impl Accumulator for Collected {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let arguments = Arguments::of(values, self.is_binary)?;
-        let rows = arguments.texts.len();
-        if rows > 0 {
-            self.set_limits(arguments.separator, arguments.max_bytes);
-        }
-        for part in (0..rows).filter_map(|row| arguments.part(row)) {
-            self.add_part(&part)?;
-        }
-        Ok(())
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        let joined = self.result()?;
-        Ok(match self.is_binary {
-            true => ScalarValue::Binary(joined),
-            false => ScalarValue::Utf8View(joined.map(to_text)),
-        })
     }
 
     /// What it holds, or what it takes to hand that on if that is more: the texts leave one by one.
     fn size(&self) -> usize {
         let texts = self.texts.capacity() * size_of::<Entry>() + self.texts.len() * ENTRY_BYTES;
-        size_of_val(self) + self.bytes + texts.max(self.most_bytes())
+        let texts = texts.max(self.joined_bytes.min(self.max_bytes));
+        size_of_val(self) + self.bytes + texts + self.joined.capacity()
+    }
+}
+
+/// The only group.
+#[derive(Debug, Default)]
+struct Alone {
+    collected: Collected,
+    cut: CutResults,
+}
+
+impl Accumulator for Alone {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let collected = &mut self.collected;
+        let arguments = Arguments::of(values, collected.is_binary)?;
+        let rows = arguments.texts.len();
+        if rows > 0 {
+            collected.set_limits(arguments.separator, arguments.max_bytes);
+        }
+        for part in (0..rows).filter_map(|row| arguments.part(row)) {
+            collected.add_part(part)?;
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let joined = self.collected.result(&self.cut)?;
+        Ok(match self.collected.is_binary {
+            true => ScalarValue::Binary(joined),
+            false => ScalarValue::Utf8View(joined.map(to_text)),
+        })
+    }
+
+    fn size(&self) -> usize {
+        size_of::<CutResults>() + self.collected.size()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let mut state = Vec::with_capacity(self.state_bytes());
-        self.push_state(&mut state)?;
+        let mut state = Vec::with_capacity(self.collected.state_bytes());
+        self.collected.push_state(&mut state)?;
         Ok(vec![ScalarValue::Binary(Some(state))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let states: &BinaryArray = states[0].as_binary();
         let mut states = states.iter().flatten();
-        states.try_for_each(|state| self.merge(state))
+        states.try_for_each(|state| self.collected.merge(state))
     }
 }
 
@@ -487,6 +666,7 @@ fn to_text(joined: Vec<u8>) -> String {
 #[derive(Default)]
 struct Groups {
     is_binary: bool,
+    cut: CutResults,
     groups: Vec<Collected>,
     /// What the groups say of their sizes.
     bytes: usize,
@@ -521,27 +701,37 @@ impl Groups {
 
     fn take(&mut self, emitted: EmitTo) -> Vec<Collected> {
         let taken = emitted.take_needed(&mut self.groups);
-        let bytes = taken.iter().map(Accumulator::size);
+        let bytes = taken.iter().map(Collected::size);
         self.bytes = self.bytes.saturating_sub(bytes.sum());
         taken
     }
 
     /// The results of groups of texts. Each is written once, to where the array has it.
-    fn texts(groups: Vec<Collected>) -> Result<StringViewArray> {
+    fn texts(groups: Vec<Collected>, cut: &CutResults) -> Result<StringViewArray> {
         let mut left: usize = groups.iter().map(Collected::most_bytes).sum();
         let (mut blocks, mut block) = (Vec::new(), Vec::new());
         let mut views = Vec::with_capacity(groups.len());
         let mut valid = NullBufferBuilder::new(groups.len());
         for mut group in groups {
             let most = group.most_bytes();
+            if group.joined_texts > 0 && most >= BLOCK_BYTES {
+                // It is a block itself.
+                left -= most;
+                blocks.push(Buffer::from_vec(std::mem::take(&mut block)));
+                let joined = group.take_joined(cut)?;
+                views.push(make_view(&joined, blocks.len() as u32, 0));
+                blocks.push(Buffer::from_vec(joined));
+                valid.append(true);
+                continue;
+            }
             if block.capacity() - block.len() < most {
                 let full = Vec::with_capacity(left.min(BLOCK_BYTES).max(most));
                 blocks.push(Buffer::from_vec(std::mem::replace(&mut block, full)));
             }
             left -= most;
             let start = block.len();
-            valid.append(!group.texts.is_empty());
-            group.join_into(&mut block)?;
+            valid.append(!group.is_empty());
+            group.join_into(&mut block, cut)?;
             views.push(make_view(
                 &block[start..],
                 blocks.len() as u32,
@@ -554,13 +744,13 @@ impl Groups {
     }
 
     /// The results of groups of byte strings.
-    fn byte_strings(groups: Vec<Collected>) -> Result<BinaryArray> {
+    fn byte_strings(groups: Vec<Collected>, cut: &CutResults) -> Result<BinaryArray> {
         let bytes = groups.iter().map(Collected::most_bytes).sum();
         let (mut values, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(groups.len()));
         let mut valid = NullBufferBuilder::new(groups.len());
         for mut group in groups {
-            valid.append(!group.texts.is_empty());
-            group.join_into(&mut values)?;
+            valid.append(!group.is_empty());
+            group.join_into(&mut values, cut)?;
             ends.push(values.len());
         }
         byte_strings(values, ends, valid.finish())
@@ -613,7 +803,7 @@ impl GroupsAccumulator for Groups {
             {
                 self.change(*group, |group| {
                     group.set_limits(arguments.separator, arguments.max_bytes);
-                    group.add_part(&part)
+                    group.add_part(part)
                 })?;
             }
         }
@@ -623,8 +813,8 @@ impl GroupsAccumulator for Groups {
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         let groups = self.take(emitted);
         Ok(match self.is_binary {
-            true => Arc::new(Self::byte_strings(groups)?),
-            false => Arc::new(Self::texts(groups)?),
+            true => Arc::new(Self::byte_strings(groups, &self.cut)?),
+            false => Arc::new(Self::texts(groups, &self.cut)?),
         })
     }
 
@@ -671,11 +861,12 @@ impl GroupsAccumulator for Groups {
         let rows = arguments.texts.len();
         let (mut states, mut ends) = (Vec::new(), Vec::with_capacity(rows));
         for row in 0..rows {
-            push_header(&mut states, arguments.separator, arguments.max_bytes);
+            push_header(&mut states, arguments.separator, arguments.max_bytes, 0);
             if is_left(filter, row)
                 && let Some(part) = arguments.part(row)
             {
-                push_part(&mut states, &part);
+                let key = part.distinct_key.as_deref();
+                push_part(&mut states, key, part.order_key, part.text);
                 safe_point()?;
             }
             ends.push(states.len());
@@ -701,8 +892,15 @@ mod tests {
         }
     }
 
-    fn result(mut collected: Collected) -> String {
-        let result = collected.evaluate().expect("a text");
+    fn alone(collected: Collected) -> Alone {
+        Alone {
+            collected,
+            ..Alone::default()
+        }
+    }
+
+    fn result(collected: Collected) -> String {
+        let result = alone(collected).evaluate().expect("a text");
         let ScalarValue::Utf8View(Some(text)) = result else {
             panic!("{result:?}");
         };
@@ -725,12 +923,13 @@ mod tests {
                     true => text.as_bytes(),
                     false => &[],
                 };
-                let distinct_key = is_distinct.then_some(text.as_bytes());
-                short.add(distinct_key, order_key, text.as_bytes());
+                let distinct_key = is_distinct.then(|| short_key(text.as_bytes()));
+                short.add(distinct_key.clone(), order_key, text.as_bytes());
                 long.add(distinct_key, order_key, text.as_bytes());
             }
             assert!(short.texts.capacity() < 200);
-            assert_eq!(short.bytes < 2_000, !(is_ordered && is_distinct));
+            assert!(short.joined.capacity() <= 101);
+            assert_eq!(short.bytes < 5_000, !(is_ordered && is_distinct));
             assert_eq!(result(short), result(long)[..100]);
         }
     }
@@ -747,15 +946,15 @@ mod tests {
             let text = format!("{number:03}");
             part.add(None, text.as_bytes(), text.as_bytes());
         }
-        let states = [&mut second, &mut first].map(|part| part.state().expect("a state"));
+        let states = [second, first].map(|part| alone(part).state().expect("a state"));
         let states = states.map(|state| match &state[0] {
             ScalarValue::Binary(Some(bytes)) => bytes.clone(),
             other => panic!("{other:?}"),
         });
         let states: ArrayRef = Arc::new(BinaryArray::from_iter_values(states));
-        let mut whole = Collected::default();
+        let mut whole = Alone::default();
         whole.merge_batch(&[states]).expect("whole states");
-        assert_eq!(result(whole), "000,001,00");
+        assert_eq!(result(whole.collected), "000,001,00");
     }
 
     /// The arguments of rows whose texts are their numbers, some of them NULL.
@@ -825,12 +1024,73 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_cut_is_noted_with_the_rows_of_all_groups() {
+        let oversized = OversizedResults::default();
+        let function = GroupConcat::noting(oversized.clone());
+        let mut groups = Groups {
+            cut: function.cut.clone(),
+            ..Groups::default()
+        };
+        groups.grow_to(4);
+        // Its separator does not fit, its last text does not, all fits, and a long one in a block of its own.
+        for (group, (max_bytes, text)) in [
+            (5, "12345"),
+            (8, "12345"),
+            (11, "12345"),
+            (BLOCK_BYTES, "12345"),
+        ]
+        .iter()
+        .enumerate()
+        {
+            groups.groups[group] = collected(*max_bytes);
+            for _ in 0..if group == 3 { BLOCK_BYTES } else { 2 } {
+                groups.groups[group].add(None, &[], text.as_bytes());
+            }
+        }
+        let texts = groups.evaluate(EmitTo::All).expect("results");
+        let texts = texts.as_string_view();
+        assert_eq!(
+            texts.iter().take(3).flatten().collect::<Vec<_>>(),
+            ["12345", "12345,12", "12345,12345"]
+        );
+        assert_eq!(texts.value(3).len(), BLOCK_BYTES);
+        let cut = |row: usize| (1260, format!("Row {row} was cut by GROUP_CONCAT()"));
+        let last = 6 + (BLOCK_BYTES + 1).div_ceil(6);
+        assert_eq!(oversized.take(), (vec![cut(2), cut(4), cut(last)], 0));
+        // In a strict mode it is an error, also of sorted texts.
+        oversized.refuse();
+        let mut sorted = Alone {
+            collected: collected(3),
+            cut: function.cut.clone(),
+        };
+        for text in ["b", "a", "c"] {
+            sorted.collected.add(None, text.as_bytes(), text.as_bytes());
+        }
+        let error = sorted.evaluate().expect_err("it is cut");
+        let error = EvaluationError::find(&error).expect("one of ours");
+        assert_eq!(
+            error.message,
+            format!("Row {} was cut by GROUP_CONCAT()", last + 3)
+        );
+    }
+
+    #[test]
+    fn keys_are_short_and_different() {
+        let (short, long) = ([7; 31], [7; 32]);
+        assert_eq!(*short_key(&short), short);
+        let digest = short_key(&long);
+        assert_eq!(digest.len(), 32);
+        assert_ne!(*digest, long);
+        assert_ne!(short_key(&digest), digest);
+    }
+
     const GROUPS: usize = 5;
 
     #[test]
     fn all_groups_together_are_what_each_is_alone() {
         let of_groups = Groups::default;
-        let mut alone: Vec<Collected> = (0..GROUPS).map(|_| Collected::default()).collect();
+        let mut alone: Vec<Alone> = (0..GROUPS).map(|_| Alone::default()).collect();
         let (mut first, mut second) = (of_groups(), of_groups());
         for start in (0..400).step_by(100) {
             let values = arguments(start..start + 100);
@@ -860,7 +1120,11 @@ mod tests {
         assert_eq!(second.bytes, 0);
         let results = results.as_string_view();
         for (group, alone) in alone.into_iter().enumerate() {
-            assert_eq!(results.value(group), result(alone), "group {group}");
+            assert_eq!(
+                results.value(group),
+                result(alone.collected),
+                "group {group}"
+            );
         }
     }
 }

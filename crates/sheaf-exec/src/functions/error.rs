@@ -97,6 +97,14 @@ impl EvaluationError {
         )
     }
 
+    /// 1260: GROUP_CONCAT has cut its result in this of the rows that it has put together.
+    pub fn cut_by_group_concat(row: u64) -> EvaluationError {
+        Self::new(
+            codes::CUT_VALUE_GROUP_CONCAT,
+            format!("Row {row} was cut by GROUP_CONCAT()"),
+        )
+    }
+
     /// 1301: a string function would return more than max_allowed_packet.
     pub fn result_too_large(function: &str, limit: usize) -> EvaluationError {
         Self::new(

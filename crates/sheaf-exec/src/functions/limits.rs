@@ -16,7 +16,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use datafusion_common::Result;
@@ -102,12 +102,15 @@ struct Noted {
     is_used: AtomicBool,
     /// It is an error.
     is_refused: AtomicBool,
+    /// Counts the session's statements.
+    statement: AtomicU64,
     messages: Mutex<Messages>,
 }
 
 #[derive(Debug, Default)]
 struct Messages {
-    kept: Vec<String>,
+    /// Codes and texts.
+    kept: Vec<(u16, String)>,
     count: u64,
 }
 
@@ -120,9 +123,15 @@ impl OversizedResults {
     /// Begins a statement.
     pub fn begin(&self) {
         self.0.is_refused.store(false, Ordering::Release);
+        self.0.statement.fetch_add(1, Ordering::Relaxed);
         if self.0.is_used.swap(false, Ordering::AcqRel) {
             *self.messages() = Messages::default();
         }
+    }
+
+    /// Another number for each of the session's statements. Plans that are kept run in several of them.
+    pub(crate) fn statement(&self) -> u64 {
+        self.0.statement.load(Ordering::Relaxed)
     }
 
     /// From now on it is an error: what comes out is stored, and the mode is a strict one.
@@ -130,8 +139,8 @@ impl OversizedResults {
         self.0.is_refused.store(true, Ordering::Release);
     }
 
-    /// The messages so far, and how many there were besides. They are forgotten.
-    pub fn take(&self) -> (Vec<String>, u64) {
+    /// Codes and texts of the messages so far, and how many there were besides. They are forgotten.
+    pub fn take(&self) -> (Vec<(u16, String)>, u64) {
         if !self.0.is_used.swap(false, Ordering::AcqRel) {
             return (Vec::new(), 0);
         }
@@ -142,7 +151,7 @@ impl OversizedResults {
 
     /// # Errors
     /// The error itself, if it is refused.
-    fn note(&self, error: EvaluationError) -> Result<()> {
+    pub(crate) fn note(&self, error: EvaluationError) -> Result<()> {
         if self.0.is_refused.load(Ordering::Acquire) {
             return Err(error.into());
         }
@@ -150,7 +159,7 @@ impl OversizedResults {
         self.0.is_used.store(true, Ordering::Release);
         messages.count += 1;
         if messages.kept.len() < MAX_MESSAGES {
-            messages.kept.push(error.message);
+            messages.kept.push((error.code, error.message));
         }
         Ok(())
     }
@@ -333,7 +342,7 @@ mod tests {
         let oversized = limits.oversized.clone().unwrap();
         let (messages, others) = oversized.take();
         assert_eq!((messages.len(), others), (1, 0));
-        assert!(messages[0].contains("repeat"), "{messages:?}");
+        assert!(messages[0].1.contains("repeat"), "{messages:?}");
         assert_eq!(oversized.take(), (Vec::new(), 0));
         oversized.refuse();
         assert_eq!(code_of(account.book(11)), Some(1301));

@@ -11,6 +11,7 @@
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
+//! | [`first_of_equal_exec`] | which rows are the first of equal ones |
 //! | [`gather_in_order_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`new_rows_exec`] | the rows of a recursion that were not there before |
@@ -37,6 +38,7 @@ pub mod bounded_projection;
 pub mod checked_rows;
 pub mod common_tables_exec;
 pub mod detached_exec;
+pub mod first_of_equal_exec;
 pub mod gather_in_order_exec;
 pub mod grace_join;
 pub mod interruptible_exec;

@@ -4,7 +4,16 @@
 //! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at
 //! once loses the number of the set when it spills.
 //!
-//! Where memory is short the rows of a GROUP_CONCAT are sorted by their groups first, so that one group is in memory.
+//! Where memory is short the rows of a GROUP_CONCAT are sorted by their groups and in its order first. So one group is
+//! in memory, and of that no more than is shown. DISTINCT takes another sort, which says which texts were there before:
+//!
+//! ```text
+//!   Aggregate  group_concat(case when $first then text end) by k
+//!     Projection  ..., $first                   long texts are made above the sorts
+//!       Sort  k, order key
+//!         FirstOfEqual  k, distinct key
+//!           Sort  k, distinct key
+//! ```
 //!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
 //! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
@@ -14,18 +23,20 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Result, ScalarValue};
+use datafusion_common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr::physical_name;
-use datafusion_expr::{Aggregate, Expr, LogicalPlan};
+use datafusion_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
-use datafusion_physical_expr::aggregate::LoweredAggregateBuilder;
-use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion_physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
+use datafusion_physical_expr::expressions::{CaseExpr, CastExpr, Column, Literal};
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
-use sheaf_exec::aggregates::GROUP_CONCAT;
+use sheaf_exec::aggregates::{GROUP_CONCAT, GroupConcat};
+use sheaf_exec::functions::limits::OversizedResults;
+use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 use sheaf_exec::operator::less_order_exec::without_order;
 
 use crate::access::loose_scan::plan_groups;
@@ -37,7 +48,9 @@ use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{Block, Planned, Planner, one_stream};
+use crate::physical::planner::{
+    Block, Planned, Planner, bounded_sort_keys, one_stream, result_limits,
+};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
@@ -69,9 +82,11 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
 
     let mut functions = Vec::with_capacity(aggregate.aggr_expr.len());
     let mut filters = Vec::with_capacity(aggregate.aggr_expr.len());
+    let oversized = result_limits(&planner.context).and_then(|limits| limits.oversized.as_ref());
     for expr in &aggregate.aggr_expr {
+        let expr = noting_what_is_cut(expr, oversized)?;
         let lowered = LoweredAggregateBuilder::new(
-            expr,
+            &expr,
             logical_schema,
             &physical_schema,
             &planner.properties,
@@ -89,8 +104,14 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     let keeps_texts = functions
         .iter()
         .any(|function| function.fun().name() == GROUP_CONCAT);
+    let mut physical_schema = physical_schema;
     if keeps_texts && planner.context.settings.is_thrifty() {
-        input.plan = one_stream(sorted_by_groups(input.plan, &groups)?);
+        input.plan = one_stream(input.plan);
+        if !groups.has_grouping_set() {
+            // Rows of grouping sets have several groups each.
+            input.plan = in_order_of_texts(planner, input.plan, &groups, &mut functions)?;
+            physical_schema = input.plan.schema();
+        }
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
@@ -164,53 +185,146 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     })
 }
 
-/// The rows of each group one behind the other. Those of grouping sets have several groups each.
-fn sorted_by_groups(
+/// An aggregate whose GROUP_CONCATs tell which results they have cut.
+fn noting_what_is_cut(expr: &Expr, oversized: Option<&OversizedResults>) -> Result<Expr> {
+    let Some(oversized) = oversized else {
+        return Ok(expr.clone());
+    };
+    let noting = expr.clone().transform(|expr| match expr {
+        Expr::AggregateFunction(mut function) if function.func.name() == GROUP_CONCAT => {
+            let noting = GroupConcat::noting(oversized.clone());
+            function.func = Arc::new(AggregateUDF::from(noting));
+            Ok(Transformed::yes(Expr::AggregateFunction(function)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(noting.data)
+}
+
+/// The arguments of GROUP_CONCAT.
+const TEXT: usize = 0;
+const DISTINCT_KEY: usize = 3;
+const ORDER_KEY: usize = 4;
+
+fn no_key() -> Arc<dyn PhysicalExpr> {
+    Arc::new(Literal::new(ScalarValue::Binary(None)))
+}
+
+/// The rows of each group one behind the other, in the order of the first GROUP_CONCAT that has one. Texts that are
+/// there again are taken from those that are DISTINCT. The functions need no set of texts any more.
+fn in_order_of_texts(
+    planner: &Planner<'_>,
     plan: Arc<dyn ExecutionPlan>,
     groups: &PhysicalGroupBy,
+    functions: &mut [Arc<AggregateFunctionExpr>],
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    // Long texts are made above the sorts, by a projection.
+    let projection = plan.downcast_ref::<ProjectionExec>();
+    let projection = projection.filter(|plan| {
+        let is_volatile = |expr: &Arc<dyn PhysicalExpr>| Ok(expr.is_volatile_node());
+        let mut list = plan.expr().iter();
+        // The closure does not fail.
+        !list.any(|item| item.expr.exists(is_volatile).unwrap_or(true))
+    });
+    let mut rows = match projection {
+        Some(projection) => one_stream(Arc::clone(projection.input())),
+        None => Arc::clone(&plan),
+    };
+    let below = |expr: &Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
+        let Some(projection) = projection else {
+            return Ok(Arc::clone(expr));
+        };
+        let made = |expr: Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Column>() {
+            Some(column) => Ok(Transformed::yes(Arc::clone(
+                &projection.expr()[column.index()].expr,
+            ))),
+            None => Ok(Transformed::no(expr)),
+        };
+        Ok(Arc::clone(expr).transform_up(made)?.data)
+    };
     let keys = groups.expr().iter();
-    let keys: Vec<PhysicalSortExpr> = keys
-        .map(|(expr, _)| PhysicalSortExpr::new_default(Arc::clone(expr)))
-        .collect();
-    if groups.has_grouping_set() {
-        return Ok(plan);
-    }
-    let is_sorted = |plan: &Arc<dyn ExecutionPlan>| {
-        let properties = plan.equivalence_properties();
-        properties.ordering_satisfy(keys.clone())
+    let keys = keys.map(|(expr, _)| Ok(PhysicalSortExpr::new_default(below(expr)?)));
+    let keys: Vec<PhysicalSortExpr> = keys.collect::<Result<_>>()?;
+    let sorted_by = |rows: Arc<dyn ExecutionPlan>, last: Option<PhysicalSortExpr>| {
+        let all = keys.iter().cloned().chain(last);
+        let Some(order) = LexOrdering::new(all) else {
+            return Ok((rows, None));
+        };
+        let properties = rows.equivalence_properties();
+        let rows = match properties.ordering_satisfy(order.iter().cloned())? {
+            true => rows,
+            false => Arc::new(SortExec::new(order.clone(), rows)) as _,
+        };
+        Ok::<_, DataFusionError>((rows, Some(order)))
     };
-    let Some(ordering) = LexOrdering::new(keys.clone()) else {
-        return Ok(plan);
+    let long_key = |expr: Arc<dyn PhysicalExpr>| {
+        let key = PhysicalSortExpr::new_default(Arc::clone(&expr));
+        let bounded = bounded_sort_keys(vec![key], &planner.properties);
+        let key = bounded.into_iter().next();
+        key.unwrap_or_else(|| PhysicalSortExpr::new_default(expr))
     };
-    if is_sorted(&plan)? {
-        return Ok(plan);
-    }
-    // Long texts are made above the sort.
-    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        let below = keys.iter().map(|key| {
-            let made = |expr: Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Column>() {
-                Some(column) => Ok(Transformed::yes(Arc::clone(
-                    &projection.expr()[column.index()].expr,
-                ))),
-                None => Ok(Transformed::no(expr)),
+    let has_key = |function: &AggregateFunctionExpr, key: usize| {
+        let is_text = function.fun().name() == GROUP_CONCAT;
+        is_text && !function.expressions()[key].is::<Literal>()
+    };
+    let mut firsts = vec![None; functions.len()];
+    for (function, first) in functions.iter().zip(&mut firsts) {
+        if has_key(function, DISTINCT_KEY) {
+            let key = long_key(below(&function.expressions()[DISTINCT_KEY])?);
+            let key = short_keys(key.expr);
+            let (sorted, order) = sorted_by(rows, Some(key))?;
+            *first = Some(sorted.schema().fields().len());
+            rows = match order {
+                Some(order) => Arc::new(FirstOfEqualExec::new(sorted, order)),
+                None => sorted,
             };
-            let expr = Arc::clone(&key.expr).transform_up(made)?.data;
-            Ok(PhysicalSortExpr::new_default(expr))
-        });
-        let below = below.collect::<Result<Vec<_>>>()?;
-        if let Some(ordering) = LexOrdering::new(below) {
-            let input = one_stream(Arc::clone(projection.input()));
-            let sorted = Arc::new(SortExec::new(ordering, input));
-            let list = projection.expr().to_vec();
-            let projected: Arc<dyn ExecutionPlan> =
-                Arc::new(ProjectionExec::try_new(list, sorted)?);
-            if is_sorted(&projected)? {
-                return Ok(projected);
-            }
         }
     }
-    Ok(Arc::new(SortExec::new(ordering, one_stream(plan))))
+    let in_order = functions
+        .iter()
+        .position(|function| has_key(function, ORDER_KEY));
+    let order = match in_order {
+        Some(at) => {
+            let key = below(&functions[at].expressions()[ORDER_KEY])?;
+            Some(long_key(key))
+        }
+        None => None,
+    };
+    let (mut rows, _) = sorted_by(rows, order)?;
+    if let Some(projection) = projection {
+        let mut list = projection.expr().to_vec();
+        let added = firsts.iter_mut().flatten();
+        for first in added {
+            let name = rows.schema().field(*first).name().clone();
+            let column = Arc::new(Column::new(&name, *first));
+            *first = list.len();
+            list.push(ProjectionExpr {
+                expr: column,
+                alias: name,
+            });
+        }
+        rows = Arc::new(ProjectionExec::try_new(list, rows)?);
+    }
+    for (at, function) in functions.iter_mut().enumerate() {
+        let mut arguments = function.expressions();
+        if let Some(first) = firsts[at] {
+            let name = rows.schema().field(first).name().clone();
+            let first: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, first));
+            let text = Arc::clone(&arguments[TEXT]);
+            arguments[TEXT] = Arc::new(CaseExpr::try_new(None, vec![(first, text)], None)?);
+            arguments[DISTINCT_KEY] = no_key();
+        }
+        if in_order == Some(at) {
+            arguments[ORDER_KEY] = no_key();
+        }
+        if firsts[at].is_some() || in_order == Some(at) {
+            let changed = function.with_new_expressions(arguments, Vec::new());
+            *function = Arc::new(changed.ok_or_else(|| {
+                internal_datafusion_err!("GROUP_CONCAT has as many arguments as before")
+            })?);
+        }
+    }
+    Ok(rows)
 }
 
 type NamedExpr = (Arc<dyn PhysicalExpr>, String);

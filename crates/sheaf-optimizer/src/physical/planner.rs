@@ -172,7 +172,7 @@ pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>
 }
 
 /// What the expressions of the session's statements may make.
-fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
+pub(crate) fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
     context.task.session_config().options().extensions.get()
 }
 

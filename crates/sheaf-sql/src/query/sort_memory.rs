@@ -2,8 +2,8 @@
 //!
 //! It is taken from the pool that running plans share, so that both together stay within the engine's query memory.
 //! A load asks for half of the pool and makes do with less: its sort then spills more often. Beside a query that keeps
-//! rows itself, it asks for a sixteenth: CREATE TABLE ... SELECT ... GROUP BY of 300,000 groups failed at 64M, because the
-//! load had half of the memory before the first row came.
+//! rows itself, it asks for a sixteenth. CREATE TABLE ... SELECT ... GROUP BY of 300,000 groups failed at 64M, because
+//! the load had half of the memory before the first row came.
 
 use datafusion_execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use sheaf_exec::memory_pool::without_waiting;

@@ -6,7 +6,6 @@
 
 use sheaf_exec::functions::limits::OversizedResults;
 use sheaf_exec::functions::truncated::TruncatedTexts;
-use sheaf_types::error::codes;
 
 use crate::session::warnings::Warnings;
 use crate::variables::SqlMode;
@@ -16,7 +15,7 @@ use crate::variables::SqlMode;
 pub(crate) struct Findings {
     /// Texts that were cut to numbers, and divisions by zero.
     pub(crate) truncated_texts: TruncatedTexts,
-    /// Results that are longer than `max_allowed_packet`.
+    /// Results that are longer than `max_allowed_packet`, or of GROUP_CONCAT than `group_concat_max_len`.
     pub(crate) oversized_results: OversizedResults,
 }
 
@@ -65,8 +64,8 @@ impl Findings {
         }
         warnings.count_others(others);
         let (messages, others) = self.oversized_results.take();
-        for message in messages {
-            warnings.warn(codes::WARN_ALLOWED_PACKET_OVERFLOWED, message);
+        for (code, message) in messages {
+            warnings.warn(code, message);
         }
         warnings.count_others(others);
     }
