@@ -106,12 +106,12 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         .any(|function| function.fun().name() == GROUP_CONCAT);
     let mut physical_schema = physical_schema;
     if keeps_texts && planner.context.settings.is_thrifty() {
-        input.plan = one_stream(input.plan);
-        if !groups.has_grouping_set() {
-            // Rows of grouping sets have several groups each.
-            input.plan = in_order_of_texts(planner, input.plan, &groups, &mut functions)?;
-            physical_schema = input.plan.schema();
-        }
+        input.plan = match groups.has_grouping_set() {
+            // Its rows have several groups each.
+            true => one_stream(input.plan),
+            false => in_order_of_texts(planner, input.plan, &groups, &mut functions)?,
+        };
+        physical_schema = input.plan.schema();
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
@@ -228,7 +228,7 @@ fn in_order_of_texts(
     });
     let mut rows = match projection {
         Some(projection) => one_stream(Arc::clone(projection.input())),
-        None => Arc::clone(&plan),
+        None => one_stream(Arc::clone(&plan)),
     };
     let below = |expr: &Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
         let Some(projection) = projection else {

@@ -13,6 +13,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -61,6 +62,9 @@ const MIN_BATCH_RESULT_BYTES: usize = 8 << 20;
 const MAX_BATCH_RESULT_BYTES: usize = 256 << 20;
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
+/// How long a plan that takes less memory waits for what the one before it has had, and how often it looks.
+const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
+const GIVING_BACK_SLICE: Duration = Duration::from_millis(1);
 /// How often a statement is planned again because a table changed under it.
 pub(crate) const MAX_REPLANS: usize = 8;
 
@@ -152,6 +156,7 @@ impl<'s> Runner<'s> {
         loop {
             let _running = self.handle.show_plan(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
+            let reserved_before = planned.task.memory_pool().reserved();
             let is_big = planned.physical.cost_us >= BIG_COST_US && keeps_rows(&plan);
             let mut admission = match is_big {
                 true => Some(self.admit(&planned.task)?),
@@ -181,13 +186,17 @@ impl<'s> Runner<'s> {
                 Some(thrifty) if failed.is_out_of_memory() || is_stopped => {
                     tracing::debug!(error = %failed, "a query is planned again with less memory");
                     stream.settle();
+                    await_given_back(&planned.task, reserved_before);
                     if is_stopped && !self.handle.memory().go_on() {
                         return Err(failed.into());
                     }
                     (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
                     self.handle.counters.sheaf_plan_switches.add(1);
                 }
-                _ => return Err(failed.into()),
+                _ => {
+                    tracing::debug!(error = %failed, is_stopped, "a query ends with an error");
+                    return Err(failed.into());
+                }
             }
         }
     }
@@ -673,6 +682,14 @@ impl Session {
         };
         let limit = limit?;
         self.engine.timer.arm(self.handle(), limit)
+    }
+}
+
+/// Waits a while until a plan that has ended has given back what its tasks had reserved. They end one by one.
+fn await_given_back(task: &TaskContext, reserved_before: usize) {
+    let began = Instant::now();
+    while task.memory_pool().reserved() > reserved_before && began.elapsed() < MOST_GIVING_BACK {
+        std::thread::sleep(GIVING_BACK_SLICE);
     }
 }
 
