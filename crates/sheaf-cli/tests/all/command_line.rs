@@ -140,7 +140,26 @@ pub fn serve_with(directory: &std::path::Path, arguments: &[&str]) -> (Child, u1
 
 /// As [`serve_with`]; what the server says goes to `log`.
 pub fn serve_logged(directory: &std::path::Path, arguments: &[&str], log: Stdio) -> (Child, u16) {
-    let mut child = sheaf()
+    serve_by(sheaf(), directory, arguments, log)
+}
+
+/// As [`serve_with`], with the server in a control group.
+pub fn serve_in(group: &std::path::Path, directory: &std::path::Path) -> (Child, u16) {
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""])
+        .arg(group)
+        .arg(sheaf().get_program());
+    serve_by(shell, directory, &[], Stdio::null())
+}
+
+fn serve_by(
+    mut sheaf: Command,
+    directory: &std::path::Path,
+    arguments: &[&str],
+    log: Stdio,
+) -> (Child, u16) {
+    let mut child = sheaf
         .args([
             "serve",
             "--listen",
