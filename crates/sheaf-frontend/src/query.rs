@@ -90,6 +90,18 @@ pub trait SessionValues {
 /// Tables that are not in the catalog (INFORMATION_SCHEMA); `Ok(None)` if there is none of this name.
 pub type VirtualTables<'a> = dyn Fn(&str, &str) -> Result<Option<Arc<dyn TableSource>>> + 'a;
 
+/// What the list of the outermost SELECT holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// Items of a query.
+    Items,
+    /// Values of another statement, which has no groups: an aggregate is error 1111, a window function 3593.
+    Values,
+    /// Values of a statement that changes rows. The tables in the outermost FROM have one more column, the clustered
+    /// key.
+    Changes,
+}
+
 /// What a query is planned against.
 pub struct QueryContext<'a> {
     /// The text that the tokens' positions refer to: what the parser was given. Result headers are cut from it.
@@ -99,8 +111,7 @@ pub struct QueryContext<'a> {
     /// Values of `?`, in order. Missing ones (a statement that is only being prepared) are NULL.
     pub parameters: &'a [Value],
     pub virtual_tables: &'a VirtualTables<'a>,
-    /// The tables in the outermost FROM have one more column, the clustered key: for statements that change rows.
-    pub clustered_keys: bool,
+    pub listed: Listed,
     /// The plan is to be a list over a condition over the tables, as they are written, if it is nothing else.
     pub is_over_rows: bool,
 }

@@ -476,7 +476,7 @@ impl Unnesting<'_> {
             mut relation,
             conditions,
         } = pulled;
-        let keys = inner_columns(&conditions, outer);
+        let keys = inner_columns(&conditions, &relation);
         for layer in layers.iter().rev() {
             relation = match layer {
                 Layer::Condition(condition) => relation.filter(condition.clone()),
@@ -519,9 +519,13 @@ impl Unnesting<'_> {
         let Some(pulled) = self.pull(input, outer)? else {
             return Ok(None);
         };
-        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+        let Some((pulled, keys)) = self.with_keys(pulled)? else {
             return Ok(None);
         };
+        // The group of all rows would be there without a row.
+        if keys.is_empty() {
+            return Ok(None);
+        }
         let mut needed: ColumnSet = [value].into_iter().collect();
         for layer in layers {
             needed.union_with(&layer.columns());
@@ -532,9 +536,13 @@ impl Unnesting<'_> {
             true => "any_value",
             false => "first_value",
         };
-        let mut order_by = Vec::with_capacity(order.len());
+        let mut order_by: Vec<(Scalar, bool)> = Vec::with_capacity(order.len());
         for key in order {
-            order_by.push((self.typing.sort_key(key.value)?, key.descends));
+            let value = self.typing.sort_key(key.value)?;
+            // A value that comes again orders nothing, and aggregates do not take it.
+            if order_by.iter().all(|(known, _)| *known != value) {
+                order_by.push((value, key.descends));
+            }
         }
         let mut items: Vec<Item> = keys.iter().map(|key| self.passed_on(*key)).collect();
         let mut aggregates = Vec::new();
@@ -663,7 +671,7 @@ impl Unnesting<'_> {
                 let Some(mut pulled) = self.pull(*input, outer)? else {
                     return Ok(None);
                 };
-                for column in inner_columns(&pulled.conditions, outer).iter() {
+                for column in inner_columns(&pulled.conditions, &pulled.relation).iter() {
                     if !items.iter().any(|item| item.column == column) {
                         items.push(self.passed_on(column));
                     }
@@ -685,7 +693,7 @@ impl Unnesting<'_> {
                 let Some(pulled) = self.pull(*window.input, outer)? else {
                     return Ok(None);
                 };
-                let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+                let Some((pulled, keys)) = self.with_keys(pulled)? else {
                     return Ok(None);
                 };
                 let mut functions = window.functions;
@@ -712,7 +720,7 @@ impl Unnesting<'_> {
         let Some(pulled) = self.pull(*group.input, outer)? else {
             return Ok(None);
         };
-        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+        let Some((pulled, keys)) = self.with_keys(pulled)? else {
             return Ok(None);
         };
         let mut by = group.keys;
@@ -739,7 +747,7 @@ impl Unnesting<'_> {
         let Some(pulled) = self.pull(input, outer)? else {
             return Ok(None);
         };
-        let Some((pulled, keys)) = self.with_keys(pulled, outer)? else {
+        let Some((pulled, keys)) = self.with_keys(pulled)? else {
             return Ok(None);
         };
         let keys = keys.iter().map(|key| self.column(*key)).collect();
@@ -843,16 +851,18 @@ impl Unnesting<'_> {
     }
 
     /// Where all conditions are equalities between something of the left side and something of the relation, the latter
-    /// as columns of the relation.
-    fn with_keys(
-        &mut self,
-        pulled: Pulled,
-        outer: &ColumnSet,
-    ) -> Result<Option<(Pulled, Vec<ColumnId>)>> {
+    /// as columns of the relation. What a condition names besides may be of queries further out. A condition that names
+    /// nothing of the relation is true of all its rows or of none, and needs no key.
+    fn with_keys(&mut self, pulled: Pulled) -> Result<Option<(Pulled, Vec<ColumnId>)>> {
+        let own = pulled.relation.column_set();
         let mut keys = Vec::new();
         let mut computed = Vec::new();
         let mut conditions = Vec::new();
         for condition in pulled.conditions {
+            if !condition.columns().intersects(&own) {
+                conditions.push(condition);
+                continue;
+            }
             let ScalarKind::Comparison {
                 operator: operator @ (Comparison::Equal | Comparison::NullSafeEqual),
                 left,
@@ -861,8 +871,8 @@ impl Unnesting<'_> {
             else {
                 return Ok(None);
             };
-            let is_outer = |scalar: &Scalar| scalar.columns().is_subset(outer);
-            let is_inner = |scalar: &Scalar| !scalar.columns().intersects(outer);
+            let is_outer = |scalar: &Scalar| !scalar.columns().intersects(&own);
+            let is_inner = |scalar: &Scalar| scalar.columns().is_subset(&own);
             let (of_outer, of_inner) = match (left, right) {
                 (left, right) if is_outer(left) && is_inner(right) => (left, right),
                 (left, right) if is_inner(left) && is_outer(right) => (right, left),
@@ -995,13 +1005,13 @@ fn is_null_of_no_rows(group: &Group, layers: &[Layer], value: ColumnId) -> Resul
     Ok(constant_value(expr)?.is_some_and(|value| value.is_null()))
 }
 
-/// Columns that conditions name and that are not of the left side.
-fn inner_columns(conditions: &[Scalar], outer: &ColumnSet) -> ColumnSet {
+/// Columns of a relation that conditions name. Others are of the left side, or of queries further out.
+fn inner_columns(conditions: &[Scalar], relation: &Relation) -> ColumnSet {
     let mut columns = ColumnSet::new();
     conditions
         .iter()
         .for_each(|condition| condition.add_columns(&mut columns));
-    columns.difference(outer)
+    columns.intersection(&relation.column_set())
 }
 
 /// Whether a subquery compares the first column of an index with what it takes from outside.

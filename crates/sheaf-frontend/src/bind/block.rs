@@ -72,8 +72,8 @@ pub struct Grouping {
 pub struct Block {
     pub scope: Scope,
     pub clause: Clause,
-    /// Its rows are those that the statement changes.
-    pub changes_rows: bool,
+    /// Its list holds values of another statement, which has neither groups nor windows.
+    pub lists_values: bool,
     /// The select list, for names that mean its items.
     pub items: Vec<NamedItem>,
     /// Names that the block groups by: in HAVING they hide those of items.
@@ -113,7 +113,7 @@ impl Block {
         Block {
             scope,
             clause: Clause::Where,
-            changes_rows: false,
+            lists_values: false,
             items: Vec::new(),
             grouped_names: Vec::new(),
             grouped_columns: Vec::new(),
@@ -153,6 +153,11 @@ impl Block {
                 && (self.grouped_columns.contains(&column.id)
                     || self.shown_columns.contains(&column.id))
         }))
+    }
+
+    /// Whether aggregates may stand in the clause that is bound.
+    pub fn has_aggregates(&self) -> bool {
+        !self.lists_values && self.clause.has_aggregates()
     }
 
     /// Where a subquery goes that is met now.

@@ -21,6 +21,7 @@ use super::block::{Block, Clause, Pending, with_subqueries};
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
+use crate::query::Listed;
 use crate::syntax::{is_same, object_text};
 
 /// The numbers of derived tables begin here, behind all of references to tables.
@@ -400,10 +401,12 @@ impl Binder<'_> {
         let reference = self.tables.len() as u32;
         let source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
         let outermost = self.depth == 1;
-        Ok(Arc::new(match self.context.clustered_keys && outermost {
-            true => source.with_clustered_key(),
-            false => source,
-        }))
+        Ok(Arc::new(
+            match self.context.listed == Listed::Changes && outermost {
+                true => source.with_clustered_key(),
+                false => source,
+            },
+        ))
     }
 }
 

@@ -240,7 +240,7 @@ impl Binder<'_> {
     fn aggregate(&mut self, name: &str, arguments: &Arguments) -> Bound<Scalar> {
         let is_alone = self.blocks.len() == 1;
         let block = self.block()?;
-        let has_aggregates = block.clause.has_aggregates();
+        let has_aggregates = block.has_aggregates();
         if name == "any_value" && (block.in_aggregate || !has_aggregates) {
             // Of the only row that there is.
             return match arguments.values.as_slice() {
@@ -285,7 +285,7 @@ impl Binder<'_> {
                 return Err(invalid_group_function());
             }
             let around = outer..self.blocks.len() - 1;
-            let may_have = |block: &usize| self.blocks[*block].clause.has_aggregates();
+            let may_have = |block: &usize| self.blocks[*block].has_aggregates();
             let block = Some(outer).filter(may_have);
             if let Some(block) = block.or_else(|| around.rev().find(may_have)) {
                 if self.blocks[block].in_aggregate {
@@ -563,9 +563,8 @@ impl Binder<'_> {
         if block.in_window_specification {
             return Err(nested_window_function());
         }
-        // A statement that changes rows has them in its subqueries only.
         let is_allowed =
-            matches!(block.clause, Clause::FieldList | Clause::OrderBy) && !block.changes_rows;
+            matches!(block.clause, Clause::FieldList | Clause::OrderBy) && !block.lists_values;
         if !is_allowed || block.in_window || block.in_aggregate {
             let shown = aggregate.unwrap_or(&name).trim_start_matches('$');
             return Err(misplaced_window_function(shown));

@@ -36,7 +36,7 @@ use super::scope::{Found, ScopeColumn};
 use super::window::resolved_window;
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
-use crate::query::Header;
+use crate::query::{Header, Listed};
 use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
 
 /// An item of the select list, bound.
@@ -102,7 +102,7 @@ impl Binder<'_> {
     ) -> Bound<(Relation, Vec<Output>)> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
-        block.changes_rows = self.context.clustered_keys && self.depth == 1;
+        block.lists_values = self.context.listed != Listed::Items && self.depth == 1;
         if !select.named_window.is_empty() {
             let windows = select.named_window.iter();
             let windows: Vec<_> = windows

@@ -18,7 +18,7 @@ use sqlparser::parser::Parser;
 use sheaf_frontend::bind::logical_plan;
 use sheaf_frontend::dialect::SheafDialect;
 use sheaf_frontend::error::SqlError;
-use sheaf_frontend::query::{BoundQuery, QueryContext, SessionValues};
+use sheaf_frontend::query::{BoundQuery, Listed, QueryContext, SessionValues};
 
 struct FixedSession;
 
@@ -165,7 +165,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Bound
     logical_plan(
         &query,
         &QueryContext {
-            clustered_keys: false,
+            listed: Listed::Items,
             is_over_rows: false,
             sql,
             catalog,

@@ -16,7 +16,7 @@ use sheaf_exec::{
 use sheaf_frontend::bind::logical_plan;
 use sheaf_frontend::dialect::SheafDialect;
 use sheaf_frontend::parser::{Statement, parse_statement};
-use sheaf_frontend::query::{QueryContext, SessionValues};
+use sheaf_frontend::query::{Listed, QueryContext, SessionValues};
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
 use sheaf_table::{AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table};
 use sheaf_types::{ColumnType, Value};
@@ -242,7 +242,7 @@ impl Lab {
                 session: &NoSession,
                 parameters: &[],
                 virtual_tables: &|_, table| Ok(self.source(table)),
-                clustered_keys: false,
+                listed: Listed::Items,
                 is_over_rows: false,
             },
         );

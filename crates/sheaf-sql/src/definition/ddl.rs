@@ -22,6 +22,7 @@ use crate::query::values::{hybrid_number, literal};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables;
+use sheaf_frontend::query::Listed;
 
 /// Database and table.
 type QualifiedName = (String, String);
@@ -85,7 +86,7 @@ impl Session {
         }
         self.findings
             .watch_divisions_of_source(self.variables.sql_mode());
-        let lowered = self.lower(query, None, false)?;
+        let lowered = self.lower(query, None, Listed::Items)?;
         let planned = self.plan_query(query, None)?;
         let schema = planned.schema();
         let mut targets = Vec::new();

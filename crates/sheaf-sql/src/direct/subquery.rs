@@ -25,6 +25,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::types::field;
+use sheaf_frontend::query::Listed;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
@@ -338,7 +339,7 @@ impl Subquery {
             return Some(field::bigint().with_name(name).with_nullable(false));
         }
         let lowered = session
-            .lower(Parsed::new(&self.query, text), None, false)
+            .lower(Parsed::new(&self.query, text), None, Listed::Items)
             .ok()?;
         let field = lowered.plan.schema().field(0).as_ref().clone();
         Some(field.with_name(name).with_nullable(true))

@@ -17,13 +17,17 @@
 //! what is committed when the locks are there. Outside of a transaction nothing is locked, because the locks would end
 //! with the statement.
 
+use sheaf_frontend::query::Listed;
+
 /// What a query is run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To show rows: a consistent read.
     Read,
-    /// The same, of a query that can wait until what it has read [is locked](crate::query::run::PlannedQuery::to_lock).
-    /// The rows that it says it locks may be locked already.
+    /// To compute values of another statement.
+    Values,
+    /// To show rows, of a query that can wait until what it has read
+    /// [is locked](crate::query::run::PlannedQuery::to_lock). The rows that it says it locks may be locked already.
     Kept { rows_are_locked: bool },
     /// To show rows that it has locked.
     Locked,
@@ -37,7 +41,7 @@ impl Purpose {
     /// Whether the rows go to the client, and the statement changes none.
     pub(crate) fn shows_rows(self) -> bool {
         match self {
-            Purpose::Read | Purpose::Kept { .. } => true,
+            Purpose::Read | Purpose::Values | Purpose::Kept { .. } => true,
             Purpose::Locked | Purpose::Insert | Purpose::Change => false,
         }
     }
@@ -45,9 +49,20 @@ impl Purpose {
     /// Whether FOR UPDATE and FOR SHARE of the query still have to be obeyed.
     pub(crate) fn obeys_locking_clauses(self) -> bool {
         match self {
-            Purpose::Read => true,
+            Purpose::Read | Purpose::Values => true,
             Purpose::Kept { rows_are_locked } => !rows_are_locked,
             Purpose::Locked | Purpose::Insert | Purpose::Change => false,
+        }
+    }
+
+    /// What the list of its outermost SELECT holds.
+    pub(crate) fn listed(self) -> Listed {
+        match self {
+            Purpose::Values => Listed::Values,
+            Purpose::Change => Listed::Changes,
+            Purpose::Read | Purpose::Kept { .. } | Purpose::Locked | Purpose::Insert => {
+                Listed::Items
+            }
         }
     }
 }
@@ -126,8 +141,9 @@ impl ReadPlan {
 mod tests {
     use super::*;
 
-    const PURPOSES: [Purpose; 6] = [
+    const PURPOSES: [Purpose; 7] = [
         Purpose::Read,
+        Purpose::Values,
         Purpose::Kept {
             rows_are_locked: false,
         },

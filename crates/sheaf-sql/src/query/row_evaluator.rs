@@ -37,7 +37,7 @@ use crate::query::values::select_of_items;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 use sheaf_frontend::bind::logical_plan;
-use sheaf_frontend::query::QueryContext;
+use sheaf_frontend::query::{Listed, QueryContext};
 
 /// One kind of row: the name that its columns are qualified with, and the columns.
 pub(crate) struct RowKind<'a> {
@@ -122,7 +122,7 @@ impl Session {
                 session: self,
                 parameters: &[],
                 virtual_tables: &virtual_tables,
-                clustered_keys: false,
+                listed: Listed::Values,
                 is_over_rows: true,
             },
         )?;

@@ -45,7 +45,7 @@ use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
 use sheaf_frontend::bind::logical_plan;
 use sheaf_frontend::locking::locks_tables;
-use sheaf_frontend::query::{BoundQuery, Header, QueryContext};
+use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -402,7 +402,7 @@ impl Session {
         view: Option<ReadView>,
     ) -> Result<PlannedQuery> {
         for _ in 0..MAX_REPLANS {
-            let mut lowered = self.lower(query, extra, purpose == Purpose::Change)?;
+            let mut lowered = self.lower(query, extra, purpose.listed())?;
             self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
             let sources = tables_of(&lowered.plan)?;
             for table in &sources {
@@ -469,9 +469,9 @@ impl Session {
         &self,
         query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
-        clustered_keys: bool,
+        listed: Listed,
     ) -> Result<BoundQuery> {
-        self.lower_with(query, extra, (clustered_keys, false))
+        self.lower_with(query, extra, (listed, false))
     }
 
     /// As [`Self::lower`], of a query whose FROM is to be replaced by rows: everything else stays above it.
@@ -480,14 +480,14 @@ impl Session {
         query: ParsedQuery<'_>,
         extra: &Arc<MemoryTableSource>,
     ) -> Result<BoundQuery> {
-        self.lower_with(query, Some(extra), (false, true))
+        self.lower_with(query, Some(extra), (Listed::Items, true))
     }
 
     fn lower_with(
         &self,
         query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
-        (clustered_keys, is_over_rows): (bool, bool),
+        (listed, is_over_rows): (Listed, bool),
     ) -> Result<BoundQuery> {
         let virtual_tables =
             |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
@@ -518,7 +518,7 @@ impl Session {
                 session: self,
                 parameters: &[],
                 virtual_tables: &virtual_tables,
-                clustered_keys,
+                listed,
                 is_over_rows,
             },
         )
@@ -535,7 +535,7 @@ impl Session {
             virtual_tables: &|database: &str, table: &str| {
                 self.shape_of_virtual_table(database, table)
             },
-            clustered_keys: false,
+            listed: Listed::Items,
             is_over_rows: false,
         };
         logical_plan(query, &context)
@@ -593,7 +593,7 @@ impl Session {
 
     /// Columns of a query without running or locking anything, for PREPARE.
     pub(crate) fn describe_query(&self, query: ParsedQuery<'_>) -> Result<Vec<ColumnMeta>> {
-        let lowered = self.lower(query, None, false)?;
+        let lowered = self.lower(query, None, Listed::Items)?;
         Ok(self.columns_of(&lowered.plan, &lowered.headers))
     }
 

@@ -16,6 +16,7 @@ use crate::last_insert_id::InsertIdCell;
 use crate::parser::Parsed;
 use crate::parser::statement::Scope;
 use crate::parser::statement_bytes::{latin1_digits, latin1_text};
+use crate::query::read_plan::Purpose;
 use crate::query::rows::value_at;
 use crate::session::Session;
 use crate::session::result::Origin;
@@ -493,7 +494,8 @@ impl Session {
         } = expressions;
         let count = expressions.len();
         let query = select_of(expressions)?;
-        let planned = self.plan_query(Parsed::new(&query, text), None)?;
+        let query = Parsed::new(query.as_ref(), text);
+        let planned = self.plan(query, None, Purpose::Values, None)?;
         let origins = planned.origins();
         let mut row = None;
         self.run_planned(planned, |batch| {
