@@ -275,6 +275,22 @@ impl SqlError {
         )
     }
 
+    pub fn target_is_read(table: &str) -> Self {
+        Self::new(
+            codes::UPDATE_TABLE_USED,
+            format!("You can't specify target table '{table}' for update in FROM clause"),
+        )
+    }
+
+    pub fn key_update_of_two(one: &str, other: &str) -> Self {
+        Self::new(
+            codes::MULTI_UPDATE_KEY_CONFLICT,
+            format!(
+                "Primary key/partition key update is not allowed since the table is updated both as '{one}' and '{other}'."
+            ),
+        )
+    }
+
     pub fn non_unique_table(table: &str) -> Self {
         Self::new(
             codes::NONUNIQ_TABLE,

@@ -28,6 +28,9 @@
 //!   D of (A left join B)                       (D of A join D of B) union (D of A join NULL)
 //! ```
 //!
+//! Where that does not get there either, `A` is made such that it has the same rows each time
+//! ([`repeatable`](super::repeatable)).
+//!
 //! How much is copied into domains has a limit. What is beyond it is run for each row, or refused.
 //!
 //! Values of `D` are told apart exactly. Texts that are equal by their collation may differ in what `B` makes of them.
@@ -38,9 +41,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion_common::{Result, ScalarValue};
-use sheaf_exec::WorkTableSource;
 use sheaf_exec::functions::SqlType;
 
+use super::repeatable::{is_exact, is_repeatable};
 use super::unnest::{Pulled, Unnesting};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
@@ -48,7 +51,7 @@ use crate::relation::{
     DependentJoin, DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation,
     SetKind, SetOperation, Values,
 };
-use crate::scalar::{Aggregate, Comparison, Scalar};
+use crate::scalar::{Comparison, Scalar};
 
 /// Operators of left sides that a statement may copy into domains. Of dependent joins in a row each left side has the
 /// copies of those before it, so that they would multiply.
@@ -59,6 +62,8 @@ struct Domain {
     left: Relation,
     taken: Vec<Taken>,
     set: ColumnSet,
+    /// There is nothing to tell apart.
+    is_one_row: bool,
 }
 
 struct Taken {
@@ -95,19 +100,27 @@ impl Unnesting<'_> {
     /// taken apart yet.
     pub(super) fn over_domain(
         &mut self,
-        left: &Relation,
+        left: &mut Relation,
         right: Relation,
     ) -> Result<Option<Pulled>> {
         let free = right.free_columns().clone();
         let of_left = free.intersection(&left.column_set());
-        let Some(left) = self.source(left, &of_left) else {
-            return Ok(None);
+        let left = match self.source(left, &of_left) {
+            Some(source) => source,
+            None => {
+                let Some(same) = self.repeatable(left.clone())? else {
+                    return Ok(None);
+                };
+                *left = same;
+                left.clone()
+            }
         };
         self.copied += left.operators();
         if self.copied > MAX_COPIED {
             return Ok(None);
         }
         let not_null = left.properties().not_null.clone();
+        let is_one_row = left.properties().has_at_most_one_row();
         let mut taken = Vec::new();
         for column in of_left.iter() {
             let field = Arc::clone(&self.columns.get(column).field);
@@ -120,7 +133,7 @@ impl Unnesting<'_> {
                 // Groups show what a DECIMAL shows.
                 SqlType::Decimal {
                     scale, decimals, ..
-                } if decimals < scale => return Ok(None),
+                } if decimals < scale && !is_one_row => return Ok(None),
                 ty => ty.is_text(),
             };
             taken.push(Taken {
@@ -130,7 +143,12 @@ impl Unnesting<'_> {
             });
         }
         let set = taken.iter().map(|taken| taken.column).collect();
-        let domain = Domain { left, taken, set };
+        let domain = Domain {
+            left,
+            taken,
+            set,
+            is_one_row,
+        };
         let Some((relation, instance)) = self.push(right, &domain)? else {
             return Ok(None);
         };
@@ -280,19 +298,6 @@ impl Unnesting<'_> {
         Some(Relation::set_operation(SetKind::Union, inputs, columns))
     }
 
-    /// Whether there are groups by texts: they show any of those that are equal.
-    pub(super) fn shows_any_text(&self, relation: &Relation) -> bool {
-        let is_text = |id: &ColumnId| SqlType::of(&self.columns.get(*id).field).is_text();
-        let here = match relation.operator() {
-            Operator::Group(group) => group.keys.iter().any(is_text),
-            _ => false,
-        };
-        here || relation
-            .inputs()
-            .into_iter()
-            .any(|input| self.shows_any_text(input))
-    }
-
     fn same(&self, one: Scalar, other: Scalar) -> Result<Scalar> {
         self.typing
             .comparison(Comparison::NullSafeEqual, one, other)
@@ -341,11 +346,11 @@ impl Unnesting<'_> {
             instance.columns.push(key);
             instance.matched.push(Scalar::column(key, field));
         }
-        let relation = domain
-            .left
-            .clone()
-            .project(items)
-            .group(keys, carried, Vec::new());
+        let relation = domain.left.clone().project(items);
+        let relation = match domain.is_one_row {
+            true => relation,
+            false => relation.group(keys, carried, Vec::new()),
+        };
         Ok((relation, instance))
     }
 
@@ -629,29 +634,4 @@ impl Unnesting<'_> {
         let relation = Relation::set_operation(SetKind::Union, inputs, columns);
         Ok(Some((relation, instance)))
     }
-}
-
-/// Whether a tree has the same rows each time that it is computed.
-pub(super) fn is_repeatable(relation: &Relation) -> bool {
-    let mut is_volatile = false;
-    relation.for_each_scalar(&mut |scalar| is_volatile |= scalar.is_volatile());
-    let is_repeatable_here = match relation.operator() {
-        Operator::Limit(_) | Operator::Window(_) => false,
-        // The rows of a round are read once.
-        Operator::Scan(scan) => scan.source.downcast_ref::<WorkTableSource>().is_none(),
-        Operator::Group(group) => group.carried.is_empty() && group.aggregates.iter().all(is_exact),
-        _ => true,
-    };
-    is_repeatable_here && !is_volatile && relation.inputs().into_iter().all(is_repeatable)
-}
-
-/// Whether an aggregate does not depend on the order of rows.
-fn is_exact((_, aggregate): &(ColumnId, Aggregate)) -> bool {
-    let is_of_any_row = matches!(
-        aggregate.name(),
-        "any_value" | "first_value" | "$group_concat"
-    );
-    !is_of_any_row
-        && !SqlType::of(aggregate.field()).is_float()
-        && !SqlType::of(aggregate.field()).is_text()
 }

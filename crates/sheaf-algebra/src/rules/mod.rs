@@ -6,11 +6,13 @@
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
+//! | [`repeatable`] | trees that are computed twice have the same rows both times |
 //! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
 
 mod domain;
 pub mod infer_predicates;
 pub mod push_down_predicates;
+mod repeatable;
 pub mod tested_marks;
 pub mod unnest;
 

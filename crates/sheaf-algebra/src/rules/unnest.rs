@@ -96,7 +96,7 @@ impl Unnesting<'_> {
         }
     }
 
-    fn dependent_join(&mut self, join: DependentJoin) -> Result<Relation> {
+    fn dependent_join(&mut self, mut join: DependentJoin) -> Result<Relation> {
         let outer = join.left.column_set();
         let is_independent = !join.right.free_columns().intersects(&outer);
         if let DependentKind::Single(value) = join.kind {
@@ -123,13 +123,13 @@ impl Unnesting<'_> {
         if is_independent {
             return Ok(join.left.join(kind, *join.right, join.condition));
         }
-        let mut pulled = self.independent(&join.left, &join.right, &outer)?;
+        let mut pulled = self.independent(&mut join.left, &join.right, &outer)?;
         if pulled.is_none() && matches!(kind, JoinKind::Inner | JoinKind::LeftOuter) {
             // Rows are not run for each row, so nothing inside may be.
             let keeps = std::mem::replace(&mut self.keeps_probes, false);
             let right = self.relation(join.right.as_ref().clone())?;
             self.keeps_probes = keeps;
-            pulled = self.independent(&join.left, &right, &outer)?;
+            pulled = self.independent(&mut join.left, &right, &outer)?;
         }
         match pulled {
             Some(pulled) => {
@@ -210,7 +210,7 @@ impl Unnesting<'_> {
     ///                        where n is the number of rows of filter p B
     /// ```
     fn of_values(&mut self, join: DependentJoin) -> Result<Relation> {
-        let is_repeatable = super::domain::is_repeatable(&join.right);
+        let is_repeatable = super::repeatable::is_repeatable(&join.right);
         let columns = join.right.columns().to_vec();
         if !join.right.properties().has_at_most_one_row() || columns.len() > 1 && !is_repeatable {
             return Ok(Operator::DependentJoin(join).into());
@@ -262,7 +262,7 @@ impl Unnesting<'_> {
     /// The right side without what it takes from the left side, in the one way or the other.
     fn independent(
         &mut self,
-        left: &Relation,
+        left: &mut Relation,
         right: &Relation,
         outer: &ColumnSet,
     ) -> Result<Option<Pulled>> {
@@ -276,7 +276,7 @@ impl Unnesting<'_> {
     /// and u for one where it may be.
     fn mark_of_three_values(
         &mut self,
-        join: DependentJoin,
+        mut join: DependentJoin,
         mark: ColumnId,
         outer: &ColumnSet,
     ) -> Result<Relation> {
@@ -284,8 +284,8 @@ impl Unnesting<'_> {
             return internal_err!("a mark of three values has a condition");
         };
         // The right side is computed twice.
-        let pulled = match super::domain::is_repeatable(&join.right) {
-            true => self.independent(&join.left, &join.right, outer)?,
+        let pulled = match super::repeatable::is_repeatable(&join.right) {
+            true => self.independent(&mut join.left, &join.right, outer)?,
             false => None,
         };
         let Some(pulled) = pulled else {
@@ -565,12 +565,12 @@ impl Unnesting<'_> {
 
     /// The same, joined with the distinct values of what it takes from the left side. Not where it finds its rows by an
     /// index: it is run for each of these values then, which are fewer rows.
-    fn single_over_domain(&mut self, join: DependentJoin, value: ColumnId) -> Result<Relation> {
+    fn single_over_domain(&mut self, mut join: DependentJoin, value: ColumnId) -> Result<Relation> {
         if self.keeps_probes && finds_by_index(&join.right, &join.left.column_set()) {
             return Ok(Operator::DependentJoin(join).into());
         }
         let right = self.of_one_row(join.right.as_ref().clone(), value)?;
-        let Some(pulled) = self.over_domain(&join.left, right)? else {
+        let Some(pulled) = self.over_domain(&mut join.left, right)? else {
             return Ok(Operator::DependentJoin(join).into());
         };
         let left = join.left.columns().iter();
@@ -600,7 +600,7 @@ impl Unnesting<'_> {
         }]))
     }
 
-    fn add_aggregate(
+    pub(super) fn add_aggregate(
         &mut self,
         name: &str,
         argument: Scalar,

@@ -39,6 +39,11 @@ impl Aggregate {
         &self.arguments
     }
 
+    /// Sort keys that its rows are ordered by, and whether they descend.
+    pub fn order_by(&self) -> &[(Scalar, bool)] {
+        &self.order_by
+    }
+
     pub fn is_distinct(&self) -> bool {
         self.distinct
     }

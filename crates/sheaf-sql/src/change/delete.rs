@@ -4,8 +4,10 @@
 //!   SELECT keys [, RETURNING items] -> spool -> for each row: delete it
 //! ```
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_tables};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ChangeSet, Privileges, Table};
 use sheaf_types::Value;
@@ -16,6 +18,7 @@ use crate::change::change_query::{
 };
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
+use crate::parser::change::name_of;
 use crate::parser::statement::Delete;
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::batch_spool::WaitingResult;
@@ -42,9 +45,10 @@ impl Session {
     ) -> Result<()> {
         let Parsed { ast: delete, text } = delete;
         self.check_writable()?;
+        let database = self.database.clone();
         let (references, targets, locked) =
             self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
-                let targets = targets_of(references, &delete)?;
+                let targets = targets_of(references, &delete, database.as_deref())?;
                 Ok((targets.clone(), targets))
             })?;
         let parsed = Parsed::new(&delete, text);
@@ -89,7 +93,7 @@ impl Session {
         delete: &Delete,
     ) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
         let references = self.references_of(&delete.tables)?;
-        let targets = targets_of(&references, delete)?;
+        let targets = targets_of(&references, delete, self.database.as_deref())?;
         delete_query(delete, &references, &targets)
     }
 
@@ -99,7 +103,7 @@ impl Session {
         delete: Parsed<'_, &Delete>,
     ) -> Result<(PlannedQuery, Vec<String>)> {
         let references = self.references_of(&delete.ast.tables)?;
-        let targets = targets_of(&references, delete.ast)?;
+        let targets = targets_of(&references, delete.ast, self.database.as_deref())?;
         let changed = targets
             .iter()
             .map(|target| references.0[*target].alias.clone());
@@ -196,8 +200,13 @@ pub(crate) fn delete_rows(
     }))
 }
 
-/// The references to delete from.
-fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
+/// The references to delete from. `database`: where tables are that are named without one. Error 1093 for one that a
+/// subquery reads, in the forms for several tables.
+fn targets_of(
+    references: &References,
+    delete: &Delete,
+    database: Option<&str>,
+) -> Result<Vec<usize>> {
     if delete.targets.is_empty() {
         let single = delete.tables.len() == 1 && delete.tables[0].joins.is_empty();
         return match single {
@@ -214,7 +223,78 @@ fn targets_of(references: &References, delete: &Delete) -> Result<Vec<usize>> {
         }
         targets.push(target);
     }
+    let read = ReadTables::of(delete, database);
+    for target in &targets {
+        let target = &references.0[*target];
+        let table = target.changeable("DELETE")?;
+        let (database, name) = (&table.definition.database, &table.definition.name);
+        if read
+            .iter()
+            .any(|read| read.0 == *database && read.1 == *name)
+        {
+            return Err(SqlError::target_is_read(&target.alias));
+        }
+    }
     Ok(targets)
+}
+
+/// Databases and names of the tables that subqueries of a DELETE read, but for those in derived tables.
+struct ReadTables<'a> {
+    database: Option<&'a str>,
+    queries: usize,
+    derived: usize,
+    found: Vec<(String, String)>,
+}
+
+impl ReadTables<'_> {
+    fn of(delete: &Delete, database: Option<&str>) -> Vec<(String, String)> {
+        let mut read = ReadTables {
+            database,
+            queries: 0,
+            derived: 0,
+            found: Vec::new(),
+        };
+        walk_tables(&mut delete.tables.clone(), &mut read);
+        if let Some(condition) = &delete.selection {
+            walk_expression(&mut condition.clone(), &mut read);
+        }
+        read.found
+    }
+}
+
+impl ExpressionVisitor for ReadTables<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn enter_table(&mut self, table: &ast::TableFactor) {
+        match table {
+            ast::TableFactor::Derived { .. } => self.derived += 1,
+            ast::TableFactor::Table { name, .. } if self.queries > 0 && self.derived == 0 => {
+                let Ok(name) = name_of(name) else {
+                    return;
+                };
+                let database = name.database.as_deref().or(self.database);
+                let database = database.unwrap_or_default().to_owned();
+                self.found.push((database, name.table));
+            }
+            _ => {}
+        }
+    }
+
+    fn leave_table(&mut self, table: &mut ast::TableFactor) {
+        if matches!(table, ast::TableFactor::Derived { .. }) {
+            self.derived -= 1;
+        }
+    }
+
+    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 /// The tables to delete from, and the query that finds their rows.

@@ -442,8 +442,37 @@ fn check_clauses(update: &Update) -> Result<()> {
     }
 }
 
-/// Finds the columns that are assigned. Errors 1054, 1052 and 1288.
+/// Finds the columns that are assigned. Errors 1054, 1052, 1288, and 1706 for the primary key of a table that is
+/// updated under two names: the rows of one name would not be found under the other.
 fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<Vec<Assignment>> {
+    let assignments = assigned_columns(references, assignments)?;
+    for assignment in &assignments {
+        let table = |reference: usize| references.0[reference].table.as_ref();
+        let Some(changed) = table(assignment.reference) else {
+            continue;
+        };
+        let mut parts = changed.definition.primary.parts.iter();
+        if !parts.any(|part| part.column == assignment.column) {
+            continue;
+        }
+        let other = assignments.iter().find(|other| {
+            other.reference != assignment.reference
+                && table(other.reference).is_some_and(|other| Arc::ptr_eq(other, changed))
+        });
+        if let Some(other) = other {
+            let first = assignment.reference.min(other.reference);
+            let second = assignment.reference.max(other.reference);
+            let alias = |reference: usize| references.0[reference].alias.as_str();
+            return Err(SqlError::key_update_of_two(alias(first), alias(second)));
+        }
+    }
+    Ok(assignments)
+}
+
+fn assigned_columns(
+    references: &References,
+    assignments: &[ast::Assignment],
+) -> Result<Vec<Assignment>> {
     assignments
         .iter()
         .map(|assignment| {
