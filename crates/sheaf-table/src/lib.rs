@@ -32,7 +32,8 @@ pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;
 pub use catalog::{
-    BorrowedReadGuard, Catalog, QualifiedName, ReadGuard, RowWriteGuard, WriteGuard,
+    BorrowedReadGuard, Catalog, DatabaseSnapshot, QualifiedName, ReadGuard, RowWriteGuard,
+    WriteGuard,
 };
 pub use change::change_set;
 pub use change::change_set::{ChangeGuard, ChangeSet};

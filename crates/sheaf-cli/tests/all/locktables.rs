@@ -1050,3 +1050,35 @@ fn locks_end_with_the_last_table_that_is_dropped() {
     goes_on(&mut two, "flush tables with read lock");
     run(&mut two, "unlock tables");
 }
+
+/// Tables of `information_schema` in one statement show one state, whatever is defined meanwhile.
+#[test]
+fn definitions_are_those_of_one_moment_in_a_statement() {
+    let server = TestServer::start();
+    let (mut defining, mut reading) = two_sessions(&server);
+    let ends = AtomicBool::new(false);
+    let queries = [
+        "select count(*) from information_schema.columns c left join information_schema.tables t \
+         on t.table_schema = c.table_schema and t.table_name = c.table_name \
+         where c.table_schema = 'd' and t.table_name is null",
+        "select count(*) from (select * from information_schema.columns) c \
+         left join (select * from information_schema.tables) t \
+         on t.table_schema = c.table_schema and t.table_name = c.table_name where t.table_name is null",
+    ];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) {
+                run(&mut defining, "create table v (a int primary key, b int)");
+                run(&mut defining, "drop table v");
+            }
+        });
+        let mut found = Vec::new();
+        for _ in 0..100 {
+            for query in queries {
+                found.extend(query_text(&mut reading, query));
+            }
+        }
+        ends.store(true, Ordering::Relaxed);
+        assert!(found.iter().all(|rows| rows == "0"), "{found:?}");
+    });
+}

@@ -3,9 +3,11 @@
 //! Column names, order and values are those of MySQL's manual, as far as tools read them. Tables that describe what
 //! Sheaf does not have (triggers, routines, partitions) are there and empty.
 
+use std::sync::{Arc, OnceLock};
+
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use sheaf_table::{Index, Table};
+use sheaf_table::{DatabaseSnapshot, Index, Table};
 use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
@@ -14,6 +16,7 @@ use crate::catalog_views::catalog_text::{
     column_default, column_key, generation_extra, numeric_precision, octet_length,
 };
 use crate::definition::column_statistics::histogram_json;
+use crate::definition::databases::VIRTUAL_COLLATION;
 use crate::error::{Result, SqlError};
 use crate::query::rows::{Cell, Cells, Rows};
 use crate::resource_groups::resource_groups;
@@ -170,8 +173,19 @@ const OF_DEFINITIONS: [&str; 15] = [
     "VIEWS",
 ];
 
+/// The definitions that a statement tells of: all its virtual tables show them as they were when the first of them was
+/// made.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions(Arc<OnceLock<Vec<DatabaseSnapshot>>>);
+
+impl Definitions {
+    fn databases(&self, session: &Session) -> &[DatabaseSnapshot] {
+        self.0.get_or_init(|| session.engine.catalog().snapshot())
+    }
+}
+
 /// The tables that a query asks for, as far as that is known: those of other names need no rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct AskedTables {
     database: Option<String>,
     table: Option<String>,
@@ -182,7 +196,7 @@ impl AskedTables {
     fn none() -> AskedTables {
         AskedTables {
             database: Some(String::new()),
-            table: None,
+            ..AskedTables::default()
         }
     }
 
@@ -244,7 +258,7 @@ pub(crate) fn rows_of_definitions(
 ///
 /// # Errors
 /// 1109 for an unknown table of `information_schema`.
-pub fn virtual_table(
+pub(crate) fn virtual_table(
     database: &str,
     table: &str,
     session: &Session,
@@ -316,20 +330,14 @@ fn for_each_table(
     asked: &AskedTables,
     mut visit: impl FnMut(&Table) -> Result<()>,
 ) -> Result<()> {
-    for database in session.engine.catalog().databases() {
-        if !asked.has_database(&database) {
+    for database in session.statement.definitions.databases(session) {
+        if !asked.has_database(&database.name) {
             continue;
         }
-        // A database that was dropped meanwhile has no tables.
-        for table in session
-            .engine
-            .catalog()
-            .tables(&database)
-            .unwrap_or_default()
-        {
+        for table in &database.tables {
             let name = &table.definition.name;
-            if asked.has_table(name) && session.client.sees_table(&database, name) {
-                visit(&table)?;
+            if asked.has_table(name) && session.client.sees_table(&database.name, name) {
+                visit(table)?;
             }
         }
     }
@@ -345,11 +353,13 @@ fn schemata(session: &Session) -> Rows {
         ("SQL_PATH", TEXT),
         ("DEFAULT_ENCRYPTION", TEXT),
     ]);
-    for database in session.database_names() {
-        // It may have been dropped since.
-        let Ok(collation) = session.collation_of_database(&database) else {
-            continue;
-        };
+    let databases = session.statement.definitions.databases(session).iter();
+    let databases = databases.filter(|database| session.client.sees_database(&database.name));
+    let databases = databases.map(|database| (database.name.as_str(), database.collation.name()));
+    let mut databases: Vec<(&str, &str)> = databases.collect();
+    databases.push((NAME, VIRTUAL_COLLATION));
+    databases.sort_unstable();
+    for (database, collation) in databases {
         rows.push(vec![
             "def".into(),
             database.into(),

@@ -11,7 +11,7 @@ use crate::session::result::ResultSink;
 use crate::virtual_database::is_virtual_database;
 
 /// The collation of the databases that no data directory has.
-const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";
+pub(crate) const VIRTUAL_COLLATION: &str = "utf8mb3_general_ci";
 
 impl Session {
     pub(crate) fn create_database(

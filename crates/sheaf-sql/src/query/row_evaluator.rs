@@ -135,6 +135,19 @@ impl Session {
             LogicalPlan::Filter(filter) => (Some(&filter.predicate), filter.input.as_ref()),
             rows => (None, rows),
         };
+        let has_subquery = |expression: &Expr| {
+            expression.exists(|part| {
+                Ok(matches!(
+                    part,
+                    Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)
+                ))
+            })
+        };
+        for expression in projection.expr.iter().chain(condition) {
+            if has_subquery(expression)? {
+                return Err(not_over_rows());
+            }
+        }
         if !is_rows_only(rows) {
             return Err(not_over_rows());
         }

@@ -60,6 +60,7 @@ use sheaf_exec::runtime::thread_placement;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
+use crate::catalog_views::information_schema::Definitions;
 use crate::dialect::SheafDialect;
 use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
 use crate::encoding::TextEncoding;
@@ -380,6 +381,7 @@ impl Session {
         }
         self.forget_statement_hints();
         self.statement.rewrite_note = None;
+        self.statement.definitions = Definitions::default();
         self.outcome.take_insert_id();
         self.take_assigned_variables();
         let result = outcome.unwrap_or_else(|panic| {

@@ -2,6 +2,7 @@
 
 use sheaf_storage::ReadView;
 
+use crate::catalog_views::information_schema::Definitions;
 use crate::session::searched::Searched;
 use crate::variables::Variables;
 
@@ -26,6 +27,8 @@ impl RunningRequest {
 pub(crate) struct RunningStatement {
     /// Its start, microseconds since 1970 UTC.
     pub(crate) start_micros: i64,
+    /// What its tables of `information_schema` show.
+    pub(crate) definitions: Definitions,
     /// What its subqueries see, where they run on their own.
     pub(crate) view: Option<ReadView>,
     /// What its direct plan of a query has searched, if that is to be locked.

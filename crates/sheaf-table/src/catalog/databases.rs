@@ -25,10 +25,30 @@ pub(crate) struct Database {
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
 }
 
+/// A database as it was at one moment.
+pub struct DatabaseSnapshot {
+    pub name: String,
+    pub collation: Collation,
+    /// Sorted by name.
+    pub tables: Vec<Arc<Table>>,
+}
+
 impl Catalog {
     /// Names of all databases, sorted.
     pub fn databases(&self) -> Vec<String> {
         self.databases.read().keys().cloned().collect()
+    }
+
+    /// All databases with their tables, sorted by name, as they are at one moment.
+    pub fn snapshot(&self) -> Vec<DatabaseSnapshot> {
+        let databases = self.databases.read();
+        let databases = databases.iter();
+        let databases = databases.map(|(name, database)| DatabaseSnapshot {
+            name: name.clone(),
+            collation: database.collation,
+            tables: database.tables.values().cloned().collect(),
+        });
+        databases.collect()
     }
 
     pub fn database_exists(&self, name: &str) -> bool {

@@ -70,6 +70,7 @@ use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
 
+pub use databases::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
 pub(crate) use table_definitions::Redefinition;
 use table_definitions::{delete_table, lock_others_out};
