@@ -120,8 +120,10 @@ impl Session {
                     );
                     let columns = (targets.len(), source);
                     let opened = self.begin_for_reads_that_lock();
+                    let computed = self.compute_subqueries(&mut destination.assignments, text);
                     let destination = Parsed::new(&destination, text);
-                    let planned = self.plan_insert(destination.with(&query));
+                    let planned =
+                        computed.and_then(|()| self.plan_insert(destination.with(&query)));
                     let inserted = planned
                         .and_then(|planned| self.insert_rows_of(destination, columns, planned));
                     let inserted = self.end_implicit(opened, inserted)?;
@@ -133,10 +135,11 @@ impl Session {
         } else {
             return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
         }
-        let destination = Parsed::new(&destination, text);
         let info_wanted = rows.len() > 1;
         let opened = self.begin_for_reads_that_lock();
-        let inserted = self.insert_values(destination, rows);
+        let computed = self.compute_subqueries(&mut destination.assignments, text);
+        let destination = Parsed::new(&destination, text);
+        let inserted = computed.and_then(|()| self.insert_values(destination, rows));
         let inserted = self.end_implicit(opened, inserted)?;
         self.findings.warn(&mut self.warnings);
         let info = if info_wanted {

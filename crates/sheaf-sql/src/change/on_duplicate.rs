@@ -5,6 +5,9 @@
 //! `query/row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each conflicting row,
 //! from left to right. An assignment sees what those before it made of the row.
 //!
+//! A subquery is computed once, before the statement changes anything. One that takes something from the rows is not
+//! supported.
+//!
 //! Those of INSERT … SELECT may also name columns that the SELECT reads. It delivers them behind the values, and they
 //! are a third row:
 //!
@@ -30,10 +33,10 @@ use sqlparser::ast;
 use crate::change::assigned::is_default;
 use crate::change::update::assign;
 use crate::change::values_before::write_defaults;
-use crate::direct::KeptExpressions;
+use crate::direct::{KeptExpressions, literal_of};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::row_evaluator::{RowEvaluator, RowKind, not_over_rows};
 use crate::query::values::{hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::Origin;
@@ -142,6 +145,33 @@ fn stamped_columns(table: &Table, assignments: &[(usize, Assigned)]) -> Vec<usiz
 }
 
 impl Session {
+    /// Puts the values of subqueries into assignments.
+    ///
+    /// # Errors
+    /// Those of the subqueries, and 1235 for one that names columns of the rows.
+    pub(crate) fn compute_subqueries(
+        &mut self,
+        assignments: &mut [ast::Assignment],
+        text: &str,
+    ) -> Result<()> {
+        // What SET TRANSACTION said is not about these reads alone.
+        let next = self.transactions.next;
+        for assignment in assignments {
+            let mut subqueries = Subqueries {
+                session: &mut *self,
+                text,
+                queries: 0,
+                failure: None,
+            };
+            walk_expression(&mut assignment.value, &mut subqueries);
+            if let Some(error) = subqueries.failure {
+                return Err(error);
+            }
+        }
+        self.transactions.next = next;
+        Ok(())
+    }
+
     /// Plans the assignments. `targets`: the columns that the statement inserts; `source`: those that its SELECT
     /// delivers behind them ([`take_source_columns`]).
     pub(crate) fn duplicate_update(
@@ -269,6 +299,52 @@ impl DuplicateUpdate {
             }
         }
         Ok(row)
+    }
+}
+
+/// Replaces subqueries by their values.
+struct Subqueries<'a> {
+    session: &'a mut Session,
+    text: &'a str,
+    /// Open ones.
+    queries: usize,
+    failure: Option<SqlError>,
+}
+
+impl ExpressionVisitor for Subqueries<'_> {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.queries += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.queries -= 1;
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        let is_subquery = matches!(
+            expression,
+            ast::Expr::Subquery(_) | ast::Expr::Exists { .. }
+        );
+        if self.queries > 0 || !is_subquery {
+            return ControlFlow::Continue(());
+        }
+        match self.session.evaluate(Parsed::new(expression, self.text)) {
+            Ok(value) => {
+                *expression = literal_of(&value).unwrap_or_else(|| {
+                    ast::Expr::value(ast::Value::SingleQuotedString(value.to_string()))
+                });
+            }
+            Err(error) => {
+                let names_the_rows =
+                    error.is(codes::BAD_FIELD_ERROR) || error.is(codes::SP_DOES_NOT_EXIST);
+                self.failure = Some(match names_the_rows {
+                    true => not_over_rows(),
+                    false => error,
+                });
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -213,7 +213,7 @@ fn array_of_input(value: &Value) -> Option<ArrayRef> {
 }
 
 /// A value as the syntax that a client would have written; `None` for values that have no literal.
-fn literal_of(value: &Value) -> Option<ast::Expr> {
+pub(crate) fn literal_of(value: &Value) -> Option<ast::Expr> {
     let number = |text: String| match text.strip_prefix('-') {
         None => ast::Expr::value(ast::Value::Number(text, false)),
         Some(digits) => ast::Expr::UnaryOp {

@@ -105,7 +105,7 @@ use crate::variables::Variables;
 
 use given::Given;
 
-pub(crate) use expression::{ExpressionCache, KeptExpressions};
+pub(crate) use expression::{ExpressionCache, KeptExpressions, literal_of};
 pub(crate) use read::Way;
 pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;

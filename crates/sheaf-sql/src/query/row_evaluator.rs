@@ -19,6 +19,7 @@ use arrow::array::{
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::DFSchema;
 use datafusion_common::config::ConfigOptions;
+use datafusion_common::tree_node::TreeNode;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion_expr::{Expr, LogicalPlan, TableSource};
@@ -180,7 +181,7 @@ impl Session {
     }
 }
 
-fn not_over_rows() -> SqlError {
+pub(crate) fn not_over_rows() -> SqlError {
     SqlError::not_supported_yet("a subquery or an aggregate in this place")
 }
 
