@@ -385,12 +385,8 @@ impl Unnesting<'_> {
                 }
             }
         };
-        let takes = |group: &Group| {
-            let mut operands = group.aggregates.iter().flat_map(|(_, of)| of.operands());
-            operands.any(|operand| operand.columns().intersects(outer))
-        };
         if let Some(group) = &group
-            && !takes(group)
+            && !takes(group, outer)
             && is_null_of_no_rows(group, &computed, value)?
             && let Some(pulled) = self.pull_group(group.clone(), outer)?
             && let Some(pulled) = self.below_layers(pulled, &computed, outer)
@@ -406,7 +402,7 @@ impl Unnesting<'_> {
         let relation = match group {
             None => *join.left,
             Some(mut group) => {
-                if takes(&group) {
+                if takes(&group, outer) {
                     return self.single_over_domain(kept, value);
                 }
                 for (id, aggregate) in &mut group.aggregates {
@@ -681,15 +677,22 @@ impl Unnesting<'_> {
             }
             Operator::Sort(Sort { input, .. }) => self.pull(*input, outer),
             Operator::Group(group) if !group.keys.is_empty() && group.rollup.is_none() => {
-                let is_dependent = |argument: &Scalar| argument.columns().intersects(outer);
-                let mut aggregates = group.aggregates.iter();
-                if aggregates.any(|(_, aggregate)| aggregate.arguments().iter().any(is_dependent)) {
-                    return Ok(None);
+                match takes(&group, outer) {
+                    true => Ok(None),
+                    false => self.pull_group(group, outer),
                 }
-                self.pull_group(group, outer)
             }
             Operator::Limit(limit) => self.pull_limit(limit, outer),
             Operator::Window(window) => {
+                let mut takes_there = false;
+                for (_, function) in &window.functions {
+                    function.for_each_operand(&mut |operand| {
+                        takes_there |= operand.columns().intersects(outer);
+                    });
+                }
+                if takes_there {
+                    return Ok(None);
+                }
                 let Some(pulled) = self.pull(*window.input, outer)? else {
                     return Ok(None);
                 };
@@ -1003,6 +1006,12 @@ fn is_null_of_no_rows(group: &Group, layers: &[Layer], value: ColumnId) -> Resul
     }
     let expr = of_none.to_expr(&|_, _| Expr::Literal(ScalarValue::Null, None));
     Ok(constant_value(expr)?.is_some_and(|value| value.is_null()))
+}
+
+/// Whether aggregates are computed of columns of the left side.
+fn takes(group: &Group, outer: &ColumnSet) -> bool {
+    let mut operands = group.aggregates.iter().flat_map(|(_, of)| of.operands());
+    operands.any(|operand| operand.columns().intersects(outer))
 }
 
 /// Columns of a relation that conditions name. Others are of the left side, or of queries further out.
