@@ -49,7 +49,7 @@ pub use estimate::risk::Expectation;
 pub use explain::explanation::Explanation;
 pub use explain::tree::{PlanNode, access_words};
 pub use explain::{ExplainRow, ExtraNote};
-pub use logical::{optimize_logical, with_coerced_types};
+pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;
 pub use settings::{OptimizerSwitch, PlannerSettings};

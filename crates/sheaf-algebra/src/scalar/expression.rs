@@ -15,7 +15,7 @@ use super::{Comparison, Scalar, ScalarKind, Truth, condition};
 use crate::column::ColumnId;
 
 /// Conditions of a chain that is a tree as deep as it is long. Longer ones are balanced.
-const MAX_DEEP_CHAIN: usize = 16;
+pub(super) const MAX_DEEP_CHAIN: usize = 16;
 
 impl Scalar {
     /// The expression, with columns as `column` writes them.
@@ -226,7 +226,7 @@ fn chain(mut conditions: Vec<Expr>, operator: Operator) -> Expr {
         .unwrap_or_else(|| datafusion_expr::lit(operator == Operator::And))
 }
 
-fn operator_of(comparison: Comparison) -> Operator {
+pub(super) fn operator_of(comparison: Comparison) -> Operator {
     match comparison {
         Comparison::Equal => Operator::Eq,
         Comparison::NotEqual => Operator::NotEq,

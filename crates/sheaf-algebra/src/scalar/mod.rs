@@ -9,11 +9,13 @@
 //! |---|---|
 //! | [`typing`] | MySQL's typing rule, where a node is made |
 //! | [`expression`] | the same expression as DataFusion writes it, and back |
+//! | [`physical`] | the same as it is computed over batches |
 //! | [`aggregate`] | aggregates of groups |
 //! | [`window`] | functions over windows |
 
 pub mod aggregate;
 pub mod expression;
+pub mod physical;
 pub mod typing;
 pub mod window;
 

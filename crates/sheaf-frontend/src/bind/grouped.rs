@@ -101,14 +101,18 @@ impl ExpressionVisitor for OfRows {
     }
 }
 
+fn of_items(items: &mut [SelectItem]) -> impl Iterator<Item = &mut Expr> {
+    items.iter_mut().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    })
+}
+
 fn of_block<'s>(
     select: &'s mut Select,
     order_by: Option<&'s mut OrderBy>,
 ) -> impl Iterator<Item = &'s mut Expr> {
-    let items = select.projection.iter_mut().filter_map(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
-        _ => None,
-    });
+    let items = of_items(&mut select.projection);
     let orders = match order_by.map(|order_by| &mut order_by.kind) {
         Some(OrderByKind::Expressions(orders)) => orders.as_mut_slice(),
         _ => &mut [],
@@ -137,6 +141,13 @@ pub fn any_values_of_rows(select: &mut Select, mut order_by: Option<&mut OrderBy
         for expression in of_block(select, order_by) {
             walk_expression(expression, &mut OfRows { inside: 0 });
         }
+    }
+}
+
+/// The same of a list without a query.
+pub fn any_values_of_items(items: &mut [SelectItem]) {
+    for expression in of_items(items) {
+        walk_expression(expression, &mut OfRows { inside: 0 });
     }
 }
 

@@ -24,6 +24,7 @@
 //! | [`recursive`] | common table expressions that name themselves |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
+//! | [`over_rows`] | a list and a condition without a query, over rows at hand |
 //! | [`change_condition`] | WHERE of statements that change rows |
 //! | [`group`] | GROUP BY, and what may be named above it |
 //! | [`grouped`] | what GROUP BY and HAVING may not have, told before anything is bound |
@@ -50,6 +51,7 @@ mod group;
 mod grouped;
 mod hints;
 mod literal;
+pub mod over_rows;
 mod query;
 mod recursive;
 mod scope;
@@ -128,47 +130,23 @@ pub fn logical_plan(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQue
     })
 }
 
+/// The constants of a statement, and what is noted of them.
+fn texts_of(context: &QueryContext<'_>) -> Texts {
+    let session = context.session;
+    Texts::of(session.collation(), session.truncated_texts())
+        .on_day(split_datetime(local_now(session)).0)
+        .of_parameters(session.has_parameters())
+        .refusing_zero_dates(session.refuses_zero_dates())
+}
+
 fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let text = StatementText::new(context.sql);
-    let texts = Texts::of(
-        context.session.collation(),
-        context.session.truncated_texts(),
-    );
-    let texts = texts
-        .on_day(split_datetime(local_now(context.session)).0)
-        .of_parameters(context.session.has_parameters())
-        .refusing_zero_dates(context.session.refuses_zero_dates());
+    let texts = texts_of(context);
     let mut variables = Variables::of(context);
-    let binder = |variables| Binder {
-        context,
-        variables,
-        text: &text,
-        texts: &texts,
-        columns: Columns::default(),
-        tables: Vec::new(),
-        common_tables: Vec::new(),
-        computed_once: Vec::new(),
-        blocks: Vec::new(),
-        hints: QueryBlocks::new(context.session.merges_derived_tables()),
-        purpose: Purpose::Other,
-        open_aggregates: Vec::new(),
-        parameters_seen: 0,
-        locking: false,
-        depth: 0,
-        blocks_so_far: 0,
-        open_common_tables: 0,
-        repeated_expressions: 0,
-        open_subqueries: 0,
-        drops_order: false,
-        keeps_derived_tables: context.is_over_rows
-            || !context.session.merges_derived_tables()
-            || has_word(context.sql, "no_merge"),
-        derived_so_far: 0,
-        has_any_value: has_any_value(context.sql),
-        watches_conditions: texts.watch_conditions() && !change_condition::has_limit(query),
-    };
+    let watches_conditions = texts.watch_conditions() && !change_condition::has_limit(query);
     let (bound, relation, outputs) = loop {
-        let mut binder = binder(variables);
+        let mut binder = Binder::new(context, (&text, &texts), variables);
+        binder.watches_conditions = watches_conditions;
         let (relation, outputs) = binder.query(query)?;
         match binder.variables.grown() {
             None => break (binder, relation, outputs),
@@ -348,6 +326,43 @@ struct OpenAggregate {
     names_own: bool,
     /// The innermost block around that whose columns are named.
     names_outer: Option<usize>,
+}
+
+impl<'a> Binder<'a> {
+    fn new(
+        context: &'a QueryContext<'a>,
+        (text, texts): (&'a StatementText<'a>, &'a Texts),
+        variables: Variables,
+    ) -> Binder<'a> {
+        Binder {
+            context,
+            variables,
+            text,
+            texts,
+            columns: Columns::default(),
+            tables: Vec::new(),
+            common_tables: Vec::new(),
+            computed_once: Vec::new(),
+            blocks: Vec::new(),
+            hints: QueryBlocks::new(context.session.merges_derived_tables()),
+            purpose: Purpose::Other,
+            open_aggregates: Vec::new(),
+            parameters_seen: 0,
+            locking: false,
+            depth: 0,
+            blocks_so_far: 0,
+            open_common_tables: 0,
+            repeated_expressions: 0,
+            open_subqueries: 0,
+            drops_order: false,
+            keeps_derived_tables: context.is_over_rows
+                || !context.session.merges_derived_tables()
+                || has_word(context.sql, "no_merge"),
+            derived_so_far: 0,
+            has_any_value: has_any_value(context.sql),
+            watches_conditions: false,
+        }
+    }
 }
 
 impl Binder<'_> {

@@ -26,6 +26,7 @@ use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Select,
     SelectItem, SelectItemQualifiedWildcardKind, Value as Literal,
 };
+use sqlparser::tokenizer::Location;
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
@@ -40,13 +41,13 @@ use crate::query::{Header, Listed};
 use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
 
 /// An item of the select list, bound.
-struct BoundItem {
+pub(super) struct BoundItem {
     /// As it was written; `None` if a wildcard stands for it.
     expr: Option<Expr>,
     /// The name by which ORDER BY finds it.
     name: String,
-    value: Scalar,
-    header: Header,
+    pub(super) value: Scalar,
+    pub(super) header: Header,
 }
 
 /// What ORDER BY orders by.
@@ -139,7 +140,10 @@ impl Binder<'_> {
         let (with_keys, keys) = self.keys(&select.group_by, relation, &listed)?;
         relation = with_keys;
 
-        let mut items = self.with_purpose(Purpose::Shown, |this| this.items(select))?;
+        let mut items = self.with_purpose(Purpose::Shown, |this| {
+            let start = select.select_token.0.span.start;
+            this.items(&select.projection, start)
+        })?;
         let of_items = self.take_pending()?;
         self.block()?.clause = Clause::Having;
         let having = match &select.having {
@@ -395,16 +399,17 @@ impl Binder<'_> {
         Ok(listed)
     }
 
-    fn items(&mut self, select: &Select) -> Bound<Vec<BoundItem>> {
+    /// A select list. `start`: where its SELECT stands in the statement.
+    pub(super) fn items(&mut self, list: &[SelectItem], start: Location) -> Bound<Vec<BoundItem>> {
         self.block()?.clause = Clause::FieldList;
         let is_text = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none());
-        let written = match select.projection.iter().any(is_text) {
-            true => self.text.select_items(select.select_token.0.span.start),
+        let written = match list.iter().any(is_text) {
+            true => self.text.select_items(start),
             false => Vec::new(),
         };
-        let has_text = written.len() == select.projection.len();
-        let mut items = Vec::with_capacity(select.projection.len());
-        for (position, item) in select.projection.iter().enumerate() {
+        let has_text = written.len() == list.len();
+        let mut items = Vec::with_capacity(list.len());
+        for (position, item) in list.iter().enumerate() {
             self.block()?.items_so_far = items.len();
             match item {
                 SelectItem::UnnamedExpr(expr) => {

@@ -121,12 +121,6 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     compute_long_arguments_below(last.plan)
 }
 
-/// Makes the types in a typed plan those that can be computed with, and leaves it as it is otherwise. For expressions
-/// that are evaluated without a plan around them.
-pub fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    rewrite_changed(plan, &coerce_types)
-}
-
 /// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
 /// that to DataFusion. Inputs have been coerced.
 fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {

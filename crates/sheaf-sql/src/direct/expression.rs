@@ -31,7 +31,7 @@ use arrow::datatypes::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit,
     TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use datafusion_physical_expr::{PhysicalExpr, split_conjunction};
+use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
@@ -531,12 +531,9 @@ impl Session {
         // Constants are never NULL, to a client, also where they are computed from the clock.
         let shown = match expressions.are_shown && free.iter().any(has_clock) {
             true => {
-                let items = with_inputs(items, &constants);
-                Some(
-                    self.plan_over_rows(Parsed::new((items, None), ""), &kinds)
-                        .ok()?
-                        .metas,
-                )
+                let list = (with_inputs(items, &constants), None);
+                let metas = self.describe_over_rows(Parsed::new(list, ""), &kinds);
+                Some(metas.ok()?)
             }
             false => None,
         };
@@ -545,28 +542,30 @@ impl Session {
         }
         let condition = expressions.condition.as_ref();
         let condition = condition.map(|condition| with_input(condition, &written));
-        let has_condition = condition.is_some();
         let items = with_inputs(items, &written);
         let planned = self
             .plan_over_rows(Parsed::new((items, condition), ""), &kinds)
             .ok()?;
+        let metas = match shown {
+            Some(metas) => metas,
+            None => self.metas_of(&planned).ok()?,
+        };
+        let fields = planned.fields();
         let has_cells = |field: &FieldRef| has_cells(field.data_type());
         // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
         let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;
-        let is_whole = planned.condition.is_some() == has_condition
-            && planned.fields.iter().all(has_cells)
-            && !(expressions.are_shown && planned.metas.iter().any(is_column));
+        let is_whole =
+            fields.iter().all(has_cells) && !(expressions.are_shown && metas.iter().any(is_column));
         let columns = expressions.kinds.iter().flat_map(|kind| {
             let columns = kind.columns.iter();
             columns.map(|(position, column)| (kind.number, *position, column.ty.clone()))
         });
-        let conjuncts = planned.condition.iter().flat_map(split_conjunction);
         is_whole.then(|| Instance {
             schema: planned.schema,
             expressions: planned.expressions,
-            conjuncts: conjuncts.cloned().collect(),
-            metas: shown.unwrap_or(planned.metas),
-            fields: planned.fields,
+            conjuncts: planned.conjuncts,
+            metas,
+            fields,
             columns: columns.collect(),
             free,
             noted: self.findings.truncated_texts.messages_after(noted_before),

@@ -1,8 +1,8 @@
 //! Expressions over rows that are not read but at hand: the row that an INSERT conflicts with and the row that it
 //! brings, or the rows that RETURNING shows.
 //!
-//! The expressions are planned as the select list of a query over tables in memory, one for each kind of row, so that
-//! they mean what they mean in a query. Then only the list is kept, and evaluated over the rows as they come.
+//! The expressions are bound as the select list of a query over tables, one for each kind of row, so that they mean
+//! what they mean in a query. There are no operators: only the list is computed, over the rows as they come.
 //!
 //! ```text
 //!   ON DUPLICATE KEY UPDATE n = n + VALUES(n)
@@ -17,27 +17,24 @@ use arrow::array::{
     StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
-use datafusion_common::DFSchema;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::TreeNode;
-use datafusion_expr::execution_props::ExecutionProps;
-use datafusion_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion_expr::{Expr, LogicalPlan, TableSource};
-use datafusion_physical_expr::{PhysicalExpr, create_physical_expr};
+use datafusion_common::{Column as PlanColumn, DFSchema, DFSchemaRef};
+use datafusion_expr::Expr;
+use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
-use sheaf_exec::MemoryTableSource;
-use sheaf_optimizer::with_coerced_types;
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::physical::Batches;
 use sheaf_table::Column;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::parser::Parsed;
 use crate::query::rows::value_at;
-use crate::query::values::select_of_items;
+use crate::query::value_extent::{is_string, text_length};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
-use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::bind::over_rows::{BoundExpression, OverRows, over_rows, position_of};
 use sheaf_frontend::query::{Listed, QueryContext};
 
 /// One kind of row: the name that its columns are qualified with, and the columns.
@@ -61,11 +58,21 @@ pub(crate) struct PlannedExpressions {
     /// The columns of all kinds of rows, one after the other.
     pub(crate) schema: SchemaRef,
     pub(crate) expressions: Vec<Arc<dyn PhysicalExpr>>,
-    pub(crate) condition: Option<Arc<dyn PhysicalExpr>>,
-    /// How the results are described to a client, and in Arrow.
-    pub(crate) metas: Vec<ColumnMeta>,
-    pub(crate) fields: Vec<FieldRef>,
+    /// What all has to be true of a row.
+    pub(crate) conjuncts: Vec<Arc<dyn PhysicalExpr>>,
+    bound: OverRows,
 }
+
+impl PlannedExpressions {
+    /// The results in Arrow.
+    pub(crate) fn fields(&self) -> Vec<FieldRef> {
+        let items = self.bound.items.iter();
+        items.map(BoundExpression::field).collect()
+    }
+}
+
+/// A list of expressions, a condition, and the text that they were parsed from.
+type ListAndCondition<'a> = Parsed<'a, (Vec<ast::SelectItem>, Option<ast::Expr>)>;
 
 impl Session {
     /// Plans expressions over rows. Errors as for a query; 1235 for a subquery.
@@ -81,6 +88,7 @@ impl Session {
             .collect();
         let Parsed { ast: items, text } = items;
         let planned = self.plan_over_rows(Parsed::new((items, None), text), &schemas)?;
+        let metas = self.metas_over_rows(&planned.bound, &planned.schema)?;
         Ok(RowEvaluator {
             schema: planned.schema,
             columns: kinds
@@ -88,117 +96,128 @@ impl Session {
                 .flat_map(|kind| kind.columns.iter().cloned())
                 .collect(),
             expressions: planned.expressions,
-            metas: planned.metas,
+            metas,
         })
     }
 
     /// Plans expressions, and a condition, over kinds of rows with their names.
     pub(crate) fn plan_over_rows(
         &self,
-        expressions: Parsed<'_, (Vec<ast::SelectItem>, Option<ast::Expr>)>,
+        expressions: ListAndCondition<'_>,
         kinds: &[(&str, SchemaRef)],
     ) -> Result<PlannedExpressions> {
+        let bound = self.bind_over_rows(expressions, kinds)?;
+        let schema = schema_of(kinds);
+        let mut options = ConfigOptions::default();
+        options.extensions.insert(self.result_limits());
+        let batches = Batches {
+            schema: &schema,
+            position: &|id| Some(position_of(id)).filter(|at| *at < schema.fields().len()),
+            options: &Arc::new(options),
+        };
+        let items = bound.items.iter();
+        let expressions = items.map(|item| batches.expression(&item.value));
+        let expressions = expressions.collect::<std::result::Result<_, _>>()?;
+        let conjuncts = bound.condition.iter().flat_map(Scalar::conjuncts);
+        let conjuncts = conjuncts.map(|conjunct| batches.condition(conjunct));
+        Ok(PlannedExpressions {
+            expressions,
+            conjuncts: conjuncts.collect::<std::result::Result<_, _>>()?,
+            schema,
+            bound,
+        })
+    }
+
+    /// How a client is told of expressions over kinds of rows.
+    pub(crate) fn describe_over_rows(
+        &self,
+        expressions: ListAndCondition<'_>,
+        kinds: &[(&str, SchemaRef)],
+    ) -> Result<Vec<ColumnMeta>> {
+        let bound = self.bind_over_rows(expressions, kinds)?;
+        self.metas_over_rows(&bound, &schema_of(kinds))
+    }
+
+    /// The same of what was planned.
+    pub(crate) fn metas_of(&self, planned: &PlannedExpressions) -> Result<Vec<ColumnMeta>> {
+        self.metas_over_rows(&planned.bound, &planned.schema)
+    }
+
+    fn bind_over_rows(
+        &self,
+        expressions: ListAndCondition<'_>,
+        kinds: &[(&str, SchemaRef)],
+    ) -> Result<OverRows> {
         let Parsed {
             ast: (items, condition),
             text,
         } = expressions;
-        let mut query = select_of_items(items)?;
-        if let ast::SetExpr::Select(select) = query.body.as_mut() {
-            select.from = kinds.iter().map(|(name, _)| table_of(name)).collect();
-            select.selection = condition;
-        }
-        let virtual_tables = |_: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
-            let kind = kinds.iter().find(|(name, _)| *name == table);
-            Ok(kind.map(|(_, schema)| {
-                let schema = Arc::clone(schema);
-                let source = MemoryTableSource::new(table.to_string(), schema, Vec::new());
-                Arc::new(source) as Arc<dyn TableSource>
-            }))
+        let context = QueryContext {
+            sql: text,
+            catalog: self.engine.catalog(),
+            session: self,
+            parameters: &[],
+            virtual_tables: &|_: &str, _: &str| Ok(None),
+            listed: Listed::Values,
+            is_over_rows: false,
         };
-        let lowered = logical_plan(
-            &query,
-            &QueryContext {
-                sql: text,
-                catalog: self.engine.catalog(),
-                session: self,
-                parameters: &[],
-                virtual_tables: &virtual_tables,
-                listed: Listed::Values,
-                is_over_rows: true,
-            },
-        )?;
-        let metas = self.columns_of(&lowered.plan, &lowered.headers);
-        let shown = lowered.plan.schema().fields().iter().cloned().collect();
-        let LogicalPlan::Projection(projection) = with_coerced_types(lowered.plan)? else {
-            return Err(not_over_rows());
-        };
-        let (condition, rows) = match projection.input.as_ref() {
-            LogicalPlan::Filter(filter) => (Some(&filter.predicate), filter.input.as_ref()),
-            rows => (None, rows),
-        };
-        let has_subquery = |expression: &Expr| {
-            expression.exists(|part| {
-                Ok(matches!(
-                    part,
-                    Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)
-                ))
-            })
-        };
-        for expression in projection.expr.iter().chain(condition) {
-            if has_subquery(expression)? {
-                return Err(not_over_rows());
-            }
-        }
-        if !is_rows_only(rows) {
-            return Err(not_over_rows());
-        }
-        let fields = kinds
-            .iter()
-            .flat_map(|(_, schema)| schema.fields().iter().cloned());
-        let schema = Schema::new(fields.collect::<Vec<FieldRef>>());
-        let input: &DFSchema = rows.schema();
-        if input.fields().len() != schema.fields().len() {
-            return Err(not_over_rows());
-        }
-        let mut options = ConfigOptions::default();
-        options.extensions.insert(self.result_limits());
-        let mut properties = ExecutionProps::new();
-        properties.config_options = Some(Arc::new(options));
-        let context = PhysicalPlanningContext::default();
-        let physical =
-            |expression: &Expr| create_physical_expr(expression, input, &properties, &context);
-        Ok(PlannedExpressions {
-            schema: Arc::new(schema),
-            expressions: projection
-                .expr
-                .iter()
-                .map(physical)
-                .collect::<std::result::Result<Vec<_>, _>>()?,
-            condition: condition.map(physical).transpose()?,
-            metas,
-            fields: shown,
-        })
+        over_rows(items, condition.as_ref(), kinds, &context)
+    }
+
+    fn metas_over_rows(&self, bound: &OverRows, schema: &SchemaRef) -> Result<Vec<ColumnMeta>> {
+        let collation_id = self.result_collation_id();
+        let values = bound.items.iter().map(|item| &item.value);
+        let lengths = text_lengths_over_rows(values, schema)?;
+        let items = bound.items.iter().zip(lengths);
+        let metas = items.map(|(item, length)| {
+            ColumnMeta::with_text_length(&item.field(), &item.header, collation_id, length)
+        });
+        Ok(metas.collect())
     }
 }
 
-pub(crate) fn not_over_rows() -> SqlError {
-    SqlError::not_supported_yet("a subquery or an aggregate in this place")
+/// The longest text of each value, as [`text_length`] knows it.
+fn text_lengths_over_rows<'s>(
+    values: impl Iterator<Item = &'s Scalar>,
+    schema: &SchemaRef,
+) -> Result<Vec<Option<u32>>> {
+    let mut rows: Option<DFSchemaRef> = None;
+    // Columns of several kinds may have one name.
+    let name = |position: usize| format!("{position}");
+    let mut lengths = Vec::new();
+    for value in values {
+        if !is_string(value.field().data_type()) {
+            lengths.push(None);
+            continue;
+        }
+        let rows = match &rows {
+            Some(rows) => rows,
+            None => {
+                let fields = schema.fields().iter().enumerate();
+                let fields = fields
+                    .map(|(position, field)| field.as_ref().clone().with_name(name(position)));
+                let named = Schema::new(fields.collect::<Vec<Field>>());
+                rows.insert(Arc::new(DFSchema::try_from(named)?))
+            }
+        };
+        let expression = value.to_expr(&|id, _: &FieldRef| {
+            Expr::Column(PlanColumn::new_unqualified(name(position_of(id))))
+        });
+        lengths.push(text_length(&expression, rows));
+    }
+    Ok(lengths)
 }
 
-/// Whether a plan is the rows themselves: no subquery became a join beside them.
-fn is_rows_only(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::TableScan(_) => true,
-        // There are no rows, and expressions without columns.
-        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
-        LogicalPlan::SubqueryAlias(alias) => is_rows_only(&alias.input),
-        LogicalPlan::Join(join) => {
-            join.on.is_empty()
-                && join.filter.is_none()
-                && is_rows_only(&join.left)
-                && is_rows_only(&join.right)
+/// The columns of all kinds of rows.
+fn schema_of(kinds: &[(&str, SchemaRef)]) -> SchemaRef {
+    match kinds {
+        [(_, only)] => Arc::clone(only),
+        kinds => {
+            let fields = kinds
+                .iter()
+                .flat_map(|(_, schema)| schema.fields().iter().cloned());
+            Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()))
         }
-        _ => false,
     }
 }
 

@@ -12,11 +12,12 @@
 //! kind of the value alone is known.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion_common::{Column, JoinType, ScalarValue};
+use datafusion_common::{Column, DFSchemaRef, JoinType, ScalarValue};
 use datafusion_expr::expr::ScalarFunction;
-use datafusion_expr::logical_plan::{Values, Window};
+use datafusion_expr::logical_plan::{EmptyRelation, Values, Window};
 use datafusion_expr::{Aggregate, Case, Distinct, Expr, LogicalPlan};
 use sheaf_access::TYPE_KEY;
 use sheaf_exec::CommonTableSource;
@@ -188,6 +189,18 @@ pub(crate) fn text_lengths(plan: &LogicalPlan) -> Vec<Option<u32>> {
         .collect()
 }
 
+/// The same of an expression over rows of this schema.
+pub(crate) fn text_length(expr: &Expr, rows: &DFSchemaRef) -> Option<u32> {
+    let extents = Extents {
+        steps_left: Cell::new(MAX_STEPS),
+    };
+    let rows = LogicalPlan::EmptyRelation(EmptyRelation {
+        produce_one_row: true,
+        schema: Arc::clone(rows),
+    });
+    extents.of(expr, &rows).map(Extent::shown)
+}
+
 fn is_text(ty: &DataType) -> bool {
     matches!(
         ty,
@@ -202,7 +215,7 @@ fn is_bytes(ty: &DataType) -> bool {
     )
 }
 
-fn is_string(ty: &DataType) -> bool {
+pub(crate) fn is_string(ty: &DataType) -> bool {
     is_text(ty) || is_bytes(ty)
 }
 

@@ -550,11 +550,6 @@ pub(crate) fn select_of(expressions: Vec<ast::Expr>) -> Result<Box<ast::Query>> 
             alias: ast::Ident::with_quote('`', format!("value {n} ")),
         })
         .collect();
-    select_of_items(items)
-}
-
-/// [`select_of`] for items that have their names.
-pub(crate) fn select_of_items(items: Vec<ast::SelectItem>) -> Result<Box<ast::Query>> {
     let crate::parser::Statement::Query(mut query) =
         crate::parser::parse_statement(ONE_ITEM, &crate::dialect::SheafDialect::default())?
     else {
