@@ -267,8 +267,13 @@ impl Dialect for SheafDialect {
                         Some(parse_char(parser))
                     }
                     Keyword::INTERVAL => parse_interval(parser).transpose(),
+                    Keyword::NoKeyword => parse_name(parser),
                     _ => None,
                 };
+            }
+            Token::Word(_) => return parse_name(parser),
+            Token::Number(..) | Token::Placeholder(_) | Token::SingleQuotedString(_) => {
+                return parse_literal(parser);
             }
             _ => return None,
         };
@@ -454,6 +459,83 @@ fn unary(parser: &mut Parser, op: UnaryOperator, precedence: u8) -> Result<Expr,
         op,
         expr: Box::new(parser.parse_subexpr(precedence)?),
     })
+}
+
+/// Whether a word says how what stands in front of it is compared.
+fn is_collate(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.keyword == Keyword::COLLATE)
+}
+
+fn is_string(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::SingleQuotedString(_)
+            | Token::DoubleQuotedString(_)
+            | Token::HexStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+    )
+}
+
+/// A column or a call by a name that means nothing else. sqlparser would first try whether it is a type in front of a
+/// string, and put together what is wrong with that. `None` of all that is more than a name.
+fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let token = |ahead: usize| &parser.peek_nth_token_ref(ahead).token;
+    match token(1) {
+        Token::Arrow | Token::LongArrow => None,
+        Token::LParen => {
+            let name = parser.next_token();
+            let Token::Word(word) = name.token else {
+                return None;
+            };
+            let name = ObjectName::from(vec![word.into_ident(name.span)]);
+            Some(parser.parse_function(name).and_then(|call| {
+                if !parser.parse_keyword(Keyword::COLLATE) {
+                    return Ok(call);
+                }
+                Ok(Expr::Collate {
+                    expr: Box::new(call),
+                    collation: parser.parse_object_name(false)?,
+                })
+            }))
+        }
+        Token::Period => {
+            let is_column = matches!(token(2), Token::Word(_))
+                && !matches!(token(3), Token::Period | Token::LParen)
+                && !is_collate(token(3));
+            if !is_column {
+                return None;
+            }
+            let table = parser.next_token();
+            parser.advance_token();
+            let column = parser.next_token();
+            match (table.token, column.token) {
+                (Token::Word(table_name), Token::Word(name)) => {
+                    Some(Ok(Expr::CompoundIdentifier(vec![
+                        table_name.into_ident(table.span),
+                        name.into_ident(column.span),
+                    ])))
+                }
+                _ => None,
+            }
+        }
+        next if is_string(next) || is_collate(next) => None,
+        _ => {
+            let name = parser.next_token();
+            match name.token {
+                Token::Word(word) => Some(Ok(Expr::Identifier(word.into_ident(name.span)))),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// A literal, as [`parse_name`] does it.
+fn parse_literal(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let next = &parser.peek_nth_token_ref(1).token;
+    match is_string(next) || is_collate(next) {
+        true => None,
+        false => Some(parser.parse_value().map(Expr::Value)),
+    }
 }
 
 /// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand.

@@ -1,7 +1,10 @@
 //! Result headers: MySQL names a column of the result after the text of its expression, as the client wrote it.
 //!
 //! The syntax tree does not keep that text, but it keeps the place of each SELECT keyword. So the statement is cut into
-//! tokens once more, if a header takes that, and the select list after a SELECT into items at its commas.
+//! tokens once more, if a header takes that, and the select list after a SELECT into items at its commas. Of most
+//! statements the bytes alone tell where these are ([`plain`]).
+
+mod plain;
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -88,7 +91,10 @@ impl<'a> StatementText<'a> {
         if !self.text.contains('?') {
             return 0;
         }
-        self.cut().parameters.len()
+        match plain::parameter_count(self.text) {
+            Some(count) => count,
+            None => self.cut().parameters.len(),
+        }
     }
 
     /// Which `?` of the text stands here, from 0.
@@ -99,6 +105,9 @@ impl<'a> StatementText<'a> {
     /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
     /// no such SELECT.
     pub fn select_items(&self, select: Location) -> Vec<&'a str> {
+        if let Some(items) = plain::select_items(self.text, select) {
+            return items;
+        }
         let tokens = &self.cut().tokens;
         let keyword = tokens.partition_point(|token| token.span.start < select);
         let is_there =
@@ -174,7 +183,7 @@ fn is_modifier(word: &str) -> bool {
         .any(|modifier| word.eq_ignore_ascii_case(modifier))
 }
 
-/// Reserved words that can follow a select list.
+/// Reserved words that can follow a select list, as [`plain`] knows them, too.
 fn ends_list(keyword: Keyword) -> bool {
     matches!(
         keyword,
