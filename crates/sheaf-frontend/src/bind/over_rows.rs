@@ -1,23 +1,26 @@
-//! Expressions over rows at hand: a list and a condition, and no query around them.
+//! Expressions over rows at hand: a list and a condition, and no query around them; and queries that are no more than
+//! that, each of whose rows is computed from one row of the FROM.
 //!
-//! They mean what they mean in a query over tables of these columns, so they are bound in a block of one. But no
+//! A list means what it means in a query over tables of these columns, so it is bound in a block of one. But no
 //! operators are made of it: what comes out are the typed expressions, and the columns are those of the rows, one kind
 //! behind the other.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion_common::ScalarValue;
 use sheaf_algebra::column::Origin;
-use sheaf_algebra::{Column, ColumnId, Scalar};
+use sheaf_algebra::relation::{Item, JoinKind, SortKey};
+use sheaf_algebra::{Column, ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
-use sqlparser::ast::{Expr, SelectItem};
+use sqlparser::ast::{Expr, Query, SelectItem};
 use sqlparser::tokenizer::Location;
 
 use super::block::Block;
 use super::grouped::any_values_of_items;
 use super::scope::{Scope, ScopeColumn, TableName};
 use super::user_variable::Variables;
-use super::{Binder, Bound, texts_of};
+use super::{Binder, Bound, Output, texts_of};
 use crate::error::SqlError;
 use crate::query::{Header, Listed, QueryContext};
 use crate::statement_text::StatementText;
@@ -132,5 +135,124 @@ impl Binder<'_> {
             all.append(Scope::of_table(table, columns))?;
         }
         Ok(all)
+    }
+}
+
+/// A query that computes each of its rows from one row of its FROM: a list over a condition, in an order.
+pub struct RowQuery {
+    /// The columns of the FROM.
+    pub columns: Vec<FromColumn>,
+    pub condition: Option<Scalar>,
+    /// What is computed: what is shown, and what only orders.
+    pub list: Vec<Item>,
+    /// Over the list; they compare as the rows do.
+    pub order: Vec<SortKey>,
+    /// What is shown, with its place in the list.
+    pub shown: Vec<(usize, Header, FieldRef)>,
+}
+
+/// A column of a FROM.
+pub struct FromColumn {
+    pub id: ColumnId,
+    /// What columns of its table are qualified with.
+    pub table: String,
+    /// It may be NULL where an outer join has found no row.
+    pub field: FieldRef,
+}
+
+/// Binds a query that has no LIMIT; `None` if there is more to it, or if its FROM has queries.
+///
+/// # Errors
+/// As for any query.
+pub fn row_query(query: &Query, context: &QueryContext<'_>) -> Bound<Option<RowQuery>> {
+    let text = StatementText::new(context.sql);
+    let texts = texts_of(context);
+    let mut binder = Binder::new(context, (&text, &texts), Variables::of(context));
+    let (relation, outputs) = binder.query(query)?;
+    binder.as_row_query(relation, outputs)
+}
+
+impl Binder<'_> {
+    fn as_row_query(&self, relation: Relation, outputs: Vec<Output>) -> Bound<Option<RowQuery>> {
+        let mut operator = relation.into_operator();
+        // What only orders is left out in the end.
+        if let Operator::Project(project) = &operator
+            && let Operator::Sort(_) = project.input.operator()
+            && project.items.iter().all(Item::is_passed_on)
+            && let Operator::Project(project) = operator
+        {
+            operator = project.input.into_operator();
+        }
+        let mut order = Vec::new();
+        if let Operator::Sort(sort) = operator {
+            for key in sort.keys {
+                order.push(SortKey {
+                    value: self.typing().sort_key(key.value)?,
+                    descends: key.descends,
+                });
+            }
+            operator = sort.input.into_operator();
+        }
+        let Operator::Project(project) = operator else {
+            return Ok(None);
+        };
+        let list = project.items;
+        let (condition, rows) = match project.input.into_operator() {
+            Operator::Filter(filter) => (Some(filter.condition), *filter.input),
+            rows => (None, rows.into()),
+        };
+        let mut columns = Vec::new();
+        let place = |id: ColumnId| list.iter().position(|item| item.column == id);
+        let shown = outputs
+            .into_iter()
+            .map(|output| Some((place(output.id)?, output.header, output.field)));
+        let shown: Option<Vec<_>> = shown.collect();
+        let mut values = list.iter().map(|item| &item.value).chain(&condition);
+        let is_plain = project.derived.is_none()
+            && !values.any(Scalar::is_of_variables)
+            && add_columns(&rows, false, &mut columns);
+        let Some(shown) = shown.filter(|_| is_plain) else {
+            return Ok(None);
+        };
+        Ok(Some(RowQuery {
+            columns,
+            condition,
+            list,
+            order,
+            shown,
+        }))
+    }
+}
+
+/// Adds the columns of a FROM whose rows are found already; false if it is more than tables. `is_inner`: an outer join
+/// may miss its rows.
+fn add_columns(rows: &Relation, is_inner: bool, columns: &mut Vec<FromColumn>) -> bool {
+    match rows.operator() {
+        Operator::Scan(scan) => {
+            let schema = scan.source.schema();
+            let fields = scan.columns.iter().zip(schema.fields());
+            columns.extend(fields.map(|(id, field)| FromColumn {
+                id: *id,
+                table: scan.name.clone(),
+                field: match is_inner && !field.is_nullable() {
+                    true => Arc::new(field.as_ref().clone().with_nullable(true)),
+                    false => Arc::clone(field),
+                },
+            }));
+            true
+        }
+        Operator::Join(join) => {
+            let is_true = |condition: &Scalar| {
+                condition.as_literal() == Some(&ScalarValue::Boolean(Some(true)))
+            };
+            let finds_all = join.condition.as_ref().is_none_or(is_true);
+            let is_outer = join.kind == JoinKind::LeftOuter;
+            (is_outer || join.kind == JoinKind::Inner)
+                && finds_all
+                && add_columns(&join.left, is_inner, columns)
+                && add_columns(&join.right, is_inner || is_outer, columns)
+        }
+        Operator::Values(values) => values.columns.is_empty() && values.rows.len() == 1,
+        _ => false,
     }
 }

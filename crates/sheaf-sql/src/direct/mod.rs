@@ -48,6 +48,7 @@
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
+//! | [`row_query`] | the same where each of them is a row of the result |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
@@ -77,6 +78,7 @@ mod order;
 mod over_rows;
 mod read;
 mod row;
+mod row_query;
 mod select_list;
 mod shared_plans;
 mod statement_cache;

@@ -47,11 +47,12 @@ use super::read::{
     MAX_LIMITED_ROWS, PlainQuery, limit_and_offset, plain_query, plain_select, row_count,
 };
 use super::row::value_of;
+use super::row_query::{ComputedRows, Described};
 use super::select_list::{Headers, Spelled, is_aggregate_name, shown_whole};
 use super::subquery::{Restored, Subqueries, Subquery, joined};
 use crate::accounts::TableNeed;
 use crate::error::Result;
-use crate::parser::Parsed;
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::row_evaluator::{array_of, table_of};
 use crate::query::values::{ONE_ITEM, select_of};
 use crate::session::Session;
@@ -83,6 +84,8 @@ pub(super) struct OverRows {
     pub(super) offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
+    /// Its result has a row for each that is found and passes its filter.
+    is_of_each_row: bool,
     /// As that of a join.
     otherwise: Option<Box<OverRows>>,
 }
@@ -98,9 +101,16 @@ struct ReadColumn {
     name: String,
 }
 
+/// What is done with the rows.
+enum Work {
+    Operators(Arc<dyn ExecutionPlan>),
+    /// Each is a row of the result.
+    Computed(ComputedRows),
+}
+
 /// The plan for some values of the inputs.
 pub(super) struct QueryInstance {
-    plan: Arc<dyn ExecutionPlan>,
+    work: Work,
     /// The columns of the rows, and the inputs that are columns.
     schema: SchemaRef,
     pub(super) free: SmallVec<[usize; 4]>,
@@ -318,6 +328,7 @@ impl OverRows {
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
             is_cut: cut_order.is_some(),
+            is_of_each_row: shows_each_row(select),
             otherwise: None,
             text: text.to_string(),
             inputs,
@@ -629,9 +640,14 @@ impl Session {
             return Ok(false);
         };
         let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
-        let plan = instance.over(batch)?;
-        let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
-        let batches = self.workers.runtime()?.run_here(plan, task, &cancel)?;
+        let batches = match &instance.work {
+            Work::Computed(computed) => vec![computed.run(batch)?],
+            Work::Operators(plan) => {
+                let plan = over(plan, batch)?;
+                let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
+                self.workers.runtime()?.run_here(plan, task, &cancel)?
+            }
+        };
         sink.columns(&shown.columns)?;
         let (mut skip, mut sent) = (offset, 0);
         for batch in &batches {
@@ -705,30 +721,103 @@ impl Session {
             select.from.push(table_of(INPUTS));
         }
         let given = Arc::new(Schema::new(inputs.fields.clone()));
-        let given = MemoryTableSource::new(INPUTS.to_string(), given, Vec::new());
-        let lowered = self
-            .lower_over_rows(Parsed::new(&written, &query.text), &Arc::new(given))
-            .ok()?;
+        let given = Arc::new(MemoryTableSource::new(
+            INPUTS.to_string(),
+            given,
+            Vec::new(),
+        ));
+        let written = Parsed::new(&written, query.text.as_str());
         // As constants they may have other types, and what is wrong with a text is told of once.
         let is_described =
             inputs.fields.iter().all(|field| !has_text(field)) && !shows_given(&query.query);
-        let (metas, types) = match is_described {
-            true => (
-                self.columns_of(&lowered.plan, &lowered.headers),
-                types_of(&lowered.plan),
-            ),
-            false => {
-                let constant = inputs.put_constants_into(&query.described);
-                let lowered = self.lower_shape(&constant, &query.text).ok()?;
-                (
-                    self.columns_of(&lowered.plan, &lowered.headers),
-                    types_of(&lowered.plan),
-                )
+        let computed = match query.is_of_each_row {
+            true => self.computed_rows(query, &inputs, (written, &given, is_described)),
+            false => None,
+        };
+        let (work, schema, described) = match computed {
+            Some((computed, described)) => {
+                let schema = Arc::clone(&computed.schema);
+                (Work::Computed(computed), schema, described)
             }
+            None => self.operators(query, &inputs, (written, &given, is_described), view)?,
+        };
+        // What was wrong with constants is to be told by each run.
+        let (texts, _) = self.findings.truncated_texts.take();
+        let (oversized, _) = self.findings.oversized_results.take();
+        if !texts.is_empty() || !oversized.is_empty() {
+            return None;
+        }
+        // A client is told of the columns of the query as it is written.
+        let Described { metas, types } = described;
+        let is_as_told = match &work {
+            Work::Computed(computed) => computed.types().eq(types.iter()),
+            Work::Operators(plan) => {
+                let made = plan.schema();
+                let made = made.fields().iter().map(|field| field.data_type());
+                made.eq(types.iter())
+            }
+        };
+        let is_as_told = is_as_told && metas.len() == query.headers.columns;
+        is_as_told.then_some(QueryInstance {
+            work,
+            schema,
+            free: inputs.free,
+            metas,
+        })
+    }
+
+    /// As [`Self::query_over_rows`], of a query that computes each row of its result from one.
+    fn computed_rows(
+        &self,
+        query: &OverRows,
+        inputs: &PlanInputs,
+        (written, given, is_described): Written<'_>,
+    ) -> Option<(ComputedRows, Described)> {
+        let bound = self.bind_row_query(written, given).ok()??;
+        let columns = columns_of_rows(query, inputs);
+        let computed = ComputedRows::new(self, &bound, &columns)?;
+        let described = match is_described {
+            true => self.describe_row_query(&bound)?,
+            false if query.subqueries.is_empty() => {
+                let constant = inputs.put_constants_into(&query.described);
+                let constant = Parsed::new(&constant, query.text.as_str());
+                let bound = self.bind_row_query(constant, given).ok()??;
+                self.describe_row_query(&bound)?
+            }
+            false => self.described_with_constants(query, inputs)?,
+        };
+        Some((computed, described))
+    }
+
+    /// How a client is told of a query with constants in the places of its inputs.
+    fn described_with_constants(&self, query: &OverRows, inputs: &PlanInputs) -> Option<Described> {
+        let constant = inputs.put_constants_into(&query.described);
+        let lowered = self.lower_shape(&constant, &query.text).ok()?;
+        Some(Described {
+            metas: self.columns_of(&lowered.plan, &lowered.headers),
+            types: types_of(&lowered.plan),
+        })
+    }
+
+    /// As [`Self::query_over_rows`], as operators.
+    fn operators(
+        &mut self,
+        query: &OverRows,
+        inputs: &PlanInputs,
+        (written, given, is_described): Written<'_>,
+        view: ReadView,
+    ) -> Option<(Work, SchemaRef, Described)> {
+        let lowered = self.lower_over_rows(written, given).ok()?;
+        let described = match is_described {
+            true => Described {
+                metas: self.columns_of(&lowered.plan, &lowered.headers),
+                types: types_of(&lowered.plan),
+            },
+            false => self.described_with_constants(query, inputs)?,
         };
         let mut schema = None;
         let plan = with_rows(lowered.plan, &mut |from| {
-            let (made, plan) = rows_as(from, query, &inputs)?;
+            let (made, plan) = rows_as(from, query, inputs)?;
             schema = Some(made);
             Ok(plan)
         });
@@ -737,23 +826,20 @@ impl Session {
         context.trace = Trace::default();
         let optimized = optimize_logical(plan.ok()?, &context).ok()?;
         let physical = plan_physical(&optimized, &context).ok()?;
-        // What was wrong with constants is to be told by each run.
-        let (texts, _) = self.findings.truncated_texts.take();
-        let (oversized, _) = self.findings.oversized_results.take();
-        if !texts.is_empty() || !oversized.is_empty() {
-            return None;
-        }
-        // A client is told of the columns of the query as it is written.
-        let made = physical.plan.schema();
-        let made = made.fields().iter().map(|field| field.data_type());
-        let is_as_told = made.eq(types.iter()) && metas.len() == query.headers.columns;
-        is_as_told.then_some(QueryInstance {
-            plan: physical.plan,
-            schema: schema?,
-            free: inputs.free,
-            metas,
-        })
+        Some((Work::Operators(physical.plan), schema?, described))
     }
+}
+
+/// A query with what it is given as a table, and whether its columns are described as it is.
+type Written<'a> = (ParsedQuery<'a>, &'a Arc<MemoryTableSource>, bool);
+
+/// The columns of the rows: those that are read, and what is given.
+fn columns_of_rows<'a>(query: &'a OverRows, inputs: &'a PlanInputs) -> Vec<(&'a str, &'a str)> {
+    let read = query.read.iter();
+    let read = read.map(|read| (read.alias.as_str(), read.name.as_str()));
+    let given = inputs.fields.iter();
+    let given = given.map(|field| (INPUTS, field.name().as_str()));
+    read.chain(given).collect()
 }
 
 fn has_text(field: &Field) -> bool {
@@ -798,12 +884,8 @@ fn rows_as(
     query: &OverRows,
     inputs: &PlanInputs,
 ) -> datafusion_common::Result<(SchemaRef, LogicalPlan)> {
-    let read = query.read.iter();
-    let read = read.map(|read| (read.alias.as_str(), read.name.as_str()));
-    let given = inputs.fields.iter();
-    let given = given.map(|field| (INPUTS, field.name().as_str()));
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
-    for (number, (table, name)) in read.chain(given).enumerate() {
+    for (number, (table, name)) in columns_of_rows(query, inputs).into_iter().enumerate() {
         let is_it = |(qualifier, field): &(Option<&TableReference>, &Arc<Field>)| {
             qualifier.is_some_and(|qualifier| qualifier.table() == table) && field.name() == name
         };
@@ -830,20 +912,18 @@ fn rows_as(
     Ok((schema, scan.project(columns)?.build()?))
 }
 
-impl QueryInstance {
-    /// The plan over these rows, for one run.
-    fn over(&self, batch: RecordBatch) -> Result<Arc<dyn ExecutionPlan>> {
-        let over = Arc::clone(&self.plan).transform_up(|plan| {
-            let is_rows = plan.downcast_ref::<ValuesExec>().is_some()
-                && plan.schema().fields() == self.schema.fields();
-            Ok(match is_rows {
-                true => {
-                    let rows = ValuesExec::new(Arc::clone(&self.schema), vec![batch.clone()]);
-                    Transformed::yes(Arc::new(rows) as Arc<dyn ExecutionPlan>)
-                }
-                false => Transformed::no(plan),
-            })
-        })?;
-        Ok(over.data)
-    }
+/// A plan over these rows, for one run.
+fn over(plan: &Arc<dyn ExecutionPlan>, batch: RecordBatch) -> Result<Arc<dyn ExecutionPlan>> {
+    let over = Arc::clone(plan).transform_up(|plan| {
+        let is_rows = plan.downcast_ref::<ValuesExec>().is_some()
+            && plan.schema().fields() == batch.schema_ref().fields();
+        Ok(match is_rows {
+            true => {
+                let rows = ValuesExec::new(batch.schema(), vec![batch.clone()]);
+                Transformed::yes(Arc::new(rows) as Arc<dyn ExecutionPlan>)
+            }
+            false => Transformed::no(plan),
+        })
+    })?;
+    Ok(over.data)
 }

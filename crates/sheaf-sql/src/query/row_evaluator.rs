@@ -22,8 +22,8 @@ use datafusion_common::{Column as PlanColumn, DFSchema, DFSchemaRef};
 use datafusion_expr::Expr;
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
-use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::physical::Batches;
+use sheaf_algebra::{ColumnId, Scalar};
 use sheaf_table::Column;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
@@ -108,12 +108,10 @@ impl Session {
     ) -> Result<PlannedExpressions> {
         let bound = self.bind_over_rows(expressions, kinds)?;
         let schema = schema_of(kinds);
-        let mut options = ConfigOptions::default();
-        options.extensions.insert(self.result_limits());
         let batches = Batches {
             schema: &schema,
             position: &|id| Some(position_of(id)).filter(|at| *at < schema.fields().len()),
-            options: &Arc::new(options),
+            options: &self.function_options(),
         };
         let items = bound.items.iter();
         let expressions = items.map(|item| batches.expression(&item.value));
@@ -165,21 +163,27 @@ impl Session {
     }
 
     fn metas_over_rows(&self, bound: &OverRows, schema: &SchemaRef) -> Result<Vec<ColumnMeta>> {
-        let collation_id = self.result_collation_id();
         let values = bound.items.iter().map(|item| &item.value);
-        let lengths = text_lengths_over_rows(values, schema)?;
+        let position = |id| Some(position_of(id));
+        let lengths = text_lengths_over_rows(values, (schema, &position))?;
         let items = bound.items.iter().zip(lengths);
-        let metas = items.map(|(item, length)| {
-            ColumnMeta::with_text_length(&item.field(), &item.header, collation_id, length)
-        });
+        let metas = items.map(|(item, length)| self.column_of(&item.field(), &item.header, length));
         Ok(metas.collect())
+    }
+
+    /// What functions are told that are computed without a plan.
+    pub(crate) fn function_options(&self) -> Arc<ConfigOptions> {
+        let mut options = ConfigOptions::default();
+        options.extensions.insert(self.result_limits());
+        Arc::new(options)
     }
 }
 
-/// The longest text of each value, as [`text_length`] knows it.
-fn text_lengths_over_rows<'s>(
+/// The longest text of each value, as [`text_length`] knows it. `position`: where a column is among those of the
+/// schema.
+pub(crate) fn text_lengths_over_rows<'s>(
     values: impl Iterator<Item = &'s Scalar>,
-    schema: &SchemaRef,
+    (schema, position): (&SchemaRef, &dyn Fn(ColumnId) -> Option<usize>),
 ) -> Result<Vec<Option<u32>>> {
     let mut rows: Option<DFSchemaRef> = None;
     // Columns of several kinds may have one name.
@@ -194,14 +198,17 @@ fn text_lengths_over_rows<'s>(
             Some(rows) => rows,
             None => {
                 let fields = schema.fields().iter().enumerate();
-                let fields = fields
-                    .map(|(position, field)| field.as_ref().clone().with_name(name(position)));
+                let fields = fields.map(|(position, field)| {
+                    let field = field.as_ref().clone();
+                    field.with_name(name(position))
+                });
                 let named = Schema::new(fields.collect::<Vec<Field>>());
                 rows.insert(Arc::new(DFSchema::try_from(named)?))
             }
         };
         let expression = value.to_expr(&|id, _: &FieldRef| {
-            Expr::Column(PlanColumn::new_unqualified(name(position_of(id))))
+            let name = position(id).map_or_else(|| id.to_string(), name);
+            Expr::Column(PlanColumn::new_unqualified(name))
         });
         lengths.push(text_length(&expression, rows));
     }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, SchemaRef};
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
@@ -44,6 +45,7 @@ use crate::session::statement_timer::ArmedTimer;
 use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
 use sheaf_frontend::bind::logical_plan;
+use sheaf_frontend::bind::over_rows::{RowQuery, row_query};
 use sheaf_frontend::locking::locks_tables;
 use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext};
 
@@ -483,12 +485,31 @@ impl Session {
         self.lower_with(query, Some(extra), (Listed::Items, true))
     }
 
+    /// The same of a query that is a list over a condition; `None` of any other.
+    pub(crate) fn bind_row_query(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: &Arc<MemoryTableSource>,
+    ) -> Result<Option<RowQuery>> {
+        self.bound_with(query, Some(extra), (Listed::Items, true), row_query)
+    }
+
     fn lower_with(
         &self,
         query: ParsedQuery<'_>,
         extra: Option<&Arc<MemoryTableSource>>,
-        (listed, is_over_rows): (Listed, bool),
+        flags: (Listed, bool),
     ) -> Result<BoundQuery> {
+        self.bound_with(query, extra, flags, logical_plan)
+    }
+
+    fn bound_with<T>(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: Option<&Arc<MemoryTableSource>>,
+        (listed, is_over_rows): (Listed, bool),
+        bind: impl FnOnce(&ast::Query, &QueryContext<'_>) -> Result<T>,
+    ) -> Result<T> {
         let virtual_tables =
             |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
                 if let Some(extra) = extra
@@ -510,18 +531,16 @@ impl Session {
                     )) as Arc<dyn TableSource>
                 }))
             };
-        logical_plan(
-            query.ast,
-            &QueryContext {
-                sql: query.text,
-                catalog: self.engine.catalog(),
-                session: self,
-                parameters: &[],
-                virtual_tables: &virtual_tables,
-                listed,
-                is_over_rows,
-            },
-        )
+        let context = QueryContext {
+            sql: query.text,
+            catalog: self.engine.catalog(),
+            session: self,
+            parameters: &[],
+            virtual_tables: &virtual_tables,
+            listed,
+            is_over_rows,
+        };
+        bind(query.ast, &context)
     }
 
     /// As [`Self::lower`], of a query of which only its columns are asked for: a direct plan of it checks before each
@@ -598,26 +617,34 @@ impl Session {
     }
 
     pub(crate) fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
-        let collation_id = self.result_collation_id();
         let fields = plan.schema().fields();
         fields
             .iter()
             .zip(headers)
             .zip(text_lengths(plan))
-            .map(|((field, header), length)| {
-                let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
-                if !header.org_name.is_empty()
-                    && let Ok(table) = self
-                        .engine
-                        .catalog()
-                        .table(&header.database, &header.org_table)
-                    && let Some(column) = table.definition.column_position(&header.org_name)
-                {
-                    meta.flags |= table_flags(&table.definition, column);
-                }
-                meta
-            })
+            .map(|((field, header), length)| self.column_of(field, header, length))
             .collect()
+    }
+
+    /// How a client is told of a column. `length`: of its texts, if that is known.
+    pub(crate) fn column_of(
+        &self,
+        field: &Field,
+        header: &Header,
+        length: Option<u32>,
+    ) -> ColumnMeta {
+        let collation_id = self.result_collation_id();
+        let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
+        if !header.org_name.is_empty()
+            && let Ok(table) = self
+                .engine
+                .catalog()
+                .table(&header.database, &header.org_table)
+            && let Some(column) = table.definition.column_position(&header.org_name)
+        {
+            meta.flags |= table_flags(&table.definition, column);
+        }
+        meta
     }
 
     pub(crate) fn planner_context(&mut self, view: ReadView) -> PlannerContext {
