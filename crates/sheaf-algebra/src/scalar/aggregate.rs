@@ -35,6 +35,15 @@ impl Aggregate {
         self.function.name()
     }
 
+    pub fn function(&self) -> &Arc<AggregateUDF> {
+        &self.function
+    }
+
+    /// It takes the rows of a group in an order.
+    pub fn is_ordered(&self) -> bool {
+        !self.order_by.is_empty()
+    }
+
     pub fn arguments(&self) -> &[Scalar] {
         &self.arguments
     }

@@ -1,4 +1,4 @@
-//! An expression as it is computed over batches, without a plan around it.
+//! An expression, or an aggregate, as it is computed over batches, without a plan around it.
 //!
 //! The typing rule has decided what it means. It leaves open in which of two types a kernel computes that it does not
 //! tell apart: an INT beside a BIGINT, DECIMALs of other digits, the branches of a CASE. Here they get a common one,
@@ -16,6 +16,7 @@ use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::type_coercion::other::{
     get_coerce_type_for_case_expression, get_coerce_type_for_list,
 };
+use datafusion_physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion_physical_expr::expressions::{
     CastExpr, Column, Literal, binary, case, cast, in_list, is_not_null, is_null, lit, not,
 };
@@ -24,7 +25,7 @@ use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 
 use super::expression::{MAX_DEEP_CHAIN, operator_of};
-use super::{Scalar, ScalarKind, Truth};
+use super::{Aggregate, Scalar, ScalarKind, Truth};
 use crate::column::ColumnId;
 
 /// The batches that expressions are computed over.
@@ -177,6 +178,30 @@ impl Batches<'_> {
                 )
             }
         }
+    }
+
+    /// The aggregate over these batches, whose rows come in any order.
+    ///
+    /// # Errors
+    /// As of expressions, and for one that wants its rows in an order.
+    pub fn aggregate(&self, aggregate: &Aggregate) -> Result<AggregateFunctionExpr> {
+        if aggregate.is_ordered() {
+            return internal_err!("{} of rows in an order", aggregate.name());
+        }
+        let function = aggregate.function();
+        let mut arguments = self.expressions(aggregate.arguments())?;
+        let fields = arguments.iter();
+        let fields = fields.map(|argument| argument.return_field(self.schema));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let taken = fields_with_udf(&fields, function.as_ref())?;
+        for (argument, field) in arguments.iter_mut().zip(taken) {
+            *argument = self.as_type(argument, field.data_type())?;
+        }
+        AggregateExprBuilder::new(Arc::clone(function), arguments)
+            .schema(Arc::new(self.schema.clone()))
+            .with_distinct(aggregate.is_distinct())
+            .alias(aggregate.name())
+            .build()
     }
 
     fn expressions(&self, scalars: &[Scalar]) -> Result<Vec<Physical>> {

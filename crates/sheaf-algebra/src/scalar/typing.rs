@@ -36,7 +36,7 @@ use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
-    Purpose, Texts, as_column_of, key_of, refused_texts, resolve_node, watched_condition,
+    Purpose, Texts, as_column_of, group_key, key_of, refused_texts, resolve_node, watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -214,6 +214,15 @@ impl Typing<'_> {
         let value = operands.expr(value);
         let schema = operands.schema()?;
         operands.scalar(key_of(value, &schema)?)
+    }
+
+    /// What a value is grouped by: rows are equal where this is.
+    pub fn group_key(&self, value: Scalar) -> Result<Scalar> {
+        let operands = Operands::default();
+        let value = operands.expr(value);
+        let schema = operands.schema()?;
+        let key = group_key(&value, &schema)?;
+        operands.scalar(key.unwrap_or(value))
     }
 
     pub fn aggregate(&self, call: AggregateCall) -> Result<Aggregate> {

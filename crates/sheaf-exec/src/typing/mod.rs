@@ -52,7 +52,9 @@ pub use change_condition::{
 };
 pub use choose::as_column_of;
 pub use once::{nodes_of_call, stand_ins_in_bodies};
-pub use plan::{distinct_by_key, group_by_key, refused_texts, rewrite_changed, schema_of_operands};
+pub use plan::{
+    distinct_by_key, group_by_key, group_key, refused_texts, rewrite_changed, schema_of_operands,
+};
 pub use subquery::{outer_columns_of, without_or_null};
 
 /// Expressions nest deeply: where less of the stack is left, more is added.

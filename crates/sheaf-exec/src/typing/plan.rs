@@ -248,7 +248,7 @@ fn number_of_text(operand: &Expr, schema: &DFSchema) -> Result<Option<(NumberKin
 
 /// What is grouped by instead of a string, its sort key, and instead of a DECIMAL with guard digits, what it shows.
 /// `None` for what is grouped as it is.
-fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+pub fn group_key(expr: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     if matches!(expr, Expr::Literal(..)) {
         return Ok(None);
     }

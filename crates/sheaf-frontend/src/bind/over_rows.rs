@@ -1,5 +1,5 @@
-//! Expressions over rows at hand: a list and a condition, and no query around them; and queries that are no more than
-//! that, each of whose rows is computed from one row of the FROM.
+//! Expressions over rows at hand: a list and a condition, and no query around them; and queries that are little more
+//! than that, over one row of the FROM or over groups of them.
 //!
 //! A list means what it means in a query over tables of these columns, so it is bound in a block of one. But no
 //! operators are made of it: what comes out are the typed expressions, and the columns are those of the rows, one kind
@@ -11,6 +11,7 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion_common::ScalarValue;
 use sheaf_algebra::column::Origin;
 use sheaf_algebra::relation::{Item, JoinKind, SortKey};
+use sheaf_algebra::scalar::Aggregate;
 use sheaf_algebra::{Column, ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{Expr, Query, SelectItem};
@@ -138,17 +139,32 @@ impl Binder<'_> {
     }
 }
 
-/// A query that computes each of its rows from one row of its FROM: a list over a condition, in an order.
+/// A query that computes each of its rows from one row of its FROM, or from a group: a list over a condition, in an
+/// order.
 pub struct RowQuery {
     /// The columns of the FROM.
     pub columns: Vec<FromColumn>,
     pub condition: Option<Scalar>,
+    pub groups: Option<Groups>,
     /// What is computed: what is shown, and what only orders.
     pub list: Vec<Item>,
     /// Over the list; they compare as the rows do.
     pub order: Vec<SortKey>,
     /// What is shown, with its place in the list.
     pub shown: Vec<(usize, Header, FieldRef)>,
+}
+
+/// Groups of rows that meet a condition.
+pub struct Groups {
+    /// Columns that are computed of rows first.
+    pub computed: Vec<Item>,
+    /// Columns with what is equal in a group: they are those of its first row.
+    pub keys: Vec<(ColumnId, Scalar)>,
+    /// Others that are those of its first row.
+    pub carried: Vec<ColumnId>,
+    pub aggregates: Vec<(ColumnId, Aggregate)>,
+    /// HAVING.
+    pub condition: Option<Scalar>,
 }
 
 /// A column of a FROM.
@@ -197,17 +213,50 @@ impl Binder<'_> {
             return Ok(None);
         };
         let list = project.items;
-        let (condition, rows) = match project.input.into_operator() {
-            Operator::Filter(filter) => (Some(filter.condition), *filter.input),
-            rows => (None, rows.into()),
-        };
+        let (mut condition, mut rows) = filtered(*project.input);
+        let mut groups = None;
+        if matches!(rows.operator(), Operator::Group(_)) {
+            let Operator::Group(group) = rows.into_operator() else {
+                return Ok(None);
+            };
+            if group.rollup.is_some() {
+                return Ok(None);
+            }
+            let mut computed = Vec::new();
+            let input = match group.input.into_operator() {
+                Operator::Project(project) if project.derived.is_none() => {
+                    computed = project.items;
+                    *project.input
+                }
+                input => input.into(),
+            };
+            let mut keys = Vec::with_capacity(group.keys.len());
+            for id in group.keys {
+                let field = Arc::clone(&self.columns.get(id).field);
+                let key = self.typing().group_key(Scalar::column(id, field))?;
+                keys.push((id, key));
+            }
+            groups = Some(Groups {
+                computed,
+                keys,
+                carried: group.carried,
+                aggregates: group.aggregates,
+                condition,
+            });
+            (condition, rows) = filtered(input);
+        }
         let mut columns = Vec::new();
         let place = |id: ColumnId| list.iter().position(|item| item.column == id);
         let shown = outputs
             .into_iter()
             .map(|output| Some((place(output.id)?, output.header, output.field)));
         let shown: Option<Vec<_>> = shown.collect();
-        let mut values = list.iter().map(|item| &item.value).chain(&condition);
+        let of_groups = groups.iter().flat_map(|groups| {
+            let computed = groups.computed.iter().map(|item| &item.value);
+            computed.chain(&groups.condition)
+        });
+        let values = list.iter().map(|item| &item.value).chain(&condition);
+        let mut values = values.chain(of_groups);
         let is_plain = project.derived.is_none()
             && !values.any(Scalar::is_of_variables)
             && add_columns(&rows, false, &mut columns);
@@ -217,10 +266,19 @@ impl Binder<'_> {
         Ok(Some(RowQuery {
             columns,
             condition,
+            groups,
             list,
             order,
             shown,
         }))
+    }
+}
+
+/// What a filter lets through, and its condition, if the rows are those of one.
+fn filtered(rows: Relation) -> (Option<Scalar>, Relation) {
+    match rows.into_operator() {
+        Operator::Filter(filter) => (Some(filter.condition), *filter.input),
+        rows => (None, rows.into()),
     }
 }
 

@@ -48,7 +48,7 @@
 //! | [`change_found`] | UPDATE and DELETE of what a query finds |
 //! | [`value_lists`] | INSERTs of many rows that come as text |
 //! | [`over_rows`] | whatever else a SELECT does with rows found by keys |
-//! | [`row_query`] | the same where each of them is a row of the result |
+//! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |

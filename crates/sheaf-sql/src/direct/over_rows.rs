@@ -84,8 +84,6 @@ pub(super) struct OverRows {
     pub(super) offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
-    /// Its result has a row for each that is found and passes its filter.
-    is_of_each_row: bool,
     /// As that of a join.
     otherwise: Option<Box<OverRows>>,
 }
@@ -104,7 +102,7 @@ struct ReadColumn {
 /// What is done with the rows.
 enum Work {
     Operators(Arc<dyn ExecutionPlan>),
-    /// Each is a row of the result.
+    /// What is computed of each, or of groups of them.
     Computed(ComputedRows),
 }
 
@@ -328,7 +326,6 @@ impl OverRows {
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
             is_cut: cut_order.is_some(),
-            is_of_each_row: shows_each_row(select),
             otherwise: None,
             text: text.to_string(),
             inputs,
@@ -730,10 +727,7 @@ impl Session {
         // As constants they may have other types, and what is wrong with a text is told of once.
         let is_described =
             inputs.fields.iter().all(|field| !has_text(field)) && !shows_given(&query.query);
-        let computed = match query.is_of_each_row {
-            true => self.computed_rows(query, &inputs, (written, &given, is_described)),
-            false => None,
-        };
+        let computed = self.computed_rows(query, &inputs, (written, &given, is_described));
         let (work, schema, described) = match computed {
             Some((computed, described)) => {
                 let schema = Arc::clone(&computed.schema);
@@ -766,25 +760,34 @@ impl Session {
         })
     }
 
-    /// As [`Self::query_over_rows`], of a query that computes each row of its result from one.
+    /// As [`Self::query_over_rows`], without operators; `None` if it needs some.
     fn computed_rows(
         &self,
         query: &OverRows,
         inputs: &PlanInputs,
         (written, given, is_described): Written<'_>,
     ) -> Option<(ComputedRows, Described)> {
+        let is_distinct = |select: &ast::Select| select.distinct.is_some();
+        if matches!(written.ast.body.as_ref(), ast::SetExpr::Select(select) if is_distinct(select))
+        {
+            return None;
+        }
         let bound = self.bind_row_query(written, given).ok()??;
         let columns = columns_of_rows(query, inputs);
         let computed = ComputedRows::new(self, &bound, &columns)?;
         let described = match is_described {
-            true => self.describe_row_query(&bound)?,
+            true => self.describe_row_query(&bound),
             false if query.subqueries.is_empty() => {
                 let constant = inputs.put_constants_into(&query.described);
                 let constant = Parsed::new(&constant, query.text.as_str());
                 let bound = self.bind_row_query(constant, given).ok()??;
-                self.describe_row_query(&bound)?
+                self.describe_row_query(&bound)
             }
-            false => self.described_with_constants(query, inputs)?,
+            false => None,
+        };
+        let described = match described {
+            Some(described) => described,
+            None => self.described_with_constants(query, inputs)?,
         };
         Some((computed, described))
     }

@@ -1,45 +1,123 @@
-//! What a SELECT computes of rows at hand where each of them is a row of its result: a filter, a list, an order.
+//! What a SELECT computes of rows at hand: a filter, a list, an order. Each row of its result is computed from one of
+//! them, or from a group.
 //!
 //! There is no plan of operators then. The typed expressions of the binder are compiled one by one, and evaluated over
 //! the rows, which are a single batch:
 //!
 //! ```text
-//!   SELECT id, COALESCE(score, 0) s FROM p WHERE user = ? AND title <> ''  ORDER BY s DESC
+//!   SELECT DATE(at) d, COUNT(*) FROM c WHERE post = ? AND body <> ''  GROUP BY DATE(at)  ORDER BY d DESC
 //!
-//!   rows found by keys  -> conjunct by conjunct -> list (id, s) -> sorted by s -> what is shown
+//!   rows found by keys  -> conjunct by conjunct -> groups by DATE(at) -> list (d, count) -> sorted by d -> what is shown
 //! ```
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow::array::{
+    ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array, new_empty_array,
+};
 use arrow::compute::{
-    SortColumn, SortOptions, filter_record_batch, lexsort_to_indices, take_arrays,
+    SortColumn, SortOptions, filter_record_batch, lexsort_to_indices, take, take_arrays,
 };
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion_common::ScalarValue;
+use datafusion_common::config::ConfigOptions;
 use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use sheaf_algebra::relation::Item;
 use sheaf_algebra::scalar::physical::Batches;
 use sheaf_algebra::{ColumnId, Scalar};
-use sheaf_frontend::bind::over_rows::RowQuery;
+use sheaf_frontend::bind::over_rows::{Groups, RowQuery};
 
 use crate::error::{Result, SqlError};
 use crate::query::row_evaluator::text_lengths_over_rows;
+use crate::query::value_extent::is_string;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
+
+type Expression = Arc<dyn PhysicalExpr>;
 
 /// See the module's comment.
 pub(super) struct ComputedRows {
     /// The columns of the rows at hand.
     pub(super) schema: SchemaRef,
     /// What all has to be true of a row.
-    conjuncts: Vec<Arc<dyn PhysicalExpr>>,
-    list: Vec<Arc<dyn PhysicalExpr>>,
+    conjuncts: Vec<Expression>,
+    groups: Option<ComputedGroups>,
+    list: Vec<Expression>,
     listed: SchemaRef,
     /// Over the list.
-    order: Vec<(Arc<dyn PhysicalExpr>, SortOptions)>,
+    order: Vec<(Expression, SortOptions)>,
     /// What is shown of the list.
     shown: Vec<usize>,
     result: SchemaRef,
+}
+
+/// Groups of rows.
+struct ComputedGroups {
+    /// What is computed of rows first.
+    computed: Vec<Expression>,
+    computed_schema: SchemaRef,
+    /// What is equal in a group.
+    keys: Vec<Expression>,
+    /// Columns of the first row of a group.
+    carried: Vec<usize>,
+    aggregates: Vec<AggregateFunctionExpr>,
+    /// These columns, and the aggregates.
+    schema: SchemaRef,
+    /// HAVING.
+    conjuncts: Vec<Expression>,
+}
+
+/// Columns while expressions over them are compiled.
+struct Level {
+    schema: SchemaRef,
+    ids: Vec<ColumnId>,
+    options: Arc<ConfigOptions>,
+}
+
+impl Level {
+    fn place(&self, id: ColumnId) -> Option<usize> {
+        self.ids.iter().position(|known| *known == id)
+    }
+
+    fn compile<T>(
+        &self,
+        compile: impl FnOnce(Batches<'_>) -> datafusion_common::Result<T>,
+    ) -> Option<T> {
+        let compiled = compile(Batches {
+            schema: &self.schema,
+            position: &|id| self.place(id),
+            options: &self.options,
+        });
+        compiled.ok()
+    }
+
+    fn expression(&self, scalar: &Scalar) -> Option<Expression> {
+        self.compile(|over| over.expression(scalar))
+    }
+
+    /// The conditions that all have to be true.
+    fn conjuncts(&self, condition: Option<&Scalar>) -> Option<Vec<Expression>> {
+        let conjuncts = condition.into_iter().flat_map(Scalar::conjuncts);
+        let conjuncts = conjuncts.map(|conjunct| self.compile(|over| over.condition(conjunct)));
+        conjuncts.collect()
+    }
+
+    /// The columns that a list makes.
+    fn list(&self, list: &[(&Item, Expression)]) -> Option<Level> {
+        let fields = list.iter().enumerate().map(|(number, (item, expression))| {
+            let ty = expression.data_type(&self.schema).ok()?;
+            let field = Field::new(format!("l{number}"), ty, true);
+            Some(field.with_metadata(item.value.field().metadata().clone()))
+        });
+        Some(Level {
+            schema: Arc::new(Schema::new(fields.collect::<Option<Vec<Field>>>()?)),
+            ids: list.iter().map(|(item, _)| item.column).collect(),
+            options: Arc::clone(&self.options),
+        })
+    }
 }
 
 /// How the result of a query is described to a client, and in Arrow.
@@ -58,53 +136,43 @@ impl ComputedRows {
         query: &RowQuery,
         rows: &Columns<'_>,
     ) -> Option<ComputedRows> {
-        let (schema, positions) = rows_of(query, rows)?;
-        let options = session.function_options();
-        let over_rows = Batches {
-            schema: &schema,
-            position: &|id| place_of(&positions, id),
-            options: &options,
+        let rows = level_of_rows(session, query, rows)?;
+        let conjuncts = rows.conjuncts(query.condition.as_ref())?;
+        let (groups, level) = match &query.groups {
+            None => (None, None),
+            Some(groups) => {
+                let (groups, level) = ComputedGroups::new(&rows, groups)?;
+                (Some(groups), Some(level))
+            }
         };
-        let conjuncts = query.condition.iter().flat_map(Scalar::conjuncts);
-        let conjuncts = conjuncts.map(|conjunct| over_rows.condition(conjunct));
-        let conjuncts = conjuncts.collect::<std::result::Result<Vec<_>, _>>().ok()?;
+        let below = level.as_ref().unwrap_or(&rows);
         let list = query.list.iter();
-        let list = list.map(|item| over_rows.expression(&item.value));
-        let list = list.collect::<std::result::Result<Vec<_>, _>>().ok()?;
-        let fields = list.iter().enumerate().map(|(number, item)| {
-            let ty = item.data_type(&schema).ok()?;
-            let bound = query.list[number].value.field();
-            let field = Field::new(format!("l{number}"), ty, true);
-            Some(field.with_metadata(bound.metadata().clone()))
-        });
-        let listed = Arc::new(Schema::new(fields.collect::<Option<Vec<Field>>>()?));
-        let over_list = Batches {
-            schema: &listed,
-            position: &|id| query.list.iter().position(|item| item.column == id),
-            options: &options,
-        };
+        let list = list.map(|item| Some((item, below.expression(&item.value)?)));
+        let list = list.collect::<Option<Vec<_>>>()?;
+        let over_list = below.list(&list)?;
         let mut order = Vec::with_capacity(query.order.len());
         for key in &query.order {
             let options = SortOptions {
                 descending: key.descends,
                 nulls_first: !key.descends,
             };
-            let key = over_list.expression(&key.value).ok()?;
-            let is_ordered = !key.data_type(&listed).ok()?.is_null();
+            let key = over_list.expression(&key.value)?;
+            let is_ordered = !key.data_type(&over_list.schema).ok()?.is_null();
             order.push(is_ordered.then_some((key, options))?);
         }
         let result = query.shown.iter().map(|(at, header, _)| {
-            let field = listed.field(*at).clone();
+            let field = over_list.schema.field(*at).clone();
             field.with_name(&header.name)
         });
         Some(ComputedRows {
             conjuncts,
+            groups,
             order,
             shown: query.shown.iter().map(|(at, ..)| *at).collect(),
             result: Arc::new(Schema::new(result.collect::<Vec<Field>>())),
-            list,
-            listed,
-            schema,
+            list: list.into_iter().map(|(_, expression)| expression).collect(),
+            listed: over_list.schema,
+            schema: rows.schema,
         })
     }
 
@@ -115,20 +183,12 @@ impl ComputedRows {
     }
 
     /// The result of the query over these rows.
-    pub(super) fn run(&self, mut rows: RecordBatch) -> Result<RecordBatch> {
-        // What a conjunct has decided the next ones are not asked, which may fail.
-        for conjunct in &self.conjuncts {
-            if rows.num_rows() == 0 {
-                break;
-            }
-            let truth = value_of(conjunct, &rows)?;
-            let truth = truth.as_boolean_opt();
-            let truth =
-                truth.ok_or_else(|| SqlError::unknown("a condition without a truth value"))?;
-            rows = filter_record_batch(&rows, truth)?;
+    pub(super) fn run(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        let mut rows = filtered(&self.conjuncts, rows)?;
+        if let Some(groups) = &self.groups {
+            rows = groups.of(&rows)?;
         }
-        let list = self.list.iter().map(|item| value_of(item, &rows));
-        let mut list = list.collect::<Result<Vec<ArrayRef>>>()?;
+        let mut list = values_of(&self.list, &rows)?;
         if !self.order.is_empty() && rows.num_rows() > 1 {
             let listed = batch_of(&self.listed, list.clone(), rows.num_rows())?;
             let mut keys = Vec::with_capacity(self.order.len() + 1);
@@ -151,6 +211,158 @@ impl ComputedRows {
     }
 }
 
+impl ComputedGroups {
+    /// Groups of rows, and the columns that they have.
+    fn new(rows: &Level, groups: &Groups) -> Option<(ComputedGroups, Level)> {
+        // Columns of tables are passed on, whether or not they are read.
+        let computed = groups.computed.iter();
+        let computed =
+            computed.filter(|item| !item.is_passed_on() || rows.place(item.column).is_some());
+        let computed = computed.map(|item| Some((item, rows.expression(&item.value)?)));
+        let computed = computed.collect::<Option<Vec<_>>>()?;
+        let own = match groups.computed.is_empty() {
+            true => None,
+            false => Some(rows.list(&computed)?),
+        };
+        let below = own.as_ref().unwrap_or(rows);
+        let keys = groups.keys.iter();
+        let keys = keys.map(|(_, key)| below.expression(key));
+        let keys = keys.collect::<Option<Vec<_>>>()?;
+        let (mut ids, mut fields, mut carried) = (Vec::new(), Vec::new(), Vec::new());
+        let passed_on = groups.keys.iter().map(|(id, _)| id).chain(&groups.carried);
+        for id in passed_on {
+            // A key is grouped by together with the columns that it determines, whether or not they are read.
+            let Some(place) = below.place(*id) else {
+                continue;
+            };
+            ids.push(*id);
+            fields.push(below.schema.field(place).clone().with_nullable(true));
+            carried.push(place);
+        }
+        let mut aggregates = Vec::with_capacity(groups.aggregates.len());
+        for (id, aggregate) in &groups.aggregates {
+            let made = below.compile(|over| over.aggregate(aggregate))?;
+            let field = made.field();
+            let field = Field::new("a", field.data_type().clone(), true);
+            fields.push(field.with_metadata(aggregate.field().metadata().clone()));
+            ids.push(*id);
+            aggregates.push(made);
+        }
+        let level = Level {
+            schema: Arc::new(Schema::new(fields)),
+            ids,
+            options: Arc::clone(&rows.options),
+        };
+        let conjuncts = level.conjuncts(groups.condition.as_ref())?;
+        let computed_schema = Arc::clone(&below.schema);
+        let computed = match groups.computed.is_empty() {
+            true => Vec::new(),
+            false => computed.into_iter().map(|(_, made)| made).collect(),
+        };
+        Some((
+            ComputedGroups {
+                computed,
+                computed_schema,
+                keys,
+                carried,
+                aggregates,
+                schema: Arc::clone(&level.schema),
+                conjuncts,
+            },
+            level,
+        ))
+    }
+
+    /// The groups of these rows, in the order of their first ones.
+    fn of(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let count = rows.num_rows();
+        let computed;
+        let rows = match self.computed.is_empty() {
+            true => rows,
+            false => {
+                let values = values_of(&self.computed, rows)?;
+                computed = batch_of(&self.computed_schema, values, count)?;
+                &computed
+            }
+        };
+        let members = self.members(rows)?;
+        let first = members.iter().map(|members| members.first().copied());
+        let first = UInt32Array::from_iter(first);
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for place in &self.carried {
+            columns.push(take(rows.column(*place), &first, None)?);
+        }
+        for aggregate in &self.aggregates {
+            let arguments = values_of(&aggregate.expressions(), rows)?;
+            let mut values = Vec::with_capacity(members.len());
+            for members in &members {
+                let mut accumulator = aggregate.create_accumulator()?;
+                if members.len() == count {
+                    accumulator.update_batch(&arguments)?;
+                } else {
+                    let members = UInt32Array::from_iter_values(members.iter().copied());
+                    accumulator.update_batch(&take_arrays(&arguments, &members, None)?)?;
+                }
+                values.push(accumulator.evaluate()?);
+            }
+            columns.push(match values.is_empty() {
+                true => new_empty_array(aggregate.field().data_type()),
+                false => ScalarValue::iter_to_array(values)?,
+            });
+        }
+        filtered(
+            &self.conjuncts,
+            batch_of(&self.schema, columns, members.len())?,
+        )
+    }
+
+    /// The rows of each group. Without keys there is one group, even of no rows.
+    fn members(&self, rows: &RecordBatch) -> Result<Vec<Vec<u32>>> {
+        let all = 0..rows.num_rows() as u32;
+        if self.keys.is_empty() {
+            return Ok(vec![all.collect()]);
+        }
+        let keys = values_of(&self.keys, rows)?;
+        let fields = keys
+            .iter()
+            .map(|key| SortField::new(key.data_type().clone()));
+        let keys = RowConverter::new(fields.collect())?.convert_columns(&keys)?;
+        let mut known: HashMap<OwnedRow, usize> = HashMap::new();
+        let mut members: Vec<Vec<u32>> = Vec::new();
+        for row in all {
+            let group = *known
+                .entry(keys.row(row as usize).owned())
+                .or_insert_with(|| {
+                    members.push(Vec::new());
+                    members.len() - 1
+                });
+            members[group].push(row);
+        }
+        Ok(members)
+    }
+}
+
+/// The rows of which all is true. What a conjunct has decided the next ones are not asked, which may fail.
+fn filtered(conjuncts: &[Expression], mut rows: RecordBatch) -> Result<RecordBatch> {
+    for conjunct in conjuncts {
+        if rows.num_rows() == 0 {
+            break;
+        }
+        let truth = value_of(conjunct, &rows)?;
+        let truth = truth.as_boolean_opt();
+        let truth = truth.ok_or_else(|| SqlError::unknown("a condition without a truth value"))?;
+        rows = filter_record_batch(&rows, truth)?;
+    }
+    Ok(rows)
+}
+
+fn values_of(expressions: &[Expression], rows: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let expressions = expressions.iter();
+    expressions
+        .map(|expression| value_of(expression, rows))
+        .collect()
+}
+
 fn value_of(expression: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<ArrayRef> {
     let value = expression.evaluate(rows)?;
     Ok(value.into_array(rows.num_rows())?)
@@ -164,8 +376,8 @@ fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     )?)
 }
 
-/// The columns that rows have, and their ids; `None` if the FROM does not have one of them.
-fn rows_of(query: &RowQuery, rows: &Columns<'_>) -> Option<(SchemaRef, Vec<ColumnId>)> {
+/// The columns that rows have; `None` if the FROM does not have one of them.
+fn level_of_rows(session: &Session, query: &RowQuery, rows: &Columns<'_>) -> Option<Level> {
     let columns = rows.iter().map(|(table, name)| {
         let mut columns = query.columns.iter();
         columns.find(|column| column.table == *table && column.field.name() == name)
@@ -173,23 +385,33 @@ fn rows_of(query: &RowQuery, rows: &Columns<'_>) -> Option<(SchemaRef, Vec<Colum
     let columns = columns.collect::<Option<Vec<_>>>()?;
     let fields = columns.iter().map(|column| Arc::clone(&column.field));
     let schema = Schema::new(fields.collect::<Vec<FieldRef>>());
-    let ids = columns.iter().map(|column| column.id);
-    Some((Arc::new(schema), ids.collect()))
+    Some(Level {
+        schema: Arc::new(schema),
+        ids: columns.iter().map(|column| column.id).collect(),
+        options: session.function_options(),
+    })
 }
 
-fn place_of(ids: &[ColumnId], id: ColumnId) -> Option<usize> {
-    ids.iter().position(|known| *known == id)
+/// Whether a value over groups is a number that aggregates alone come to. Of others, only a plan tells how long they are
+/// and whether they may be NULL.
+fn is_of_aggregates(value: &Scalar, groups: &Groups) -> bool {
+    let is_aggregate = |column: ColumnId| groups.aggregates.iter().any(|(id, _)| *id == column);
+    !is_string(value.field().data_type()) && value.columns().iter().all(is_aggregate)
 }
 
 impl Session {
-    /// How a client is told of a query's columns.
+    /// How a client is told of a query's columns. `None`: only a plan tells that.
     pub(super) fn describe_row_query(&self, query: &RowQuery) -> Option<Described> {
         let fields = query.columns.iter().map(|column| Arc::clone(&column.field));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()));
         let position = |id: ColumnId| query.columns.iter().position(|column| column.id == id);
-        let item = |at: usize| -> &Item { &query.list[at] };
-        let values = query.shown.iter().map(|(at, ..)| &item(*at).value);
-        let lengths = text_lengths_over_rows(values, (&schema, &position)).ok()?;
+        let mut values = query.shown.iter().map(|(at, ..)| &query.list[*at].value);
+        if let Some(groups) = &query.groups
+            && !values.clone().all(|value| is_of_aggregates(value, groups))
+        {
+            return None;
+        }
+        let lengths = text_lengths_over_rows(&mut values, (&schema, &position)).ok()?;
         let shown = query.shown.iter().zip(lengths);
         let metas = shown.map(|((_, header, field), length)| {
             let field = field.as_ref().clone().with_name(&header.name);
