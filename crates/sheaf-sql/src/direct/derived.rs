@@ -23,29 +23,43 @@
 //! the databases and tables that the WHERE names.
 //!
 //! A WITH whose tables are each named once is the same, written in another place ([`without_with`]).
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`rows`] | the rows, and how a join finds them |
+//! | [`shape`] | queries without what chooses their rows |
+//! | [`union`] | UNION as a statement |
+//! | [`with_queries`] | WITH |
+
+mod rows;
+mod shape;
+mod union;
+mod with_queries;
 
 use std::cell::Cell as Shared;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use sheaf_access::TYPE_KEY;
 use sheaf_frontend::query::BoundQuery;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{ReadView, TreeId};
-use sheaf_table::{Column, Index, RowLayout, RowView, TableDefinition, ValueRef};
+use sheaf_table::{Column, Index, RowLayout, TableDefinition, ValueRef};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+pub(super) use self::rows::{DerivedRows, Lookup};
+use self::shape::{is_plain, query_of, shape_of, unwrapped};
+pub(super) use self::shape::{shape_of_select, without_conditions};
+pub(super) use self::union::Union;
+pub(super) use self::with_queries::without_with;
 use super::access::{MAX_LIST, list_in_place};
 use super::join::{Join, JoinedWay};
 use super::names::RowSource;
-use super::operand::{Operand, Place, place};
-use super::order::{MAX_SORTED_BYTES, OrderItem, SortKey, descends};
+use super::operand::Operand;
+use super::order::{OrderItem, SortKey, descends};
 use super::over_rows::has_many_row_function;
 use super::read::{limit_and_offset, row_count};
-use super::row::Item;
 use super::select_list::Spelled;
 use super::subquery::Values;
 use super::{Action, needs_of};
@@ -56,9 +70,9 @@ use crate::catalog_views::information_schema::{
 use crate::definition::ddl::column_type_of;
 use crate::error::Result;
 use crate::parser::statement::Statement;
-use crate::query::rows::{Cell as Shown, value_at};
+use crate::query::rows::Cell as Shown;
 use crate::session::Session;
-use crate::session::result::{Cell, CellRow, ColumnMeta, ResultSink};
+use crate::session::result::ColumnMeta;
 
 /// Rows of one query, at most. Beyond that, workers and batches pay for themselves.
 const MAX_DERIVED_ROWS: usize = 2_000;
@@ -619,442 +633,6 @@ fn ordered(order_by: &ast::OrderBy, definition: &TableDefinition) -> Option<Vec<
     items.iter().map(item).collect()
 }
 
-/// Whether a query has nothing but a body, an order and a limit.
-fn is_plain(query: &ast::Query) -> bool {
-    query.with.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty()
-        && query.for_clause.is_none()
-        && query.settings.is_none()
-        && query.format_clause.is_none()
-        && query.pipe_operators.is_empty()
-}
-
-/// A query that only has this body.
-fn query_of(body: ast::SetExpr) -> ast::Query {
-    ast::Query {
-        with: None,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
-}
-
-/// A query without parentheses around it.
-fn unwrapped(query: &ast::Query) -> &ast::Query {
-    match query.body.as_ref() {
-        ast::SetExpr::Query(inner)
-            if is_plain(query) && query.order_by.is_none() && query.limit_clause.is_none() =>
-        {
-            unwrapped(inner)
-        }
-        _ => query,
-    }
-}
-
-/// A query with the same columns and without what chooses its rows; `None` if its columns depend on parameters.
-fn shape_of(query: &ast::Query) -> Option<ast::Query> {
-    let mut shape = query_of(query.body.as_ref().clone());
-    strip(&mut shape.body)?;
-    (!shape.to_string().contains('?')).then_some(shape)
-}
-
-/// The same of a SELECT.
-pub(super) fn shape_of_select(select: &ast::Select) -> Option<ast::Query> {
-    shape_of(&query_of(ast::SetExpr::Select(Box::new(select.clone()))))
-}
-
-fn strip(set: &mut ast::SetExpr) -> Option<()> {
-    match set {
-        ast::SetExpr::Select(select) => {
-            select.selection = None;
-            select.having = None;
-            without_conditions(&mut select.from)
-        }
-        ast::SetExpr::Query(query) => {
-            query.order_by = None;
-            query.limit_clause = None;
-            strip(&mut query.body)
-        }
-        ast::SetExpr::SetOperation { left, right, .. } => {
-            strip(left)?;
-            strip(right)
-        }
-        _ => None,
-    }
-}
-
-/// Leaves out of a FROM what the rows have been found by. `None` for joins that there are not among such rows.
-pub(super) fn without_conditions(from: &mut [ast::TableWithJoins]) -> Option<()> {
-    let always = ast::Expr::value(ast::Value::Boolean(true));
-    for part in from {
-        strip_factor(&mut part.relation)?;
-        for join in &mut part.joins {
-            strip_factor(&mut join.relation)?;
-            match &mut join.join_operator {
-                ast::JoinOperator::CrossJoin(ast::JoinConstraint::None) => {}
-                ast::JoinOperator::Join(_) | ast::JoinOperator::Inner(_) => {
-                    join.join_operator = ast::JoinOperator::CrossJoin(ast::JoinConstraint::None);
-                }
-                ast::JoinOperator::Left(ast::JoinConstraint::On(condition))
-                | ast::JoinOperator::LeftOuter(ast::JoinConstraint::On(condition)) => {
-                    *condition = always.clone();
-                }
-                _ => return None,
-            }
-        }
-    }
-    Some(())
-}
-
-fn strip_factor(factor: &mut ast::TableFactor) -> Option<()> {
-    match factor {
-        ast::TableFactor::Derived { subquery, .. } => {
-            **subquery = shape_of(subquery)?;
-            Some(())
-        }
-        _ => Some(()),
-    }
-}
-
-/// A query with WITH, with its queries in the places of their names; `None` if one of them is not named exactly once.
-pub(super) fn without_with(query: &ast::Query) -> Option<ast::Query> {
-    let with = query.with.as_ref()?;
-    if with.recursive {
-        return None;
-    }
-    let mut names = Named::default();
-    walk_query(&mut query.clone(), &mut names);
-    let mut tables: Vec<(&ast::Ident, ast::Query)> = Vec::new();
-    for table in &with.cte_tables {
-        let name = &table.alias.name;
-        let is_plain = table.alias.columns.is_empty()
-            && table.from.is_none()
-            && table.materialized.is_none()
-            && names.0.get(&name.value.to_lowercase()) == Some(&1)
-            && tables.iter().all(|(known, _)| !is_name(known, name));
-        let mut own = is_plain.then(|| table.query.as_ref().clone())?;
-        put_tables(&mut own.body, &mut tables)?;
-        tables.push((name, own));
-    }
-    let mut query = ast::Query {
-        with: None,
-        ..query.clone()
-    };
-    put_tables(&mut query.body, &mut tables)?;
-    // One that is named somewhere else is left over.
-    tables.is_empty().then_some(query)
-}
-
-/// How often tables are named that have no database.
-#[derive(Default)]
-struct Named(BTreeMap<String, usize>);
-
-impl ExpressionVisitor for Named {
-    fn enter_table(&mut self, table: &ast::TableFactor) {
-        if let Some(name) = plain_name(table) {
-            *self.0.entry(name.value.to_lowercase()).or_default() += 1;
-        }
-    }
-
-    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-fn is_name(one: &ast::Ident, other: &ast::Ident) -> bool {
-    one.value.eq_ignore_ascii_case(&other.value)
-}
-
-/// The name of a table that has no database.
-fn plain_name(table: &ast::TableFactor) -> Option<&ast::Ident> {
-    match table {
-        ast::TableFactor::Table { name, .. } => match name.0.as_slice() {
-            [part] => part.as_ident(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Puts queries in the places of their names in a FROM, and takes them from the list.
-fn put_tables(set: &mut ast::SetExpr, tables: &mut Vec<(&ast::Ident, ast::Query)>) -> Option<()> {
-    let select = match set {
-        ast::SetExpr::Select(select) => select,
-        ast::SetExpr::SetOperation { left, right, .. } => {
-            put_tables(left, tables)?;
-            return put_tables(right, tables);
-        }
-        ast::SetExpr::Query(query) if query.with.is_none() => {
-            return put_tables(&mut query.body, tables);
-        }
-        _ => return None,
-    };
-    for part in &mut select.from {
-        put_table(&mut part.relation, tables)?;
-        for join in &mut part.joins {
-            put_table(&mut join.relation, tables)?;
-        }
-    }
-    Some(())
-}
-
-fn put_table(
-    factor: &mut ast::TableFactor,
-    tables: &mut Vec<(&ast::Ident, ast::Query)>,
-) -> Option<()> {
-    if let ast::TableFactor::Derived { subquery, .. } = factor {
-        return match subquery.with {
-            None => put_tables(&mut subquery.body, tables),
-            Some(_) => None,
-        };
-    }
-    let found = plain_name(factor)
-        .and_then(|name| tables.iter().position(|(known, _)| is_name(known, name)));
-    let Some(found) = found else {
-        return Some(());
-    };
-    let ast::TableFactor::Table {
-        alias,
-        args: None,
-        with_hints,
-        version: None,
-        with_ordinality: false,
-        partitions,
-        json_path: None,
-        sample: None,
-        index_hints,
-        ..
-    } = factor
-    else {
-        return None;
-    };
-    if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
-        return None;
-    }
-    let alias = alias.take();
-    let (name, query) = tables.remove(found);
-    let alias = alias.unwrap_or_else(|| ast::TableAlias {
-        explicit: true,
-        name: name.clone(),
-        columns: Vec::new(),
-        at: None,
-    });
-    *factor = ast::TableFactor::Derived {
-        lateral: false,
-        subquery: Box::new(query),
-        alias: Some(alias),
-        sample: None,
-    };
-    Some(())
-}
-
-/// The rows of a query, in memory.
-#[derive(Default)]
-pub(super) struct DerivedRows {
-    bytes: Vec<u8>,
-    /// Where each is among the bytes.
-    spans: Vec<(usize, usize)>,
-    /// Positions of the rows by the key that another table's rows find them by, once one has asked.
-    by_key: Option<BTreeMap<Vec<u8>, Vec<usize>>>,
-}
-
-impl DerivedRows {
-    fn row(&self, position: usize) -> &[u8] {
-        let (start, end) = self.spans[position];
-        &self.bytes[start..end]
-    }
-
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[u8]> {
-        self.spans
-            .iter()
-            .map(|(start, end)| &self.bytes[*start..*end])
-    }
-
-    /// Takes the rows that a part has found; false if there is no room for them.
-    fn take(&mut self, derived: &Derived, found: &Values) -> Result<bool> {
-        let types = derived.schema.fields();
-        for batch in &found.batches {
-            let columns = batch.columns();
-            let mut types = columns.iter().zip(types);
-            let is_same = columns.len() == derived.columns.len()
-                && types.all(|(column, field)| column.data_type() == field.data_type());
-            if !is_same || self.spans.len() + batch.num_rows() > MAX_DERIVED_ROWS {
-                return Ok(false);
-            }
-            for row in 0..batch.num_rows() {
-                let value = |column: &arrow::array::ArrayRef| value_at(column.as_ref(), row);
-                let values = columns.iter().map(value).collect::<Result<Vec<_>>>()?;
-                if !self.push(derived, |column| ValueRef::from(&values[column])) {
-                    return Ok(false);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Takes a row; false if there is no room for it.
-    fn push<'v>(&mut self, derived: &Derived, value: impl Fn(usize) -> ValueRef<'v>) -> bool {
-        let start = self.bytes.len();
-        let layout = &derived.layout;
-        let encoded = layout.encode(value, &[], MAX_ROW_BYTES, &mut self.bytes);
-        self.spans.push((start, self.bytes.len()));
-        encoded.is_ok()
-            && self.bytes.len() <= MAX_SORTED_BYTES
-            && self.spans.len() <= MAX_DERIVED_ROWS
-    }
-
-    /// Of rows that are equal the first stays.
-    fn keep_different(&mut self, derived: &Derived, key: &SortKey) -> Result<()> {
-        let mut known = BTreeSet::new();
-        let mut kept = Vec::with_capacity(self.spans.len());
-        for position in 0..self.spans.len() {
-            if known.insert(derived.key_of_row(key, self.row(position))?) {
-                kept.push(self.spans[position]);
-            }
-        }
-        self.spans = kept;
-        Ok(())
-    }
-
-    fn sort(&mut self, derived: &Derived, key: &SortKey) -> Result<()> {
-        let mut keyed = Vec::with_capacity(self.spans.len());
-        for position in 0..self.spans.len() {
-            let key = derived.key_of_row(key, self.row(position))?;
-            keyed.push((key, self.spans[position]));
-        }
-        keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
-        self.spans = keyed.into_iter().map(|(_, span)| span).collect();
-        Ok(())
-    }
-}
-
-/// The longest row of a query: its layout counts bytes in 15 bits.
-const MAX_ROW_BYTES: usize = (1 << 15) - 1;
-
-/// How a join finds rows of a query.
-#[derive(Debug)]
-pub(super) struct Lookup {
-    pub(super) derived: Arc<Derived>,
-    /// Columns that are equal to operands; none: all rows are gone through.
-    pub(super) equal: Vec<(usize, Operand)>,
-    key: Option<SortKey>,
-}
-
-impl Lookup {
-    /// `None` if the columns have no order.
-    pub(super) fn new(derived: &Arc<Derived>, equal: Vec<(usize, Operand)>) -> Option<Lookup> {
-        let columns: Vec<usize> = equal.iter().map(|(column, _)| *column).collect();
-        let key = match columns.is_empty() {
-            true => None,
-            false => Some(derived.key(&columns)?),
-        };
-        Some(Lookup {
-            derived: Arc::clone(derived),
-            equal,
-            key,
-        })
-    }
-
-    /// What the query's [list](Derived::asked) is of.
-    pub(super) fn asked(&self) -> Option<&Operand> {
-        let asked = self.derived.asked()?;
-        let mut equal = self.equal.iter();
-        equal
-            .find(|(column, _)| *column == asked.column)
-            .map(|(_, operand)| operand)
-    }
-
-    /// The positions of the rows that are found. `None`: the vectorised path has to do it.
-    pub(super) fn find(
-        &self,
-        rows: &mut DerivedRows,
-        parameters: &[Value],
-    ) -> Result<Option<Vec<usize>>> {
-        let Some(key) = &self.key else {
-            return Ok(Some((0..rows.spans.len()).collect()));
-        };
-        let mut values = Vec::with_capacity(self.equal.len());
-        for (column, operand) in &self.equal {
-            let definition = &self.derived.definition.columns[*column];
-            match place(definition, operand.value(parameters)) {
-                Some(Place::At(value)) => values.push(value),
-                Some(Place::Null | Place::BelowAll | Place::AboveAll) => {
-                    return Ok(Some(Vec::new()));
-                }
-                None => return Ok(None),
-            }
-        }
-        let mut wanted = Vec::new();
-        key.append_values(&values, &mut wanted);
-        if rows.by_key.is_none() {
-            let mut by_key: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
-            for position in 0..rows.spans.len() {
-                let row = self.derived.layout.view(rows.row(position))?;
-                // NULL is equal to nothing, not even NULL.
-                if key.columns().any(|column| row.is_null(column)) {
-                    continue;
-                }
-                let of_row = self.derived.key_of_row(key, rows.row(position))?;
-                by_key.entry(of_row).or_default().push(position);
-            }
-            rows.by_key = Some(by_key);
-        }
-        let found = rows.by_key.as_ref().and_then(|known| known.get(&wanted));
-        Ok(Some(found.cloned().unwrap_or_default()))
-    }
-
-    /// A row by its position.
-    pub(super) fn row<'r>(&'r self, rows: &'r DerivedRows, position: usize) -> Result<RowView<'r>> {
-        Ok(self.derived.layout.view(rows.row(position))?)
-    }
-}
-
-/// A UNION that is a statement.
-pub(super) struct Union {
-    pub(super) derived: Derived,
-    items: Vec<Item>,
-}
-
-impl Union {
-    /// The plan of a query; `None` if it is no UNION of direct plans. As [`Derived::compile`].
-    pub(super) fn compile(
-        session: &Session,
-        query: &ast::Query,
-        given: (&str, usize),
-    ) -> Option<Union> {
-        let unwrapped = unwrapped(query);
-        if !matches!(unwrapped.body.as_ref(), ast::SetExpr::SetOperation { .. }) {
-            return None;
-        }
-        let derived = Derived::compile(session, unwrapped, given)?;
-        let columns = derived.definition.columns.iter().enumerate();
-        let items = columns.map(|(column, own)| Item::new(column, &own.ty));
-        Some(Union {
-            items: items.collect(),
-            derived,
-        })
-    }
-}
-
-/// A row on its way to the client.
-struct UnionRow<'a> {
-    row: RowView<'a>,
-    items: &'a [Item],
-}
-
-impl CellRow for UnionRow<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        self.items[column].cell(&self.row)
-    }
-}
-
 impl Session {
     /// The rows of queries that a join reads, with these parameters, where so many joined rows are wanted. `None`: the
     /// vectorised path has to do it.
@@ -1119,32 +697,5 @@ impl Session {
         list.sort_unstable_by_key(Value::as_i128);
         list.dedup();
         Ok((list.len() <= MAX_LIST).then_some(list))
-    }
-
-    /// False: the vectorised path has to do it.
-    pub(super) fn run_direct_union(
-        &mut self,
-        union: &Union,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<bool> {
-        if !sink.takes_rows() {
-            return Ok(false);
-        }
-        let derived = &union.derived;
-        let Some(rows) = derived.rows(self, parameters)? else {
-            return Ok(false);
-        };
-        sink.row_columns(&derived.columns, &derived.schema)?;
-        let mut sent = 0;
-        for row in rows.rows() {
-            let row = UnionRow {
-                row: derived.layout.view(row)?,
-                items: &union.items,
-            };
-            sink.row(&derived.columns, &row)?;
-            sent += 1;
-        }
-        self.end_direct_read(sent, sink)
     }
 }

@@ -78,19 +78,15 @@ pub(super) struct Names<'a> {
     pub(super) is_outer: bool,
 }
 
-impl<'a> Names<'a> {
-    /// The table of a FROM that is one table and nothing else.
-    pub(super) fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Names<'a>> {
-        match from {
-            [ast::TableWithJoins { relation, joins }] if joins.is_empty() => {
-                Names::of_factor(session, relation)
-            }
-            _ => None,
-        }
-    }
+/// A table in a FROM without hints, partitions, and names for its columns.
+pub(super) struct PlainTable<'a> {
+    pub(super) name: &'a ast::ObjectName,
+    pub(super) alias: Option<&'a ast::TableAlias>,
+}
 
-    /// The table that a part of a FROM is, if it is a table and nothing else.
-    pub(super) fn of_factor(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
+impl<'a> PlainTable<'a> {
+    /// `None`: there is more to it, or it is a query.
+    pub(super) fn of(factor: &'a ast::TableFactor) -> Option<PlainTable<'a>> {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -106,29 +102,49 @@ impl<'a> Names<'a> {
         else {
             return None;
         };
+        let alias = alias.as_ref();
         let is_plain = with_hints.is_empty()
             && partitions.is_empty()
             && index_hints.is_empty()
-            && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
-        if !is_plain {
-            return None;
+            && alias.is_none_or(|alias| alias.columns.is_empty());
+        is_plain.then_some(PlainTable { name, alias })
+    }
+
+    fn names(&self, source: RowSource, (database, written): (String, String)) -> Option<Names<'a>> {
+        Some(Names {
+            source,
+            written,
+            database,
+            alias: match self.alias {
+                Some(alias) => &alias.name.value,
+                None => self.name.0.last()?.as_ident()?.value.as_str(),
+            },
+            is_outer: false,
+        })
+    }
+}
+
+impl<'a> Names<'a> {
+    /// The table of a FROM that is one table and nothing else.
+    pub(super) fn of(session: &Session, from: &'a [ast::TableWithJoins]) -> Option<Names<'a>> {
+        match from {
+            [ast::TableWithJoins { relation, joins }] if joins.is_empty() => {
+                Names::of_factor(session, relation)
+            }
+            _ => None,
         }
-        let (database, written) = session.resolve(&name_of(name).ok()?).ok()?;
+    }
+
+    /// The table that a part of a FROM is, if it is a table and nothing else.
+    pub(super) fn of_factor(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
+        let plain = PlainTable::of(factor)?;
+        let (database, written) = session.resolve(&name_of(plain.name).ok()?).ok()?;
         if crate::virtual_database::is_virtual_database(&database) {
             return None;
         }
         let table = session.engine.catalog().table(&database, &written).ok()?;
         session.check_timestamps(&table.definition).ok()?;
-        Some(Names {
-            source: RowSource::Table(table),
-            alias: match alias {
-                Some(alias) => &alias.name.value,
-                None => name.0.last()?.as_ident()?.value.as_str(),
-            },
-            written,
-            database,
-            is_outer: false,
-        })
+        plain.names(RowSource::Table(table), (database, written))
     }
 
     /// The same, or a query in the place of a table. `text` is what was parsed, `parameters` how many it has.
@@ -166,37 +182,10 @@ impl<'a> Names<'a> {
 
     /// A table of `information_schema`, whose rows are made for each run.
     fn of_definitions(session: &Session, factor: &'a ast::TableFactor) -> Option<Names<'a>> {
-        let ast::TableFactor::Table {
-            name,
-            alias,
-            args: None,
-            with_hints,
-            version: None,
-            with_ordinality: false,
-            partitions,
-            json_path: None,
-            sample: None,
-            index_hints,
-        } = factor
-        else {
-            return None;
-        };
-        let is_plain = with_hints.is_empty()
-            && partitions.is_empty()
-            && index_hints.is_empty()
-            && alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
-        let (database, written) = session.resolve(&name_of(name).ok()?).ok()?;
+        let plain = PlainTable::of(factor)?;
+        let (database, written) = session.resolve(&name_of(plain.name).ok()?).ok()?;
         let derived = Derived::of_definitions(session, (&database, &written))?;
-        is_plain.then_some(Names {
-            source: RowSource::Query(Arc::new(derived)),
-            alias: match alias {
-                Some(alias) => &alias.name.value,
-                None => name.0.last()?.as_ident()?.value.as_str(),
-            },
-            written,
-            database,
-            is_outer: false,
-        })
+        plain.names(RowSource::Query(Arc::new(derived)), (database, written))
     }
 
     pub(super) fn definition(&self) -> &TableDefinition {

@@ -7,7 +7,7 @@
 //! ```text
 //!   SELECT DATE(at) d, COUNT(*) FROM c WHERE post = ? AND body <> ''  GROUP BY DATE(at)  ORDER BY d DESC
 //!
-//!   rows found by keys  -> conjunct by conjunct -> groups by DATE(at) -> list (d, count) -> sorted by d -> what is shown
+//!   rows found by keys -> conjunct by conjunct -> groups by DATE(at) -> list (d, count) -> sorted by d -> as shown
 //! ```
 
 use std::collections::HashMap;
@@ -392,8 +392,8 @@ fn level_of_rows(session: &Session, query: &RowQuery, rows: &Columns<'_>) -> Opt
     })
 }
 
-/// Whether a value over groups is a number that aggregates alone come to. Of others, only a plan tells how long they are
-/// and whether they may be NULL.
+/// Whether a value over groups is a number that aggregates alone come to. Of others, only a plan tells how long they
+/// are and whether they may be NULL.
 fn is_of_aggregates(value: &Scalar, groups: &Groups) -> bool {
     let is_aggregate = |column: ColumnId| groups.aggregates.iter().any(|(id, _)| *id == column);
     !is_string(value.field().data_type()) && value.columns().iter().all(is_aggregate)
