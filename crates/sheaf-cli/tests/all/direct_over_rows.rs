@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 87] = [
+const STATEMENTS: [(&str, &[&str]); 95] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -47,6 +47,38 @@ const STATEMENTS: [(&str, &[&str]); 87] = [
     (
         "select a.id, count(p.id), sum(p.views) from author a left join post p on p.author = a.id where a.id in ($, $, $) group by a.id order by a.id",
         &["1", "2", "3"],
+    ),
+    (
+        "select lower(title) as t, count(*) + 0, count(distinct status), sum(distinct views) from post where author = $ group by title order by t",
+        &["1"],
+    ),
+    (
+        "select count(*) + 0, max(views) + 1, coalesce(sum(views), 0), min(title), avg(score) from post where author = $",
+        &["77"],
+    ),
+    (
+        "select author, max(upper(title)), min(status), count(score) * 2 from post where author in ($, $) group by author having count(*) > $ and max(views) > $ order by author desc",
+        &["1", "2", "1", "5"],
+    ),
+    (
+        "select p.author, a.name, count(t.tag) + 0 as n from post p left join author a on a.id = p.author left join tag t on t.post = p.id where p.id in ($, $, $) group by p.author, a.name order by n desc, p.author",
+        &["1", "4", "6"],
+    ),
+    (
+        "select case when views > $ then 'much' else 'little' end as k, sum(if(score is null, 1, 0)), max(at) from post where author = $ group by k order by k",
+        &["7", "1"],
+    ),
+    (
+        "select title, score, score is null as missing from post where author = $ and views + 0 < $ order by missing desc, upper(title), id",
+        &["1", "15"],
+    ),
+    (
+        "select id, round(score, 1), title <=> $ from post where author in ($, $) order by ratio desc, id limit 4 offset 1",
+        &["'TWO'", "1", "2"],
+    ),
+    (
+        "select status, group_concat(title order by id), bit_or(views) from post where author = $ group by status order by status",
+        &["1"],
     ),
     (
         "select id, title from post where author = $ order by coalesce(score, 0) desc, id limit 2",

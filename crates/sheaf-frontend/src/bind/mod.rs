@@ -139,6 +139,21 @@ fn texts_of(context: &QueryContext<'_>) -> Texts {
         .refusing_zero_dates(session.refuses_zero_dates())
 }
 
+/// The types of a query's columns, of which nothing else is asked. Whether they may be NULL is told by a plan.
+///
+/// # Errors
+/// As for a plan; 1235 for assignments of user variables, whose types may take several attempts.
+pub fn column_types(query: &Query, context: &QueryContext<'_>) -> Bound<Vec<FieldRef>> {
+    let text = StatementText::new(context.sql);
+    let texts = texts_of(context);
+    let mut binder = Binder::new(context, (&text, &texts), Variables::of(context));
+    let (_, outputs) = binder.query(query)?;
+    match binder.variables.grown() {
+        None => Ok(outputs.into_iter().map(|output| output.field).collect()),
+        Some(_) => unsupported("assignments in this place"),
+    }
+}
+
 fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let text = StatementText::new(context.sql);
     let texts = texts_of(context);

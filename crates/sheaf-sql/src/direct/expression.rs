@@ -367,7 +367,11 @@ impl Session {
         parameters: &[Value],
     ) -> Option<Evaluator> {
         let values = self.inputs_of(&expressions.inputs, parameters)?;
-        let make = |session: &mut Session| session.instance_of(expressions, &values);
+        let make = |session: &mut Session| {
+            // It serves all expressions of the session.
+            session.task_context();
+            session.instance_of(expressions, &values)
+        };
         let given = (&expressions.inputs, values.as_slice());
         let instance = self.kept_instance(given, |cache| &mut cache.known, make)?;
         if !self.findings.truncated_texts.note_again(&instance.noted) {
@@ -532,8 +536,8 @@ impl Session {
         let shown = match expressions.are_shown && free.iter().any(has_clock) {
             true => {
                 let list = (with_inputs(items, &constants), None);
-                let metas = self.describe_over_rows(Parsed::new(list, ""), &kinds);
-                Some(metas.ok()?)
+                let planned = self.plan_over_rows(Parsed::new(list, ""), &kinds).ok()?;
+                Some(self.metas_of(&planned).ok()?)
             }
             false => None,
         };
@@ -550,7 +554,7 @@ impl Session {
             Some(metas) => metas,
             None => self.metas_of(&planned).ok()?,
         };
-        let fields = planned.fields();
+        let fields = planned.fields().ok()?;
         let has_cells = |field: &FieldRef| has_cells(field.data_type());
         // What comes to a column of the table, as IFNULL(column, NULL) does, is described as that.
         let is_column = |meta: &ColumnMeta| !meta.org_name.is_empty() && meta.table != INPUTS;

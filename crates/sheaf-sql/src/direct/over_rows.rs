@@ -727,6 +727,7 @@ impl Session {
         // As constants they may have other types, and what is wrong with a text is told of once.
         let is_described =
             inputs.fields.iter().all(|field| !has_text(field)) && !shows_given(&query.query);
+        self.task_context();
         let computed = self.computed_rows(query, &inputs, (written, &given, is_described));
         let (work, schema, described) = match computed {
             Some((computed, described)) => {
@@ -776,12 +777,13 @@ impl Session {
         let columns = columns_of_rows(query, inputs);
         let computed = ComputedRows::new(self, &bound, &columns)?;
         let described = match is_described {
-            true => self.describe_row_query(&bound),
+            true => self.describe_row_query(&bound, &computed),
             false if query.subqueries.is_empty() => {
                 let constant = inputs.put_constants_into(&query.described);
                 let constant = Parsed::new(&constant, query.text.as_str());
                 let bound = self.bind_row_query(constant, given).ok()??;
-                self.describe_row_query(&bound)
+                let own = ComputedRows::new(self, &bound, &columns[..query.read.len()])?;
+                self.describe_row_query(&bound, &own)
             }
             false => None,
         };

@@ -49,8 +49,8 @@ pub(super) struct ComputedRows {
     listed: SchemaRef,
     /// Over the list.
     order: Vec<(Expression, SortOptions)>,
-    /// What is shown of the list.
-    shown: Vec<usize>,
+    /// What is shown of the list, and whether it may be NULL.
+    shown: Vec<(usize, bool)>,
     result: SchemaRef,
 }
 
@@ -164,11 +164,15 @@ impl ComputedRows {
             let field = over_list.schema.field(*at).clone();
             field.with_name(&header.name)
         });
+        let shown = query.shown.iter().map(|(at, ..)| {
+            let nullable = list[*at].1.nullable(&below.schema).ok()?;
+            Some((*at, nullable))
+        });
         Some(ComputedRows {
             conjuncts,
             groups,
             order,
-            shown: query.shown.iter().map(|(at, ..)| *at).collect(),
+            shown: shown.collect::<Option<_>>()?,
             result: Arc::new(Schema::new(result.collect::<Vec<Field>>())),
             list: list.into_iter().map(|(_, expression)| expression).collect(),
             listed: over_list.schema,
@@ -206,7 +210,7 @@ impl ComputedRows {
             let places = lexsort_to_indices(&keys, None)?;
             list = take_arrays(&list, &places, None)?;
         }
-        let shown = self.shown.iter().map(|at| Arc::clone(&list[*at]));
+        let shown = self.shown.iter().map(|(at, _)| Arc::clone(&list[*at]));
         batch_of(&self.result, shown.collect(), rows.num_rows())
     }
 }
@@ -243,7 +247,7 @@ impl ComputedGroups {
         for (id, aggregate) in &groups.aggregates {
             let made = below.compile(|over| over.aggregate(aggregate))?;
             let field = made.field();
-            let field = Field::new("a", field.data_type().clone(), true);
+            let field = Field::new("a", field.data_type().clone(), field.is_nullable());
             fields.push(field.with_metadata(aggregate.field().metadata().clone()));
             ids.push(*id);
             aggregates.push(made);
@@ -401,7 +405,11 @@ fn is_of_aggregates(value: &Scalar, groups: &Groups) -> bool {
 
 impl Session {
     /// How a client is told of a query's columns. `None`: only a plan tells that.
-    pub(super) fn describe_row_query(&self, query: &RowQuery) -> Option<Described> {
+    pub(super) fn describe_row_query(
+        &self,
+        query: &RowQuery,
+        computed: &ComputedRows,
+    ) -> Option<Described> {
         let fields = query.columns.iter().map(|column| Arc::clone(&column.field));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>()));
         let position = |id: ColumnId| query.columns.iter().position(|column| column.id == id);
@@ -412,10 +420,12 @@ impl Session {
             return None;
         }
         let lengths = text_lengths_over_rows(&mut values, (&schema, &position)).ok()?;
-        let shown = query.shown.iter().zip(lengths);
-        let metas = shown.map(|((_, header, field), length)| {
+        let shown = query.shown.iter().zip(&computed.shown).zip(lengths);
+        let metas = shown.map(|(((_, header, field), (_, nullable)), length)| {
             let field = field.as_ref().clone().with_name(&header.name);
-            self.column_of(&field, header, length)
+            // It may be NULL where a plan says so, too.
+            let nullable = *nullable || field.is_nullable();
+            self.column_of(&field.with_nullable(nullable), header, length)
         });
         let types = query.shown.iter();
         Some(Described {

@@ -338,10 +338,8 @@ impl Subquery {
             // As a number, which it is to MySQL.
             return Some(field::bigint().with_name(name).with_nullable(false));
         }
-        let lowered = session
-            .lower(Parsed::new(&self.query, text), None, Listed::Items)
-            .ok()?;
-        let field = lowered.plan.schema().field(0).as_ref().clone();
+        let types = session.column_types(Parsed::new(&self.query, text)).ok()?;
+        let field = types.first()?.as_ref().clone();
         Some(field.with_name(name).with_nullable(true))
     }
 

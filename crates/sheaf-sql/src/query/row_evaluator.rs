@@ -34,7 +34,7 @@ use crate::query::rows::value_at;
 use crate::query::value_extent::{is_string, text_length};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
-use sheaf_frontend::bind::over_rows::{BoundExpression, OverRows, over_rows, position_of};
+use sheaf_frontend::bind::over_rows::{OverRows, over_rows, position_of};
 use sheaf_frontend::query::{Listed, QueryContext};
 
 /// One kind of row: the name that its columns are qualified with, and the columns.
@@ -64,10 +64,18 @@ pub(crate) struct PlannedExpressions {
 }
 
 impl PlannedExpressions {
-    /// The results in Arrow.
-    pub(crate) fn fields(&self) -> Vec<FieldRef> {
-        let items = self.bound.items.iter();
-        items.map(BoundExpression::field).collect()
+    /// The results in Arrow. They may be NULL where a plan says so: a client is told the same of both.
+    pub(crate) fn fields(&self) -> Result<Vec<FieldRef>> {
+        let items = self.bound.items.iter().zip(&self.expressions);
+        let fields = items.map(|(item, expression)| {
+            let field = item.field();
+            let nullable = field.is_nullable() || expression.nullable(&self.schema)?;
+            Ok(match nullable == field.is_nullable() {
+                true => field,
+                false => Arc::new(field.as_ref().clone().with_nullable(nullable)),
+            })
+        });
+        fields.collect()
     }
 }
 
@@ -88,7 +96,7 @@ impl Session {
             .collect();
         let Parsed { ast: items, text } = items;
         let planned = self.plan_over_rows(Parsed::new((items, None), text), &schemas)?;
-        let metas = self.metas_over_rows(&planned.bound, &planned.schema)?;
+        let metas = self.metas_of(&planned)?;
         Ok(RowEvaluator {
             schema: planned.schema,
             columns: kinds
@@ -126,19 +134,16 @@ impl Session {
         })
     }
 
-    /// How a client is told of expressions over kinds of rows.
-    pub(crate) fn describe_over_rows(
-        &self,
-        expressions: ListAndCondition<'_>,
-        kinds: &[(&str, SchemaRef)],
-    ) -> Result<Vec<ColumnMeta>> {
-        let bound = self.bind_over_rows(expressions, kinds)?;
-        self.metas_over_rows(&bound, &schema_of(kinds))
-    }
-
-    /// The same of what was planned.
+    /// How a client is told of what was planned.
     pub(crate) fn metas_of(&self, planned: &PlannedExpressions) -> Result<Vec<ColumnMeta>> {
-        self.metas_over_rows(&planned.bound, &planned.schema)
+        let items = &planned.bound.items;
+        let values = items.iter().map(|item| &item.value);
+        let position = |id| Some(position_of(id));
+        let lengths = text_lengths_over_rows(values, (&planned.schema, &position))?;
+        let items = items.iter().zip(planned.fields()?).zip(lengths);
+        let metas =
+            items.map(|((item, field), length)| self.column_of(&field, &item.header, length));
+        Ok(metas.collect())
     }
 
     fn bind_over_rows(
@@ -162,17 +167,12 @@ impl Session {
         over_rows(items, condition.as_ref(), kinds, &context)
     }
 
-    fn metas_over_rows(&self, bound: &OverRows, schema: &SchemaRef) -> Result<Vec<ColumnMeta>> {
-        let values = bound.items.iter().map(|item| &item.value);
-        let position = |id| Some(position_of(id));
-        let lengths = text_lengths_over_rows(values, (schema, &position))?;
-        let items = bound.items.iter().zip(lengths);
-        let metas = items.map(|(item, length)| self.column_of(&item.field(), &item.header, length));
-        Ok(metas.collect())
-    }
-
-    /// What functions are told that are computed without a plan.
+    /// What functions are told that are computed without a plan: what operators of the session are told, if there have
+    /// been some.
     pub(crate) fn function_options(&self) -> Arc<ConfigOptions> {
+        if let Some(task) = self.workers.task() {
+            return Arc::clone(task.session_config().options());
+        }
         let mut options = ConfigOptions::default();
         options.extensions.insert(self.result_limits());
         Arc::new(options)

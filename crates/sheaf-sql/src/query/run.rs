@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
@@ -44,8 +44,8 @@ use crate::session::result::{ColumnMeta, Origin, ResultSink, table_flags};
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
-use sheaf_frontend::bind::logical_plan;
 use sheaf_frontend::bind::over_rows::{RowQuery, row_query};
+use sheaf_frontend::bind::{column_types, logical_plan};
 use sheaf_frontend::locking::locks_tables;
 use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext};
 
@@ -492,6 +492,11 @@ impl Session {
         extra: &Arc<MemoryTableSource>,
     ) -> Result<Option<RowQuery>> {
         self.bound_with(query, Some(extra), (Listed::Items, true), row_query)
+    }
+
+    /// The types of a query's columns.
+    pub(crate) fn column_types(&self, query: ParsedQuery<'_>) -> Result<Vec<FieldRef>> {
+        self.bound_with(query, None, (false, false), column_types)
     }
 
     fn lower_with(
