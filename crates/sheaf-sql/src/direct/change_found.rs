@@ -1,8 +1,8 @@
 //! UPDATE and DELETE of what a direct plan of a query finds: of joins, with subqueries, with assignments that build on
 //! each other.
 //!
-//! The vectorised forms plan the SELECT that finds keys and new values (`change/change_query.rs`). Here that SELECT is a
-//! direct plan. It reads the columns of primary keys, of which the clustered keys are made:
+//! The vectorised forms plan the SELECT that finds keys and new values (`change/change_query.rs`). Here that SELECT is
+//! a direct plan. It reads the columns of primary keys, of which the clustered keys are made:
 //!
 //! ```text
 //!   UPDATE p JOIN u ON u.id = p.user SET p.views = p.views + 1 WHERE u.id = ?
