@@ -93,9 +93,7 @@ pub fn over_rows(
         && block.functions.is_empty();
     let mut scalars = items.iter().map(|item| &item.value).chain(&condition);
     if !is_of_rows || scalars.any(Scalar::is_of_variables) {
-        return Err(SqlError::not_supported_yet(
-            "a subquery or an aggregate in this place",
-        ));
+        return Err(not_over_rows());
     }
     let items = items.into_iter().map(|item| BoundExpression {
         value: item.value,
@@ -105,6 +103,11 @@ pub fn over_rows(
         items: items.collect(),
         condition,
     })
+}
+
+/// 1235.
+pub fn not_over_rows() -> SqlError {
+    SqlError::not_supported_yet("a subquery or an aggregate in this place")
 }
 
 impl Binder<'_> {

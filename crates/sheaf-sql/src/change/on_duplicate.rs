@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::bind::over_rows::not_over_rows;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table};
@@ -36,7 +37,7 @@ use crate::change::values_before::write_defaults;
 use crate::direct::{KeptExpressions, literal_of};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
-use crate::query::row_evaluator::{RowEvaluator, RowKind, not_over_rows};
+use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::values::{hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::Origin;

@@ -25,7 +25,6 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
 use sheaf_exec::functions::types::field;
-use sheaf_frontend::query::Listed;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;

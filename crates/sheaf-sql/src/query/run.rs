@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
-use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_execution::TaskContext;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_exec::functions::limits::ResultLimits;
@@ -496,7 +495,7 @@ impl Session {
 
     /// The types of a query's columns.
     pub(crate) fn column_types(&self, query: ParsedQuery<'_>) -> Result<Vec<FieldRef>> {
-        self.bound_with(query, None, (false, false), column_types)
+        self.bound_with(query, None, (Listed::Items, false), column_types)
     }
 
     fn lower_with(
