@@ -27,6 +27,7 @@ pub mod operator;
 pub mod plan_size;
 pub mod row_by_row;
 pub mod runtime;
+mod short_key;
 pub mod table_source;
 pub mod typing;
 

@@ -32,12 +32,11 @@ use datafusion_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use sha2::{Digest, Sha256};
-
 use super::{result_field, safe_point};
 use crate::functions::EvaluationError;
 use crate::functions::limits::OversizedResults;
 use crate::functions::types::{field, text_field};
+use crate::short_key::short_key;
 
 /// The function's name.
 pub const NAME: &str = "$group_concat";
@@ -52,17 +51,6 @@ const COUNTS_BYTES: usize = 16;
 
 /// What a distinct key takes besides its bytes: its place in the set, and the head of its block of memory.
 const DISTINCT_BYTES: usize = 48;
-/// Bytes of a digest. Keys that are as long, or longer, are kept as theirs.
-const DIGEST_BYTES: usize = 32;
-
-/// A distinct key in no more than 32 bytes. Those of different keys differ: nobody can make two texts of one digest.
-pub fn short_key(key: &[u8]) -> Box<[u8]> {
-    match key.len() < DIGEST_BYTES {
-        true => key.into(),
-        false => Sha256::digest(key).as_slice().into(),
-    }
-}
-
 #[derive(Debug)]
 pub struct GroupConcat {
     signature: Signature,

@@ -25,7 +25,7 @@ use sheaf_access::AccessError;
 
 pub use any_value::AnyValue;
 pub use extreme::Extreme;
-pub use group_concat::{GroupConcat, NAME as GROUP_CONCAT, short_key};
+pub use group_concat::{GroupConcat, NAME as GROUP_CONCAT};
 use moving::{Moving, Statistic};
 pub use sum::Sum;
 

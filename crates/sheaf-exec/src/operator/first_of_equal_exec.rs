@@ -31,9 +31,9 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::aggregates::short_key;
 use crate::operator::plan_members::{no_expressions, row_for_row};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
+use crate::short_key::short_key;
 
 /// The new column, behind those of the input.
 const FIRST: &str = "$first";

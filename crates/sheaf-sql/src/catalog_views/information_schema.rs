@@ -3,11 +3,11 @@
 //! Column names, order and values are those of MySQL's manual, as far as tools read them. Tables that describe what
 //! Sheaf does not have (triggers, routines, partitions) are there and empty.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use sheaf_table::{DatabaseSnapshot, Index, Table};
+use sheaf_table::{Index, Table};
 use sheaf_types::ColumnType;
 use sheaf_types::error::codes;
 
@@ -173,17 +173,6 @@ const OF_DEFINITIONS: [&str; 15] = [
     "VIEWS",
 ];
 
-/// The definitions that a statement tells of: all its virtual tables show them as they were when the first of them was
-/// made.
-#[derive(Clone, Default)]
-pub(crate) struct Definitions(Arc<OnceLock<Vec<DatabaseSnapshot>>>);
-
-impl Definitions {
-    fn databases(&self, session: &Session) -> &[DatabaseSnapshot] {
-        self.0.get_or_init(|| session.engine.catalog().snapshot())
-    }
-}
-
 /// The tables that a query asks for, as far as that is known: those of other names need no rows.
 #[derive(Clone, Default)]
 pub(crate) struct AskedTables {
@@ -330,7 +319,11 @@ fn for_each_table(
     asked: &AskedTables,
     mut visit: impl FnMut(&Table) -> Result<()>,
 ) -> Result<()> {
-    for database in session.statement.definitions.databases(session) {
+    for database in session
+        .statement
+        .definitions
+        .databases(session.engine.catalog())
+    {
         if !asked.has_database(&database.name) {
             continue;
         }
@@ -353,7 +346,11 @@ fn schemata(session: &Session) -> Rows {
         ("SQL_PATH", TEXT),
         ("DEFAULT_ENCRYPTION", TEXT),
     ]);
-    let databases = session.statement.definitions.databases(session).iter();
+    let databases = session
+        .statement
+        .definitions
+        .databases(session.engine.catalog())
+        .iter();
     let databases = databases.filter(|database| session.client.sees_database(&database.name));
     let databases = databases.map(|database| (database.name.as_str(), database.collation.name()));
     let mut databases: Vec<(&str, &str)> = databases.collect();

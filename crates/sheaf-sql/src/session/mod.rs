@@ -60,7 +60,6 @@ use sheaf_exec::runtime::thread_placement;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
-use crate::catalog_views::information_schema::Definitions;
 use crate::dialect::SheafDialect;
 use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
 use crate::encoding::TextEncoding;
@@ -77,7 +76,7 @@ pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
-use crate::session::running::{RunningRequest, RunningStatement};
+use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::status::Command;
 use crate::session::traces::OptimizerTraces;
 use crate::session::unrelated_tables::UnrelatedTables;

@@ -1,8 +1,10 @@
 //! What is known of the running request and of its statement, and forgotten with them.
 
-use sheaf_storage::ReadView;
+use std::sync::{Arc, OnceLock};
 
-use crate::catalog_views::information_schema::Definitions;
+use sheaf_storage::ReadView;
+use sheaf_table::{Catalog, DatabaseSnapshot};
+
 use crate::session::searched::Searched;
 use crate::variables::Variables;
 
@@ -20,6 +22,17 @@ impl RunningRequest {
         has_more: false,
         is_alone: true,
     };
+}
+
+/// The definitions that a statement tells of: all its virtual tables show them as they were when the first of them was
+/// made.
+#[derive(Clone, Default)]
+pub(crate) struct Definitions(Arc<OnceLock<Vec<DatabaseSnapshot>>>);
+
+impl Definitions {
+    pub(crate) fn databases(&self, catalog: &Catalog) -> &[DatabaseSnapshot] {
+        self.0.get_or_init(|| catalog.snapshot())
+    }
 }
 
 /// A statement of it.
