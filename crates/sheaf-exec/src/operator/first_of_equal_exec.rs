@@ -84,8 +84,10 @@ impl ExecutionPlan for FirstOfEqualExec {
     row_for_row!();
     no_expressions!();
 
+    /// It does, as its properties say. But a rule that hears of it here moves a sort above it below it, and the order
+    /// that it asks for itself comes last.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {

@@ -49,7 +49,7 @@ use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
 use crate::physical::planner::{
-    Block, Planned, Planner, bounded_sort_keys, one_stream, result_limits,
+    Block, Planned, Planner, bounded_sort_keys, one_stream, relied_on, result_limits,
 };
 
 pub(crate) fn plan_aggregate(
@@ -290,7 +290,11 @@ fn in_order_of_texts(
         }
         None => None,
     };
-    let (mut rows, _) = sorted_by(rows, order)?;
+    let (mut rows, order) = sorted_by(rows, order)?;
+    if let Some(order) = order {
+        // The aggregate asks for the groups one behind the other alone, and rules would drop the rest of the order.
+        rows = relied_on(rows, order);
+    }
     if let Some(projection) = projection {
         let mut list = projection.expr().to_vec();
         let added = firsts.iter_mut().flatten();

@@ -933,9 +933,17 @@ fn sorted_rows(sort: &Sort, ordering: &LexOrdering, input: Planned) -> Planned {
 /// Rows that come in the wanted order by themselves. The rules that exchange rows between workers learn from it that
 /// the order is relied on; then it is removed.
 fn kept_in_order(input: Planned, ordering: LexOrdering) -> Planned {
-    let child = Arc::clone(&input.plan);
-    input.wrap(OutputRequirementExec::new(
-        child,
+    let plan = relied_on(Arc::clone(&input.plan), ordering);
+    Planned { plan, ..input }
+}
+
+/// See [`kept_in_order`].
+pub(crate) fn relied_on(
+    rows: Arc<dyn ExecutionPlan>,
+    ordering: LexOrdering,
+) -> Arc<dyn ExecutionPlan> {
+    Arc::new(OutputRequirementExec::new(
+        rows,
         Some(OrderingRequirements::from(ordering)),
         Distribution::SinglePartition,
         None,

@@ -3,8 +3,6 @@
 //! Column names, order and values are those of MySQL's manual, as far as tools read them. Tables that describe what
 //! Sheaf does not have (triggers, routines, partitions) are there and empty.
 
-use std::sync::Arc;
-
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use sheaf_table::{Index, Table};
