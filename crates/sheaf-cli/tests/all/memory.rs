@@ -520,6 +520,25 @@ fn long_texts_of_groups_have_an_answer_where_each_group_fits() {
     assert_eq!(answer_of(&mut connection, sql), [expected], "{sql}");
 }
 
+/// Texts that are sorted in files come in their order, group by group.
+#[test]
+fn distinct_texts_of_groups_come_in_their_order() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    connection
+        .query_drop("SET group_concat_max_len = 4294967295")
+        .expect("a variable");
+    for by in ["k % 7", "k % 100"] {
+        let sql = format!(
+            "SELECT GROUP_CONCAT(DISTINCT s ORDER BY s) FROM d.a WHERE id < 60000 GROUP BY {by}"
+        );
+        let groups: Vec<String> = connection.query(&sql).expect(&sql);
+        for group in groups {
+            assert!(group.split(',').is_sorted(), "{sql}");
+        }
+    }
+}
+
 /// The rows that a recursion has seen go to a file.
 #[test]
 fn recursions_remember_their_rows_in_files() {
