@@ -82,7 +82,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
 
     let mut functions = Vec::with_capacity(aggregate.aggr_expr.len());
     let mut filters = Vec::with_capacity(aggregate.aggr_expr.len());
-    let oversized = result_limits(&planner.context).and_then(|limits| limits.oversized.as_ref());
+    let oversized = result_limits(planner.context).and_then(|limits| limits.oversized.as_ref());
     for expr in &aggregate.aggr_expr {
         let expr = noting_what_is_cut(expr, oversized)?;
         let lowered = LoweredAggregateBuilder::new(

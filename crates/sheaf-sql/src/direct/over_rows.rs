@@ -103,7 +103,7 @@ struct ReadColumn {
 enum Work {
     Operators(Arc<dyn ExecutionPlan>),
     /// What is computed of each, or of groups of them.
-    Computed(ComputedRows),
+    Computed(Box<ComputedRows>),
 }
 
 /// The plan for some values of the inputs.
@@ -732,7 +732,7 @@ impl Session {
         let (work, schema, described) = match computed {
             Some((computed, described)) => {
                 let schema = Arc::clone(&computed.schema);
-                (Work::Computed(computed), schema, described)
+                (Work::Computed(Box::new(computed)), schema, described)
             }
             None => self.operators(query, &inputs, (written, &given, is_described), view)?,
         };
