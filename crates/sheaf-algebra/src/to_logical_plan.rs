@@ -465,16 +465,7 @@ impl Translation<'_> {
         }
         let Translated { plan, mut values } = self.relation(&join.left)?;
         let subquery = self.materialized(&join.right)?;
-        let mut value = Expr::ScalarSubquery(Subquery {
-            subquery: Arc::new(subquery),
-            outer_ref_columns: Vec::new(),
-            spans: Spans::new(),
-        });
-        if !gives_a_row(&join.right)
-            && let Some(or_null) = scalar_function("$or_null")
-        {
-            value = or_null.call(vec![value]);
-        }
+        let value = value_of(subquery, Vec::new(), &join.right);
         values.insert(column, value);
         Ok(Translated { plan, values })
     }
@@ -492,11 +483,7 @@ impl Translation<'_> {
         let subquery = inner.materialized(&join.right)?;
         let outer_ref_columns = join.right.free_columns().iter();
         let outer_ref_columns = outer_ref_columns.map(|id| inner.column(id)).collect();
-        let subquery = Expr::ScalarSubquery(Subquery {
-            subquery: Arc::new(subquery),
-            outer_ref_columns,
-            spans: Spans::new(),
-        });
+        let subquery = value_of(subquery, outer_ref_columns, &join.right);
         let left = join.left.columns().iter().map(|id| self.column(*id));
         let items = left.chain([self.named(subquery, value)]).collect();
         let projection = Projection::try_new(items, Arc::new(plan))?;
@@ -655,6 +642,19 @@ fn null_aware_pair(join: &relation::Join) -> Option<(&Scalar, &Scalar)> {
         (true, true) => Some((one, other)),
         _ if of_one.is_subset(&right) && of_other.is_subset(&left) => Some((other, one)),
         _ => None,
+    }
+}
+
+/// The value of a subquery, which is NULL where it finds no row, whatever its column is.
+fn value_of(subquery: LogicalPlan, outer_ref_columns: Vec<Expr>, rows: &Relation) -> Expr {
+    let value = Expr::ScalarSubquery(Subquery {
+        subquery: Arc::new(subquery),
+        outer_ref_columns,
+        spans: Spans::new(),
+    });
+    match scalar_function("$or_null") {
+        Some(or_null) if !gives_a_row(rows) => or_null.call(vec![value]),
+        _ => value,
     }
 }
 

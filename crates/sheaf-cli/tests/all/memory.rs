@@ -227,7 +227,7 @@ fn a_server_stays_within_its_memory() {
 struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
-    /// Version 1 of the controller, as a user who may use it. `None`: that is not so here.
+    /// Version 1 of the controller. `None`: it is not there, or this user may not use it.
     fn of_mib(mib: usize) -> Option<MemoryGroup> {
         let name = format!("sheaf-test-{}", std::process::id());
         let path = Path::new("/sys/fs/cgroup/memory").join(name);
