@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 use std::time::Instant;
 
 use crate::ALLOCATOR;
@@ -20,6 +20,8 @@ const LOOK_MICROS: u64 = 2_000;
 const GIVE_BACK_MICROS: u64 = 50_000;
 /// The same where a statement would be stopped otherwise.
 const GIVE_BACK_SOON_MICROS: u64 = 5_000;
+/// How long lenders are left alone that have given less than they were asked for.
+const SHORT_MICROS: u64 = 20_000;
 /// The process takes at most this much more than its limit.
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
@@ -44,6 +46,8 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
+/// When lenders last gave less than they were asked for.
+static SHORT: AtomicU64 = AtomicU64::new(0);
 /// The most that was seen.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
@@ -100,10 +104,17 @@ pub fn add_lender(lender: Weak<dyn Lender>) {
     lenders.push(lender);
 }
 
-/// Asks lenders for what the process has more than its limit. False: they give nothing, or are being asked.
+/// Asks lenders for what the process has more than its limit. False: they give nothing, are being asked, or had too
+/// little a moment ago: a cache whose pages are in use would look at all of them again and again.
 fn borrow(limit: usize) -> bool {
-    let Ok(lenders) = LENDERS.try_lock() else {
+    let short = SHORT.load(Ordering::Relaxed);
+    if short > 0 && now().saturating_sub(short) < SHORT_MICROS {
         return false;
+    }
+    let lenders = match LENDERS.try_lock() {
+        Ok(lenders) => lenders,
+        Err(TryLockError::Poisoned(lenders)) => lenders.into_inner(),
+        Err(TryLockError::WouldBlock) => return false,
     };
     let lenders: Vec<Arc<dyn Lender>> = lenders.iter().filter_map(Weak::upgrade).collect();
     // Another thread may have asked since this one has looked.
@@ -115,6 +126,9 @@ fn borrow(limit: usize) -> bool {
     let mut lent = 0;
     for lender in lenders {
         lent += lender.lend(wanted.saturating_sub(lent));
+    }
+    if lent < wanted {
+        SHORT.store(now().max(1), Ordering::Relaxed);
     }
     lent > 0
 }

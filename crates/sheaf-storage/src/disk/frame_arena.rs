@@ -97,7 +97,7 @@ impl FrameArena {
         self.pointer(frame).cast()
     }
 
-    /// Gives a frame's memory back to the operating system for good. The frame stays mapped and reads as zeros:
+    /// Gives a frame's memory back to the operating system. The frame stays mapped and reads as zeros:
     /// a late optimistic reader finds them and fails its validation.
     ///
     /// # Safety

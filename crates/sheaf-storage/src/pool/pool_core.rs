@@ -141,7 +141,8 @@ impl PoolCore {
     pub(crate) fn lend_free_frames(&self, count: usize) -> usize {
         let frames: Vec<FrameId> = (0..count).map_while(|_| self.take_free_frame()).collect();
         for &frame in &frames {
-            // SAFETY: the frame was taken from the free ones, and comes back to them before it is used.
+            // SAFETY: no word and no operation names a frame that was free, and it is free again before it is used. A
+            // late optimistic reader loads atomically, and fails its validation.
             unsafe { self.arena.release_memory(frame) };
         }
         let mut lent = self.lent.lock();
