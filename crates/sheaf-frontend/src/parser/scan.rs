@@ -230,16 +230,24 @@ pub fn first_statement(text: &str) -> Option<(Range<usize>, usize)> {
 /// Refuses a statement that would nest too deep: error 1436.
 ///
 /// The measure is an upper bound taken from the tokens that the parser reads: operators since the last comma, clause
-/// keyword, AND or OR, on every level of parentheses that is open.
+/// keyword, AND or OR, on every level of parentheses that is open. A CASE is such a level as well, and its branches lie
+/// beside each other.
 pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut nesting = Nesting {
         levels: vec![Level::default()],
         total: 0,
+        parentheses: 0,
     };
     let mut query_blocks = 0usize;
+    // Whether the token before may be the last one of an operand. Where it is not, END is a name.
+    let mut ends_operand = false;
     for token in tokens {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        let after_operand = std::mem::replace(&mut ends_operand, true);
         match &token.token {
-            Token::LParen => nesting.open()?,
+            Token::LParen => nesting.open(false)?,
             Token::RParen => nesting.close(),
             Token::Comma => nesting.reset(),
             Token::Word(word) if word.quote_style.is_none() => {
@@ -250,12 +258,33 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
                     "BETWEEN" => {
                         nesting.count()?;
                         nesting.begin_between();
+                        ends_operand = false;
                     }
-                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "REGEXP" | "RLIKE" | "CASE"
-                    | "BINARY" | "COLLATE" => nesting.count()?,
+                    "NOT" | "DIV" | "MOD" | "LIKE" | "IN" | "IS" | "REGEXP" | "RLIKE"
+                    | "BINARY" | "COLLATE" => {
+                        nesting.count()?;
+                        ends_operand = false;
+                    }
+                    "INTERVAL" | "DISTINCT" => ends_operand = false,
+                    "CASE" => {
+                        nesting.count()?;
+                        nesting.open(true)?;
+                        ends_operand = false;
+                    }
+                    "WHEN" | "THEN" | "ELSE" if nesting.is_in_case() => {
+                        nesting.reset();
+                        ends_operand = false;
+                    }
+                    "END" if after_operand && nesting.is_in_case() => nesting.close(),
                     // The parser makes no deep tree of their chains.
-                    "AND" => nesting.end_between_or_reset(),
-                    "OR" | "XOR" => nesting.reset(),
+                    "AND" => {
+                        nesting.end_between_or_reset();
+                        ends_operand = false;
+                    }
+                    "OR" | "XOR" => {
+                        nesting.reset();
+                        ends_operand = false;
+                    }
                     "SELECT" | "FROM" | "WHERE" | "HAVING" | "ON" | "GROUP" | "ORDER"
                     | "VALUES" => nesting.reset(),
                     "UNION" | "EXCEPT" | "INTERSECT" | "JOIN" => {
@@ -268,7 +297,6 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
                 }
             }
             Token::Word(_)
-            | Token::Whitespace(_)
             | Token::Number(..)
             | Token::SingleQuotedString(_)
             | Token::DoubleQuotedString(_)
@@ -277,19 +305,23 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
             | Token::SingleQuotedByteStringLiteral(_)
             | Token::DoubleQuotedByteStringLiteral(_)
             | Token::Placeholder(_)
-            | Token::Period
             | Token::SemiColon
             | Token::EOF => {}
+            Token::Period => ends_operand = false,
             // Whatever else there is may be an operator.
-            _ => nesting.count()?,
+            _ => {
+                nesting.count()?;
+                ends_operand = false;
+            }
         }
     }
     Ok(())
 }
 
-/// A level of parentheses.
+/// A level of parentheses, or a CASE.
 #[derive(Default)]
 struct Level {
+    is_case: bool,
     operators: usize,
     /// BETWEENs that wait for their AND, which ends no operand.
     betweens: usize,
@@ -300,21 +332,33 @@ struct Nesting {
     levels: Vec<Level>,
     /// Operators of all levels.
     total: usize,
+    /// Levels that are parentheses.
+    parentheses: usize,
 }
 
 impl Nesting {
-    fn open(&mut self) -> Result<()> {
-        self.levels.push(Level::default());
-        match self.levels.len() > MAX_PARENTHESES {
+    fn open(&mut self, is_case: bool) -> Result<()> {
+        self.levels.push(Level {
+            is_case,
+            ..Level::default()
+        });
+        self.parentheses += usize::from(!is_case);
+        match self.parentheses >= MAX_PARENTHESES {
             true => Err(SqlError::stack_overrun(MAX_PARENTHESES)),
             false => Ok(()),
         }
     }
 
+    fn is_in_case(&self) -> bool {
+        self.levels.last().is_some_and(|level| level.is_case)
+    }
+
+    /// A parenthesis ends the CASE in it too: the parser will refuse what has no END.
     fn close(&mut self) {
         if self.levels.len() > 1 {
-            let level = self.levels.pop();
-            self.total -= level.map_or(0, |level| level.operators);
+            let level = self.levels.pop().unwrap_or_default();
+            self.total -= level.operators;
+            self.parentheses -= usize::from(!level.is_case);
         }
     }
 
@@ -345,7 +389,7 @@ impl Nesting {
     fn reset(&mut self) {
         if let Some(level) = self.levels.last_mut() {
             self.total -= level.operators;
-            *level = Level::default();
+            (level.operators, level.betweens) = (0, 0);
         }
     }
 }

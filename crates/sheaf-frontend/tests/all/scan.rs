@@ -80,6 +80,24 @@ fn chains_of_and_and_or_are_not_deep() {
     assert_eq!(parsed(&sums), Err(1436));
 }
 
+/// A name of a column may be END. Where it is, the CASE goes on.
+#[test]
+fn branches_of_a_case_lie_beside_each_other() {
+    let branches = "WHEN a = 1 THEN b + 1 ".repeat(MAX_EXPRESSION_DEPTH + 1);
+    assert_eq!(parsed(&format!("SELECT CASE {branches}END")), Ok(()));
+    let nest = |levels: usize| {
+        let cases = "CASE WHEN a THEN 1 ELSE ".repeat(levels);
+        format!("SELECT {cases} 1 {}", "END ".repeat(levels))
+    };
+    assert_eq!(parsed(&nest(MAX_PARENTHESES + 1)), Ok(()));
+    assert_eq!(parsed(&nest(MAX_EXPRESSION_DEPTH + 1)), Err(1436));
+    let nots = "NOT ".repeat(MAX_EXPRESSION_DEPTH / 2);
+    let named = format!(
+        "SELECT CASE WHEN {nots} end + CASE WHEN {nots} end + {nots} 1 THEN 1 END THEN 2 END"
+    );
+    assert_eq!(parsed(&named), Err(1436));
+}
+
 /// The parser reads tokens; a look at the text alone may see other ones.
 #[test]
 fn depth_is_that_of_the_tokens() {
