@@ -2,7 +2,7 @@
 
 use sheaf_algebra::relation::DependentKind;
 use sheaf_algebra::scalar::{Aggregate, WindowFunction};
-use sheaf_algebra::{ColumnId, Relation, Scalar};
+use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sqlparser::ast::{Expr, WindowSpec};
 
 use super::scope::{Found, Scope, ScopeTable, one_of};
@@ -81,6 +81,9 @@ pub struct Block {
     /// Columns of FROM that HAVING may name: those that the block groups by, and those that are shown.
     pub grouped_columns: Vec<ColumnId>,
     pub shown_columns: Vec<ColumnId>,
+    /// Columns that the select list, HAVING and GROUP BY name as they are written. A fold may drop some.
+    pub written_columns: ColumnSet,
+    pub written_in_keys: ColumnSet,
     /// The WINDOW clause.
     pub windows: Vec<(String, WindowSpec)>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
@@ -118,6 +121,8 @@ impl Block {
             grouped_names: Vec::new(),
             grouped_columns: Vec::new(),
             shown_columns: Vec::new(),
+            written_columns: ColumnSet::new(),
+            written_in_keys: ColumnSet::new(),
             windows: Vec::new(),
             aggregates: Vec::new(),
             functions: Vec::new(),
@@ -132,6 +137,17 @@ impl Block {
             ordered_items: Vec::new(),
             items_so_far: 0,
             grouping: None,
+        }
+    }
+
+    /// A column is named outside of aggregates.
+    pub fn note_written(&mut self, column: ColumnId) {
+        match self.clause {
+            Clause::GroupBy => self.written_in_keys.insert(column),
+            Clause::FieldList | Clause::Having if !self.in_grouping => {
+                self.written_columns.insert(column)
+            }
+            _ => {}
         }
     }
 

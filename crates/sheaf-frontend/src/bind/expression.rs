@@ -363,8 +363,11 @@ impl Binder<'_> {
             };
             match found {
                 Found::Column(found) => {
-                    let column = ScopeColumn::scalar(found);
+                    let (id, column) = (found.id, ScopeColumn::scalar(found));
                     self.note_named(at);
+                    if at == last && self.open_aggregates.is_empty() {
+                        self.blocks[at].note_written(id);
+                    }
                     return Ok(column);
                 }
                 Found::Several => {

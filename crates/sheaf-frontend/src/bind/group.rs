@@ -332,13 +332,22 @@ impl Binder<'_> {
         let given: ColumnSet = by.iter().copied().collect();
         let below = relation.column_set();
         let others = named.clone().intersection(&below).difference(&given);
-        if self.context.session.only_full_group_by() && !others.is_empty() {
+        let block = self.block()?;
+        // MySQL asks before it folds: IFNULL(5, k) names k.
+        let folded = block
+            .written_columns
+            .clone()
+            .intersection(&below)
+            .difference(&given);
+        let mut asked = folded.difference(&block.written_in_keys);
+        asked.union_with(&others);
+        if self.context.session.only_full_group_by() && !asked.is_empty() {
             // Rows of WITH ROLLUP have lost what would determine others.
             let determined = match level {
                 Some(_) => given.clone(),
                 None => relation.properties().determined_by(&given),
             };
-            if let Some(column) = others.iter().find(|column| !determined.contains(*column)) {
+            if let Some(column) = asked.iter().find(|column| !determined.contains(*column)) {
                 return Err(self.not_grouped(column, has_keys));
             }
         }

@@ -146,6 +146,7 @@ pub(crate) fn altered_definition(
     check_key_lengths(&next)?;
     check_auto_increment(&next)?;
     check_row_length(&next)?;
+    next.order_indexes();
     let work = work_of(old, &next, &sources, changes);
     if work.copies() {
         next.primary.tree = NO_TREE;

@@ -117,6 +117,7 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
         let check = resolve_check(&definition, spec)?;
         definition.checks.push(check);
     }
+    definition.order_indexes();
     check_against_foreign_keys(&definition)?;
     check_key_lengths(&definition)?;
     check_auto_increment(&definition)?;

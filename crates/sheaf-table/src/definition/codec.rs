@@ -457,6 +457,8 @@ pub(crate) fn decode_definition(
             .map(|_| reader.check())
             .collect::<Result<_>>()?;
     }
+    // Earlier versions kept them as declared.
+    definition.order_indexes();
     Ok(definition)
 }
 

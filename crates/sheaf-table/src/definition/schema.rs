@@ -137,13 +137,32 @@ impl TableDefinition {
 
     /// Declared indexes in MySQL's order: the primary key, unique indexes, the others.
     pub fn indexes(&self) -> impl Iterator<Item = &Index> {
-        let unique = self.secondary.iter().filter(|index| index.unique);
-        let plain = self.secondary.iter().filter(|index| !index.unique);
         (!self.has_hidden_row_id())
             .then_some(&self.primary)
             .into_iter()
-            .chain(unique)
-            .chain(plain)
+            .chain(&self.secondary)
+    }
+
+    /// Puts the secondary indexes in MySQL's order. A row that two unique indexes refuse is refused, or changes the
+    /// other row, by the first of them:
+    ///
+    /// ```text
+    ///   unique, of columns that are NOT NULL -> unique -> not unique
+    ///   unique, of whole columns -> unique, of a prefix          within the first two
+    ///   as declared                                              within each
+    /// ```
+    pub(crate) fn order_indexes(&mut self) {
+        let columns = &self.columns;
+        self.secondary.sort_by_key(|index| {
+            let has =
+                |what: &dyn Fn(&IndexPart) -> bool| index.unique && index.parts.iter().any(what);
+            let has_null = has(&|part| columns[part.column].nullable);
+            (
+                !index.unique,
+                has_null,
+                has(&|part| part.prefix_length.is_some()),
+            )
+        });
     }
 
     /// True if a column depends on the session's time zone.

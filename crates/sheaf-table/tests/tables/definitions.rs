@@ -149,9 +149,10 @@ fn the_rows_are_read_once_for_several_indexes() {
         )
         .unwrap();
     let expected = [
-        "sorting index a, b, c",
-        "building index a",
+        // The unique one comes first.
+        "sorting index b, a, c",
         "building index b",
+        "building index a",
         "building index c",
     ];
     assert_eq!(*phases.0.lock().unwrap(), expected);
