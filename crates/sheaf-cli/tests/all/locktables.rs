@@ -1082,3 +1082,80 @@ fn definitions_are_those_of_one_moment_in_a_statement() {
         assert!(found.iter().all(|rows| rows == "0"), "{found:?}");
     });
 }
+
+/// What a statement has bound stays what it is while it runs: nobody sees a table that has been given up.
+#[test]
+fn reads_beside_changes_of_definitions_read_one_table() {
+    const CHANGES: usize = 60;
+    let server = TestServer::start();
+    let mut owner = server.connect_to_new("d");
+    run(
+        &mut owner,
+        "create table acc (id int primary key, bal int, s varchar(20) default 'x', key (bal))",
+    );
+    run(
+        &mut owner,
+        "create table o (x int primary key, aid int, key (aid))",
+    );
+    for table in ["acc (id, bal)", "o (x, aid)"] {
+        let rows = (0..500).map(|id| format!("({id}, {})", id % 100));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        run(&mut owner, &format!("insert into {table} values {rows}"));
+    }
+    let queries = [
+        "select count(*), sum(bal) from acc where id >= 0 for share",
+        "select count(*), sum(bal) from acc where id >= 400 for update",
+        "select count(*), sum(bal) from acc where exists (select 1 from o where o.aid = acc.id) lock in share mode",
+        "select id, bal from acc where id < 50 order by bal, id limit 3 for share",
+        "select id from acc where id < 10 for share skip locked",
+        "select a.id, o.x from acc a join o on o.aid = a.id where a.id < 7 order by 1, 2 for share of a",
+        "select sum(bal), count(*) from (select bal, row_number() over (order by s) r from acc where id >= 0) w",
+        "select d.bal, (select max(bal) from acc) from (select bal from acc order by bal limit 2) d",
+        "select concat(sum(bal), '') from acc where id in (select aid from o)",
+    ];
+    let changes = [
+        "modify bal bigint",
+        "modify bal int",
+        "modify s varchar(30)",
+        "modify s varchar(20)",
+        "add column z int",
+        "drop column z",
+        "drop key bal",
+        "add key bal (bal)",
+    ];
+    let expected: Vec<Vec<String>> = queries.map(|query| query_rows(&mut owner, query)).to_vec();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..3 {
+            let (is_over, expected, mut connection) = (&is_over, &expected, another(&server));
+            scope.spawn(move || {
+                for turn in reader.. {
+                    let at = turn % queries.len();
+                    assert_eq!(
+                        query_rows(&mut connection, queries[at]),
+                        expected[at],
+                        "{}",
+                        queries[at]
+                    );
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+        }
+        for change in changes.iter().cycle().take(CHANGES) {
+            run(&mut owner, &format!("alter table acc {change}"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// The rows of a query, each as one text.
+fn query_rows(connection: &mut Conn, sql: &str) -> Vec<String> {
+    let rows: Vec<mysql::Row> = connection
+        .query(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.into_iter()
+        .map(|row| format!("{:?}", row.unwrap()))
+        .collect()
+}

@@ -636,6 +636,10 @@ impl Session {
         else {
             return Ok(false);
         };
+        // Queries in the FROM were run before the types of what they show were known.
+        if !query.is_current() {
+            return Ok(false);
+        }
         let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
         let batches = match &instance.work {
             Work::Computed(computed) => vec![computed.run(batch)?],

@@ -28,7 +28,7 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use sheaf_frontend::locking::has_locking_clause;
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
-use sheaf_table::Table;
+use sheaf_table::{ReadGuard, Table};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -47,8 +47,9 @@ use crate::session::result::ResultSink;
 
 /// What a locking read has locked.
 pub(crate) enum LockedRead {
-    /// Rows that this view shows as they are. The query itself is still to be run.
-    Rows(ReadView),
+    /// Rows that this view shows as they are. The query itself is still to be planned, of tables that stay what they are
+    /// until then.
+    Rows(ReadView, Vec<ReadGuard>),
     /// What the query shows.
     Result(WaitingResult),
 }
@@ -132,12 +133,13 @@ impl Session {
         })
     }
 
-    /// The tables whose rows a query locks, which stay as they are from now on, and the columns that name the rows.
+    /// The tables whose rows a query locks, with the columns that name the rows. The tables stay as they are while the
+    /// transaction lasts, and at least as long as the guards live.
     fn open_targets(
         &mut self,
         from: &LockedRows,
         locks: &[ast::LockClause],
-    ) -> Result<(Vec<Target>, Vec<ast::Expr>)> {
+    ) -> Result<(Vec<Target>, Vec<ast::Expr>, Vec<ReadGuard>)> {
         for _ in 0..MAX_REPLANS {
             let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks)?;
             let mut are_current = true;
@@ -148,13 +150,17 @@ impl Session {
                 are_current &=
                     target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
             }
-            if !are_current {
-                continue;
-            }
+            let mut guards = Vec::with_capacity(targets.len());
             for target in &targets {
                 self.keep_definition(&target.table)?;
+                let is_first = self.holds_no_table() && guards.is_empty();
+                let guard = self.lock_for_read(&target.table, is_first)?;
+                are_current &= Arc::ptr_eq(&guard, &target.table);
+                guards.push(guard);
             }
-            return Ok((targets, keys));
+            if are_current {
+                return Ok((targets, keys, guards));
+            }
         }
         Err(SqlError::definition_changed())
     }
@@ -187,7 +193,7 @@ impl Session {
         let Some(from) = rows_of(query) else {
             return Ok(None);
         };
-        let (targets, projection) = self.open_targets(&from, &query.locks)?;
+        let (targets, projection, guards) = self.open_targets(&from, &query.locks)?;
         if targets.is_empty() {
             return Ok(None);
         }
@@ -211,7 +217,7 @@ impl Session {
                 };
                 keys.build().and_then(|keys| {
                     self.lock_until_stable(&mut statement, &targets, parsed.with(&keys))
-                        .map(LockedRead::Rows)
+                        .map(|view| LockedRead::Rows(view, guards))
                 })
             }
         };
@@ -352,7 +358,7 @@ impl Session {
         let from = rows_of(query)
             .filter(|from| from.is_plain)
             .ok_or_else(unsupported)?;
-        let (targets, projection) = self.open_targets(&from, &query.locks)?;
+        let (targets, projection, _guards) = self.open_targets(&from, &query.locks)?;
         let keys_and_items = from
             .shown_query(query, &targets, &projection, &None)?
             .ok_or_else(unsupported)?;

@@ -269,7 +269,7 @@ impl Session {
         };
         let planned = match self.lock_rows_of(query)? {
             Some(LockedRead::Result(result)) => return self.send_locked(result, limit, sink),
-            Some(LockedRead::Rows(view)) if !self.transactions.reads_lock() => {
+            Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
                 self.plan(query, None, Purpose::Locked, Some(view))?
             }
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
