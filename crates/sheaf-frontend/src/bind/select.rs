@@ -680,7 +680,10 @@ pub fn header_of(expr: &Expr, written: Option<&str>) -> String {
     if let Some(column) = is_plain_column(expr) {
         return column.value.clone();
     }
-    if let Expr::Value(value) = expr {
+    if let Expr::Value(value) = expr
+        // The value of a parameter is no part of the text.
+        && written.is_none_or(|written| written != "?")
+    {
         match &value.value {
             Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
                 return text.clone();

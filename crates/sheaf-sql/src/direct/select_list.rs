@@ -316,7 +316,7 @@ enum HeaderName {
         text: String,
         first: usize,
     },
-    /// A parameter alone; a text is its own header.
+    /// A parameter alone. Where it is a literal that was taken out, a text is its own header.
     Parameter {
         number: usize,
         text: String,
@@ -357,9 +357,10 @@ impl HeaderName {
     fn name(&self, parameters: &[Value], spelled: Spelled<'_>) -> Option<String> {
         let (text, first) = match self {
             HeaderName::Fixed(name) => return Some(name.clone()),
-            HeaderName::Parameter { number, text } => match &parameters[*number] {
-                Value::Text(text) => return Some(text.clone()),
-                Value::Null => return Some("NULL".into()),
+            HeaderName::Parameter { number, text } => match (&parameters[*number], spelled) {
+                (_, Spelled::AsWritten) => return Some(text.clone()),
+                (Value::Text(text), _) => return Some(text.clone()),
+                (Value::Null, _) => return Some("NULL".into()),
                 _ => (text, *number),
             },
             HeaderName::Written { text, first } => (text, *first),
