@@ -115,6 +115,22 @@ impl<'a> StatementText<'a> {
         if !tokens.get(keyword).is_some_and(is_there) {
             return Vec::new();
         }
+        self.items_behind(keyword)
+    }
+
+    /// The text of each item of RETURNING, with which the statement ends.
+    pub fn returned_items(&self) -> Vec<&'a str> {
+        let mut tokens = self.cut().tokens.iter();
+        let is_it = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::RETURNING && word.quote_style.is_none());
+        match tokens.rposition(is_it) {
+            Some(keyword) => self.items_behind(keyword),
+            None => Vec::new(),
+        }
+    }
+
+    /// The text of each item of the list behind a keyword.
+    fn items_behind(&self, keyword: usize) -> Vec<&'a str> {
+        let tokens = &self.cut().tokens;
         let mut items = Vec::new();
         let mut depth = 0usize;
         let mut item: Option<Range<usize>> = None;

@@ -819,3 +819,56 @@ fn checks_of_a_renamed_table_have_names_of_their_own() {
         c.query_drop("DROP TABLE u").unwrap();
     }
 }
+
+fn names_of(columns: &[mysql::Column]) -> Vec<String> {
+    let names = columns.iter().map(|column| column.name_str().into_owned());
+    names.collect()
+}
+
+#[test]
+fn columns_are_called_as_they_are_written() {
+    let server = TestServer::start();
+    let mut connection = server.connect_to_new("d");
+    let statements = [
+        "create table t (id int primary key, v int)",
+        "insert into t values (1, 7), (2, 8), (3, 9)",
+    ];
+    for statement in statements {
+        connection.query_drop(statement).unwrap();
+    }
+    // Whatever a parameter is.
+    let prepared = connection
+        .prep("select ?, id, ? from t where id = 1")
+        .unwrap();
+    for value in [
+        Value::from("x"),
+        Value::NULL,
+        Value::from(5),
+        Value::from("y"),
+    ] {
+        let rows = connection.exec_iter(&prepared, (value, "z")).unwrap();
+        assert_eq!(names_of(rows.columns().as_ref()), ["?", "id", "?"]);
+    }
+    let returned = [
+        (
+            "insert into t values (4, 1) returning id, v*2 , 'text', t.*",
+            vec!["id", "v*2", "text", "id", "v"],
+        ),
+        (
+            "replace into t values (4, 1) returning *, (v  +  1)",
+            vec!["id", "v", "(v  +  1)"],
+        ),
+        (
+            "insert into t select id + 9, v from t where id = 1 returning concat(id, '-', v) as c, NULL",
+            vec!["c", "NULL"],
+        ),
+        (
+            "delete from t where id = 4 returning v-1, id",
+            vec!["v-1", "id"],
+        ),
+    ];
+    for (statement, names) in returned {
+        let rows = connection.query_iter(statement).unwrap();
+        assert_eq!(names_of(rows.columns().as_ref()), names, "{statement}");
+    }
+}

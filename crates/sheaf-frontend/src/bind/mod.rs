@@ -82,6 +82,8 @@ use sqlparser::ast::Query;
 use crate::error::SqlError;
 use crate::query::{BoundQuery, Header, QueryContext};
 use crate::statement_text::StatementText;
+pub use select::header_of;
+
 use block::Block;
 use common_table::CommonTable;
 use grouped::has_any_value;

@@ -349,7 +349,8 @@ impl StatementParser<'_> {
                 // A literal, a call or something in parentheses: NOT NULL behind it belongs to the column.
                 column.default = Some(self.tokens.parse_prefix()?);
             } else if self.accept("ON UPDATE") {
-                column.on_update = Some(self.expression()?);
+                // So does NOT NULL behind a call.
+                column.on_update = Some(self.tokens.parse_prefix()?);
             } else if self.accept("AUTO_INCREMENT") {
                 column.auto_increment = true;
             } else if self.accept("PRIMARY KEY") || self.accept("KEY") {

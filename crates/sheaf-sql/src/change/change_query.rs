@@ -17,6 +17,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
+use sheaf_frontend::StatementText;
+use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError};
 use sheaf_types::Value;
@@ -24,9 +26,9 @@ use sqlparser::ast;
 
 use crate::change::on_duplicate::last_part;
 use crate::error::{Result, SqlError};
-use crate::parser::ParsedQuery;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::run::MAX_REPLANS;
 use crate::query::values::select_of;
 use crate::session::Session;
@@ -401,6 +403,42 @@ pub(crate) fn key_of(value: &Value) -> Result<Option<&[u8]>> {
     }
 }
 
+/// What RETURNING shows of a table's rows: each column of `*`, and each expression under the name that is written.
+pub(crate) fn returned_items(
+    items: Parsed<'_, &[ast::SelectItem]>,
+    table: &Table,
+) -> Vec<ast::SelectItem> {
+    let text = StatementText::new(items.text);
+    let written = text.returned_items();
+    let mut all = Vec::with_capacity(items.ast.len());
+    for (number, item) in items.ast.iter().enumerate() {
+        match item {
+            ast::SelectItem::UnnamedExpr(expr) => {
+                let written = written
+                    .get(number)
+                    .filter(|_| written.len() == items.ast.len());
+                let name = header_of(expr, written.copied());
+                all.push(ast::SelectItem::ExprWithAlias {
+                    expr: expr.clone(),
+                    alias: ast::Ident::with_quote('`', name),
+                });
+            }
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                all.extend(columns_of(table));
+            }
+            item => all.push(item.clone()),
+        }
+    }
+    all
+}
+
+fn columns_of(table: &Table) -> impl Iterator<Item = ast::SelectItem> {
+    table.definition.columns.iter().map(|column| {
+        let name = ast::Ident::with_quote('`', &column.name);
+        ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
+    })
+}
+
 /// Adds the items of RETURNING behind the key; `*` is all columns of the table.
 pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
     let ast::SetExpr::Select(select) = query.body.as_mut() else {
@@ -409,11 +447,7 @@ pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table
     for item in items {
         match item {
             ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                for column in &table.definition.columns {
-                    let name = ast::Ident::with_quote('`', &column.name);
-                    let item = ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name));
-                    select.projection.push(item);
-                }
+                select.projection.extend(columns_of(table));
             }
             item => select.projection.push(item.clone()),
         }

@@ -14,7 +14,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::change_query::{
-    ChangeQuery, References, add_items, is_ignorable, key_of, position_of,
+    ChangeQuery, References, add_items, is_ignorable, key_of, position_of, returned_items,
 };
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
@@ -76,7 +76,7 @@ impl Session {
         targets: Vec<usize>,
     ) -> Result<(u64, Option<WaitingResult>)> {
         let delete = parsed.ast;
-        let (tables, query) = delete_query(delete, references, &targets)?;
+        let (tables, query) = delete_query(parsed, references, &targets)?;
         let query = parsed.with(query.as_ref());
         if !delete.ignore && self.variables.sql_mode().is_strict() {
             self.findings.refuse();
@@ -87,14 +87,14 @@ impl Session {
         self.end_changes(statement, outcome)
     }
 
-    /// The tables that a DELETE changes, and the query that finds their rows.
+    /// The tables that a DELETE without RETURNING changes, and the query that finds their rows.
     pub(crate) fn delete_to_find(
         &self,
         delete: &Delete,
     ) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
         let references = self.references_of(&delete.tables)?;
         let targets = targets_of(&references, delete, self.database.as_deref())?;
-        delete_query(delete, &references, &targets)
+        delete_query(Parsed::new(delete, ""), &references, &targets)
     }
 
     /// The plan that finds the rows of a DELETE, and the tables that it deletes from, for EXPLAIN.
@@ -108,7 +108,7 @@ impl Session {
             .iter()
             .map(|target| references.0[*target].alias.clone());
         let changed = changed.collect();
-        let (_, query) = delete_query(delete.ast, &references, &targets)?;
+        let (_, query) = delete_query(delete, &references, &targets)?;
         let view = self.read_view()?;
         Ok((self.plan_change(delete.with(&query), view)?, changed))
     }
@@ -299,10 +299,11 @@ impl ExpressionVisitor for ReadTables<'_> {
 
 /// The tables to delete from, and the query that finds their rows.
 fn delete_query(
-    delete: &Delete,
+    parsed: Parsed<'_, &Delete>,
     references: &References,
     targets: &[usize],
 ) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
+    let delete = parsed.ast;
     let mut projection: Vec<ast::Expr> = Vec::new();
     let mut tables = Vec::new();
     for target in targets {
@@ -320,7 +321,8 @@ fn delete_query(
     }
     .build()?;
     if let Some(items) = &delete.returning {
-        add_items(&mut query, items, &tables[0]);
+        let items = returned_items(parsed.with(items.as_slice()), &tables[0]);
+        add_items(&mut query, &items, &tables[0]);
     }
     Ok((tables, query))
 }

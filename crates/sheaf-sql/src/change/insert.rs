@@ -9,6 +9,7 @@ use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
 use crate::change::assigned::is_default;
+use crate::change::change_query::returned_items;
 use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
 use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
 use crate::change::values_before::name_values_before;
@@ -238,18 +239,7 @@ impl Session {
             name: &definition.name,
             columns: &definition.columns,
         };
-        let mut all = Vec::with_capacity(items.ast.len());
-        for item in items.ast {
-            match item {
-                ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                    all.extend(definition.columns.iter().map(|column| {
-                        let name = ast::Ident::with_quote('`', &column.name);
-                        ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
-                    }));
-                }
-                item => all.push(item.clone()),
-            }
-        }
+        let all = returned_items(items.with(items.ast.as_slice()), table);
         self.row_evaluator(items.with(all), &[kind])
     }
 
