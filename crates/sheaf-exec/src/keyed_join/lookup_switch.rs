@@ -34,7 +34,6 @@ use datafusion_execution::TaskContext;
 use datafusion_execution::memory_pool::MemoryConsumer;
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion_physical_plan::coop::make_cooperative;
 use datafusion_physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
@@ -184,7 +183,7 @@ impl TableReading {
             KeyEncoder::new(&join.spec, self.switch.keys.clone()),
             consumer.register(context.memory_pool()),
         );
-        let mut rows = make_cooperative(scan.execute(0, context)?);
+        let mut rows = scan.execute(0, context)?;
         while let Some(batch) = rows.next().await {
             let is_kept = match batch {
                 Ok(batch) => table.add(&batch)?,

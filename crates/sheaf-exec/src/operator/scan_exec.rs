@@ -23,6 +23,7 @@ use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::{
     ConstExpr, EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
 };
+use datafusion_physical_plan::coop::make_cooperative;
 use datafusion_physical_plan::execution_plan::{
     Boundedness, CardinalityEffect, EmissionType, SchedulingType,
 };
@@ -108,7 +109,7 @@ impl ScanExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
-        .with_scheduling_type(SchedulingType::NonCooperative);
+        .with_scheduling_type(SchedulingType::Cooperative);
         ScanExec {
             spec,
             shares,
@@ -277,14 +278,15 @@ impl ExecutionPlan for ScanExec {
         if self.starts_small {
             scan = scan.starting_small();
         }
-        Ok(Box::pin(ScanStream {
+        // It seldom waits for anything, so it gives way to other tasks once in a while.
+        Ok(make_cooperative(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
             tree: Arc::clone(&self.spec.table.clustered),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             finished: false,
-        }))
+        })))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -27,7 +27,6 @@ use datafusion_physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion_physical_expr::{Partitioning, PhysicalExpr};
 use datafusion_physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion_physical_plan::coop::CooperativeExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
@@ -96,7 +95,7 @@ fn find_candidates<'p>(
         return;
     }
     // Operators that only hand rows on are shared with those below them or not at all.
-    if !plan.is::<CooperativeExec>() && !plan.is::<CoalescePartitionsExec>() {
+    if !plan.is::<CoalescePartitionsExec>() {
         candidates.push(plan);
     }
     for child in plan.children() {
@@ -265,10 +264,10 @@ fn same_operator(one: &Arc<dyn ExecutionPlan>, other: &Arc<dyn ExecutionPlan>) -
         return same_partitioning(one.partitioning(), other.partitioning())
             && one.preserve_order() == other.preserve_order();
     }
-    if let (Some(one), Some(other)) = both::<CoalescePartitionsExec>(one, other) {
-        return one.fetch() == other.fetch();
+    match both::<CoalescePartitionsExec>(one, other) {
+        (Some(one), Some(other)) => one.fetch() == other.fetch(),
+        _ => false,
     }
-    one.is::<CooperativeExec>() && other.is::<CooperativeExec>()
 }
 
 fn both<'p, P: ExecutionPlan + 'static>(

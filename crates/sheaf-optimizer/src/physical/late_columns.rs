@@ -16,7 +16,6 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::utils::collect_columns;
-use datafusion_physical_plan::coop::CooperativeExec;
 use datafusion_physical_plan::limit::GlobalLimitExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
@@ -80,15 +79,9 @@ impl<'p> Late<'p> {
     fn of(sort: &'p SortExec) -> Result<Option<Late<'p>>> {
         let mut projections = Vec::new();
         let mut below = sort.input();
-        loop {
-            if let Some(projection) = below.downcast_ref::<ProjectionExec>() {
-                projections.push(projection);
-                below = projection.input();
-            } else if let Some(yielding) = below.downcast_ref::<CooperativeExec>() {
-                below = yielding.input();
-            } else {
-                break;
-            }
+        while let Some(projection) = below.downcast_ref::<ProjectionExec>() {
+            projections.push(projection);
+            below = projection.input();
         }
         let Some(scan) = below.downcast_ref::<ScanExec>() else {
             return Ok(None);

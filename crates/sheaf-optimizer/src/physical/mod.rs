@@ -6,7 +6,8 @@
 //! | [`common_tables`] | common table expressions that are named several times |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
 //! | [`window`] | window functions |
-//! | [`rules`] | the physical rules of DataFusion that we keep |
+//! | [`properties`] | rows in one stream or divided by keys, and in an order, as operators require it |
+//! | [`rules`] | the order of the physical rules, and those of DataFusion that we keep |
 //! | [`late_columns`] | long columns of sorts that keep few rows, read after the sort |
 //! | [`plan_check`] | does the finished plan contradict itself |
 
@@ -15,5 +16,6 @@ pub(crate) mod common_tables;
 pub(crate) mod late_columns;
 pub(crate) mod plan_check;
 pub(crate) mod planner;
+pub(crate) mod properties;
 pub(crate) mod rules;
 pub(crate) mod window;

@@ -1,4 +1,7 @@
-//! The physical rules of DataFusion that we keep, in its order.
+//! The physical rules: what operators require, ours; projections and limits move down, DataFusion's, in its order.
+//!
+//! A rule of DataFusion's walks over the whole plan and makes much of it anew. So it is applied only where there is
+//! something that it is about.
 //!
 //! Left out: JoinSelection and statistics-based rules (our join order has decided; AggregateStatistics would answer
 //! COUNT(*) from estimates), filter pushdown (done logically, and dynamic filters keep state across runs), and
@@ -8,50 +11,141 @@ use std::sync::Arc;
 
 use datafusion_common::Result;
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::tree_node::{Transformed, TreeNode};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_physical_expr::{LexOrdering, OrderingRequirements};
-use datafusion_physical_optimizer::combine_partial_final_agg::CombinePartialFinalAggregate;
-use datafusion_physical_optimizer::ensure_coop::EnsureCooperative;
-use datafusion_physical_optimizer::ensure_requirements::EnsureRequirements;
+use datafusion_physical_optimizer::PhysicalOptimizerRule;
 use datafusion_physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion_physical_optimizer::limit_pushdown_past_window::LimitPushPastWindows;
-use datafusion_physical_optimizer::output_requirements::OutputRequirements;
+use datafusion_physical_optimizer::output_requirements::{
+    OutputRequirementExec, OutputRequirements,
+};
 use datafusion_physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion_physical_optimizer::topk_aggregation::TopKAggregation;
-use datafusion_physical_optimizer::update_aggr_exprs::OptimizeAggregateOrder;
-use datafusion_physical_optimizer::{ConfigOnlyContext, PhysicalOptimizerRule};
 use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion_physical_plan::joins::SortMergeJoinExec;
+use datafusion_physical_plan::joins::{NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion_physical_plan::windows::BoundedWindowAggExec;
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
 
-/// Applies the list once.
+use crate::physical::properties::meet_requirements;
+
+/// Applies them once.
 pub fn apply(
-    mut plan: Arc<dyn ExecutionPlan>,
+    plan: Arc<dyn ExecutionPlan>,
     options: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let rules: [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 10] = [
-        Arc::new(OutputRequirements::new_add_mode()),
-        Arc::new(EnsureRequirements::new()),
-        Arc::new(CombinePartialFinalAggregate::new()),
-        Arc::new(OptimizeAggregateOrder::new()),
-        Arc::new(PushProjections),
-        Arc::new(OutputRequirements::new_remove_mode()),
-        Arc::new(TopKAggregation::new()),
-        Arc::new(LimitPushPastWindows::new()),
-        Arc::new(LimitPushdown::new()),
-        Arc::new(EnsureCooperative::new()),
-    ];
-    let context = ConfigOnlyContext::new(options);
-    for rule in rules {
-        plan = rule.optimize_with_context(plan, &context)?;
+    let plan = meet_requirements(plan, options)?;
+    let mut plan = push_projections(plan, options)?;
+    let found = Found::of(&plan);
+    if found.has_requirements {
+        plan = OutputRequirements::new_remove_mode().optimize(plan, options)?;
+    }
+    if found.has_limited_sorts {
+        plan = TopKAggregation::new().optimize(plan, options)?;
+    }
+    if found.has_windows {
+        plan = LimitPushPastWindows::new().optimize(plan, options)?;
+    }
+    if found.has_limits {
+        plan = LimitPushdown::new().optimize(plan, options)?;
     }
     Ok(plan)
+}
+
+/// What rules are about.
+#[derive(Default)]
+struct Found {
+    has_requirements: bool,
+    has_limited_sorts: bool,
+    has_windows: bool,
+    has_limits: bool,
+}
+
+impl Found {
+    fn of(plan: &Arc<dyn ExecutionPlan>) -> Found {
+        let mut found = Found::default();
+        found.add(plan);
+        found
+    }
+
+    fn add(&mut self, plan: &Arc<dyn ExecutionPlan>) {
+        self.has_requirements |= plan.is::<OutputRequirementExec>();
+        self.has_windows |= plan.is::<BoundedWindowAggExec>();
+        let is_limited = plan.fetch().is_some();
+        self.has_limited_sorts |= is_limited && plan.is::<SortExec>();
+        self.has_limits |= is_limited || plan.is::<GlobalLimitExec>();
+        for child in plan.children() {
+            self.add(child);
+        }
+    }
+}
+
+/// Moves projections down to where rows come to be, or out of the plan. DataFusion's ProjectionPushdown, except for
+/// merge joins with a condition beside the equality of keys: pushed below one, a projection moves the columns, and
+/// DataFusion leaves the condition as it was.
+fn push_projections(
+    plan: Arc<dyn ExecutionPlan>,
+    options: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut has_conditions = false;
+    let mut has_filtered_merges = false;
+    plan.apply(|node| {
+        has_conditions |= node
+            .downcast_ref::<NestedLoopJoinExec>()
+            .is_some_and(|join| join.filter().is_some());
+        has_filtered_merges |= is_filtered_merge_join(node);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if has_conditions && !has_filtered_merges {
+        return ProjectionPushdown::new().optimize(plan, options);
+    }
+    pushed_projections(plan)
+}
+
+fn pushed_projections(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let is_movable = |plan: &Arc<dyn ExecutionPlan>| {
+        let projection = plan.downcast_ref::<ProjectionExec>();
+        projection.is_some_and(|above| !is_filtered_merge_join(above.input()))
+    };
+    let plan = match is_movable(&plan) {
+        true => remove_unnecessary_projections(with_lower_pushed(plan)?)?.data,
+        false => plan,
+    };
+    let children = plan.children().into_iter().cloned();
+    let children = children
+        .map(pushed_projections)
+        .collect::<Result<Vec<_>>>()?;
+    replace_children_if_necessary(plan, children)
+}
+
+/// A projection over another one that stands on a sort. They become one, and that goes below the sort. If it leaves out
+/// what is sorted by, it could not; then the lower one goes there alone.
+fn with_lower_pushed(upper: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let is_sort = |plan: &Arc<dyn ExecutionPlan>| {
+        plan.is::<SortExec>() || plan.is::<SortPreservingMergeExec>()
+    };
+    let stands_on_sort = |lower: &Arc<dyn ExecutionPlan>| {
+        let projection = lower.downcast_ref::<ProjectionExec>();
+        projection.is_some_and(|lower| is_sort(lower.input()))
+    };
+    let lower = upper.children().pop().cloned();
+    let Some(lower) = lower.filter(stands_on_sort) else {
+        return Ok(upper);
+    };
+    let both = remove_unnecessary_projections(Arc::clone(&upper))?;
+    if both.transformed && !both.data.is::<ProjectionExec>() {
+        return Ok(both.data);
+    }
+    let pushed = remove_unnecessary_projections(lower)?;
+    match pushed.transformed {
+        true => replace_children_if_necessary(upper, vec![pushed.data]),
+        false => Ok(upper),
+    }
 }
 
 /// Sorts what an operator requires in an order that it does not get. DataFusion moves a sort below a join that keeps
@@ -134,39 +228,6 @@ pub fn sort_all_rows(
         Ok(Transformed::yes(limited))
     })?;
     Ok(sorted.data)
-}
-
-/// DataFusion's ProjectionPushdown, except for merge joins with a condition beside the equality of keys: pushed below
-/// one, a projection moves the columns, and DataFusion leaves the condition as it was.
-#[derive(Debug)]
-struct PushProjections;
-
-impl PhysicalOptimizerRule for PushProjections {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if !plan.exists(|node| Ok(is_filtered_merge_join(node)))? {
-            return ProjectionPushdown::new().optimize(plan, options);
-        }
-        let pushed = plan.transform_down(|node| {
-            let projection = node.downcast_ref::<ProjectionExec>();
-            match projection.is_some_and(|above| is_filtered_merge_join(above.input())) {
-                true => Ok(Transformed::no(node)),
-                false => remove_unnecessary_projections(node),
-            }
-        })?;
-        Ok(pushed.data)
-    }
-
-    fn name(&self) -> &str {
-        "PushProjections"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
 }
 
 fn is_filtered_merge_join(plan: &Arc<dyn ExecutionPlan>) -> bool {

@@ -18,8 +18,8 @@ use crate::access::wanted::Wanted;
 use crate::physical::planner::{Block, Planned, Planner};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
-/// EnsureRequirements. An operator above looks at the order that this plan really has. It must not see the input's
-/// order, which that sort destroys.
+/// [`properties`](crate::physical::properties). An operator above looks at the order that this plan really has. It must
+/// not see the input's order, which that sort destroys.
 pub(crate) fn plan_window(
     planner: &mut Planner<'_>,
     window: &Window,
@@ -61,8 +61,8 @@ fn sorted_for(
         return internal_err!("a window without functions");
     };
     let partition = first.partition_by().iter();
-    // Any order tells partitions apart. This one is what EnsureRequirements sorts by when it puts a sort in the place
-    // of ours, and operators above have looked at ours by then.
+    // Any order tells partitions apart. This one is what a window requires. So it is also that of a sort that comes in
+    // the place of ours, when operators above have looked at ours.
     let options = SortOptions::new(false, false);
     let keys: Vec<PhysicalSortExpr> = partition
         .map(|expr| PhysicalSortExpr::new(Arc::clone(expr), options))

@@ -15,6 +15,7 @@ mod operators;
 mod orders;
 mod plan_check;
 mod regret;
+mod requirements;
 mod sharing;
 mod stored;
 mod trace;
