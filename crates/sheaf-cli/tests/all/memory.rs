@@ -539,6 +539,40 @@ fn distinct_texts_of_groups_come_in_their_order() {
     }
 }
 
+/// Texts of several orders and of sets of groups, and distinct values beside them, are sorted in files as well.
+#[test]
+fn texts_of_several_orders_and_sets_of_groups_have_an_answer() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    connection
+        .query_drop("SET group_concat_max_len = 4294967295")
+        .expect("a variable");
+    let sql = "SELECT LENGTH(GROUP_CONCAT(DISTINCT LEFT(s, 12) ORDER BY s)), COUNT(DISTINCT s), COUNT(*) \
+        FROM d.a WHERE id <= 150000 GROUP BY id % 5 WITH ROLLUP";
+    let groups = || connection.query::<(usize, usize, usize), _>(sql);
+    let groups = within_memory(server.child.id(), groups).expect(sql);
+    let mut rows: Vec<usize> = groups.iter().map(|group| group.2).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [30_000, 30_000, 30_000, 30_000, 30_000, 150_000]);
+    for (bytes, distinct, rows) in groups {
+        assert_eq!((bytes, distinct), (13 * rows - 1, rows), "{sql}");
+    }
+    let sql = "SELECT GROUP_CONCAT(DISTINCT LEFT(s, 12) ORDER BY s), GROUP_CONCAT(id ORDER BY id DESC), \
+        COUNT(DISTINCT s), SUM(DISTINCT id) FROM d.a WHERE id <= 100000";
+    let all = || connection.query_first::<(String, String, usize, u64), _>(sql);
+    let all = within_memory(server.child.id(), all)
+        .expect(sql)
+        .expect("a row");
+    assert!(all.0.split(',').is_sorted(), "{sql}");
+    let ids = all.1.split(',').map(str::parse::<u64>);
+    let ids: Vec<u64> = ids.collect::<Result<_, _>>().expect(sql);
+    assert!(ids.iter().copied().eq((1..=100_000).rev()), "{sql}");
+    assert_eq!((all.2, all.3), (100_000, 100_000 * 100_001 / 2), "{sql}");
+    // EXPLAIN ANALYZE tells of the plan that has run to its end.
+    let explained = answer_of(&mut connection, &format!("EXPLAIN ANALYZE {sql}"));
+    assert!(explained[0].contains("spill_count"), "{explained:?}");
+}
+
 /// The rows that a recursion has seen go to a file.
 #[test]
 fn recursions_remember_their_rows_in_files() {

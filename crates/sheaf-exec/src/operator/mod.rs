@@ -11,7 +11,9 @@
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
+//! | [`copies_exec`] | each row once for each of its groups and uses |
 //! | [`first_of_equal_exec`] | which rows are the first of equal ones |
+//! | [`otherwise_exec`] | the rows of another plan where one has none |
 //! | [`gather_in_order_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`new_rows_exec`] | the rows of a recursion that were not there before |
@@ -37,6 +39,7 @@ pub mod bounded_expr;
 pub mod bounded_projection;
 pub mod checked_rows;
 pub mod common_tables_exec;
+pub mod copies_exec;
 pub mod detached_exec;
 pub mod first_of_equal_exec;
 pub mod gather_in_order_exec;
@@ -49,6 +52,7 @@ pub mod late_columns_exec;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod new_rows_exec;
+pub mod otherwise_exec;
 pub(crate) mod plan_members;
 pub mod recursion_limit_exec;
 pub mod regret_exec;

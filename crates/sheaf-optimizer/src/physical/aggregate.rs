@@ -4,16 +4,7 @@
 //! the groups are exchanged by hash and merged. Grouping sets are always pre-aggregated and merged: what does both at
 //! once loses the number of the set when it spills.
 //!
-//! Where memory is short the rows of a GROUP_CONCAT are sorted by their groups and in its order first. So one group is
-//! in memory, and of that no more than is shown. DISTINCT takes another sort, which says which texts were there before:
-//!
-//! ```text
-//!   Aggregate  group_concat(case when $first then text end) by k
-//!     Projection  ..., $first                   long texts are made above the sorts
-//!       Sort  k, order key
-//!         FirstOfEqual  k, distinct key
-//!           Sort  k, distinct key
-//! ```
+//! Where memory is short the rows of a GROUP_CONCAT are sorted first (`texts_in_order.rs`).
 //!
 //! DataFusion adds the hashes of byte strings up from the second key on. So (a, x, y) and (a, y, x) have the same hash,
 //! and of ten columns of 'Y' and 'N' whole chains of groups do. Views of byte strings are hashed one after the other.
@@ -21,23 +12,22 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion_common::{Result, ScalarValue};
 use datafusion_expr::expr::physical_name;
 use datafusion_expr::{Aggregate, AggregateUDF, Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregateBuilder};
-use datafusion_physical_expr::expressions::{CaseExpr, CastExpr, Column, Literal};
-use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion_physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion_physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
-use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_exec::aggregates::{GROUP_CONCAT, GroupConcat};
 use sheaf_exec::functions::limits::OversizedResults;
-use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 use sheaf_exec::operator::less_order_exec::without_order;
+use sheaf_exec::operator::otherwise_exec::OtherwiseExec;
 
 use crate::access::loose_scan::plan_groups;
 use crate::access::wanted::Wanted;
@@ -48,9 +38,8 @@ use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{
-    Block, Planned, Planner, bounded_sort_keys, one_stream, relied_on, result_limits,
-};
+use crate::physical::planner::{Block, Planned, Planner, result_limits};
+use crate::physical::texts_in_order::{in_order_of_texts, keep_values};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
@@ -97,21 +86,24 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         filters.push(lowered.filter);
     }
 
-    if groups.has_grouping_set() {
+    let mut physical_schema = physical_schema;
+    let mut groups = groups;
+    let mut of_no_rows = None;
+    if planner.context.settings.is_thrifty() && keep_values(&functions, &physical_schema)? {
+        let is_total = |set: &Vec<bool>| set.iter().all(|is_null| *is_null);
+        if groups.has_grouping_set() && groups.groups().iter().any(is_total) {
+            let parts = (groups.clone(), functions.clone(), filters.clone());
+            of_no_rows = Some(groups_of_no_rows(parts, &physical_schema)?);
+        }
+        let in_order = in_order_of_texts(planner, input.plan, &groups, &functions, &filters)?;
+        input.plan = in_order.plan;
+        groups = in_order.groups;
+        functions = in_order.functions;
+        filters = in_order.filters;
+        physical_schema = input.plan.schema();
+    } else if groups.has_grouping_set() {
         // DataFusion takes the order of the rows for that of the groups, among which are those of NULL.
         input.plan = without_order(input.plan)?;
-    }
-    let keeps_texts = functions
-        .iter()
-        .any(|function| function.fun().name() == GROUP_CONCAT);
-    let mut physical_schema = physical_schema;
-    if keeps_texts && planner.context.settings.is_thrifty() {
-        input.plan = match groups.has_grouping_set() {
-            // Its rows have several groups each.
-            true => one_stream(input.plan),
-            false => in_order_of_texts(planner, input.plan, &groups, &mut functions)?,
-        };
-        physical_schema = input.plan.schema();
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
@@ -155,8 +147,12 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         false => input.rows,
     });
     if in_one_step {
+        let plan = with_keys(Arc::new(first), &keys)?;
         return Ok(Planned {
-            plan: with_keys(Arc::new(first), &keys)?,
+            plan: match of_no_rows {
+                Some(of_no_rows) => Arc::new(OtherwiseExec::new(plan, of_no_rows)),
+                None => plan,
+            },
             rows,
             cost_us,
             risk: input.risk,
@@ -185,6 +181,36 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
     })
 }
 
+type Parts = (
+    PhysicalGroupBy,
+    Vec<Arc<AggregateFunctionExpr>>,
+    Vec<Option<Arc<dyn PhysicalExpr>>>,
+);
+
+/// The groups that grouping sets make of no rows: the grand total.
+fn groups_of_no_rows(
+    (groups, functions, filters): Parts,
+    schema: &SchemaRef,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let nothing = Arc::new(EmptyExec::new(Arc::clone(schema)));
+    let first = Arc::new(AggregateExec::try_new(
+        AggregateMode::Partial,
+        groups,
+        functions,
+        filters.clone(),
+        nothing,
+        Arc::clone(schema),
+    )?);
+    Ok(Arc::new(AggregateExec::try_new(
+        AggregateMode::Final,
+        first.group_expr().as_final(),
+        first.aggr_expr().to_vec(),
+        filters,
+        Arc::clone(&first) as _,
+        Arc::clone(schema),
+    )?))
+}
+
 /// An aggregate whose GROUP_CONCATs tell which results they have cut.
 fn noting_what_is_cut(expr: &Expr, oversized: Option<&OversizedResults>) -> Result<Expr> {
     let Some(oversized) = oversized else {
@@ -199,136 +225,6 @@ fn noting_what_is_cut(expr: &Expr, oversized: Option<&OversizedResults>) -> Resu
         other => Ok(Transformed::no(other)),
     })?;
     Ok(noting.data)
-}
-
-/// The arguments of GROUP_CONCAT.
-const TEXT: usize = 0;
-const DISTINCT_KEY: usize = 3;
-const ORDER_KEY: usize = 4;
-
-fn no_key() -> Arc<dyn PhysicalExpr> {
-    Arc::new(Literal::new(ScalarValue::Binary(None)))
-}
-
-/// The rows of each group one behind the other, in the order of the first GROUP_CONCAT that has one. Texts that are
-/// there again are taken from those that are DISTINCT. The functions need no set of texts any more.
-fn in_order_of_texts(
-    planner: &Planner<'_>,
-    plan: Arc<dyn ExecutionPlan>,
-    groups: &PhysicalGroupBy,
-    functions: &mut [Arc<AggregateFunctionExpr>],
-) -> Result<Arc<dyn ExecutionPlan>> {
-    // Long texts are made above the sorts, by a projection.
-    let projection = plan.downcast_ref::<ProjectionExec>();
-    let projection = projection.filter(|plan| {
-        let is_volatile = |expr: &Arc<dyn PhysicalExpr>| Ok(expr.is_volatile_node());
-        let mut list = plan.expr().iter();
-        // The closure does not fail.
-        !list.any(|item| item.expr.exists(is_volatile).unwrap_or(true))
-    });
-    let mut rows = match projection {
-        Some(projection) => one_stream(Arc::clone(projection.input())),
-        None => one_stream(Arc::clone(&plan)),
-    };
-    let below = |expr: &Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
-        let Some(projection) = projection else {
-            return Ok(Arc::clone(expr));
-        };
-        let made = |expr: Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Column>() {
-            Some(column) => Ok(Transformed::yes(Arc::clone(
-                &projection.expr()[column.index()].expr,
-            ))),
-            None => Ok(Transformed::no(expr)),
-        };
-        Ok(Arc::clone(expr).transform_up(made)?.data)
-    };
-    let keys = groups.expr().iter();
-    let keys = keys.map(|(expr, _)| Ok(PhysicalSortExpr::new_default(below(expr)?)));
-    let keys: Vec<PhysicalSortExpr> = keys.collect::<Result<_>>()?;
-    let sorted_by = |rows: Arc<dyn ExecutionPlan>, last: Option<PhysicalSortExpr>| {
-        let all = keys.iter().cloned().chain(last);
-        let Some(order) = LexOrdering::new(all) else {
-            return Ok((rows, None));
-        };
-        let properties = rows.equivalence_properties();
-        let rows = match properties.ordering_satisfy(order.iter().cloned())? {
-            true => rows,
-            false => Arc::new(SortExec::new(order.clone(), rows)) as _,
-        };
-        Ok::<_, DataFusionError>((rows, Some(order)))
-    };
-    let long_key = |expr: Arc<dyn PhysicalExpr>| {
-        let key = PhysicalSortExpr::new_default(Arc::clone(&expr));
-        let bounded = bounded_sort_keys(vec![key], &planner.properties);
-        let key = bounded.into_iter().next();
-        key.unwrap_or_else(|| PhysicalSortExpr::new_default(expr))
-    };
-    let has_key = |function: &AggregateFunctionExpr, key: usize| {
-        let is_text = function.fun().name() == GROUP_CONCAT;
-        is_text && !function.expressions()[key].is::<Literal>()
-    };
-    let mut firsts = vec![None; functions.len()];
-    for (function, first) in functions.iter().zip(&mut firsts) {
-        if has_key(function, DISTINCT_KEY) {
-            let key = long_key(below(&function.expressions()[DISTINCT_KEY])?);
-            let key = short_keys(key.expr);
-            let (sorted, order) = sorted_by(rows, Some(key))?;
-            *first = Some(sorted.schema().fields().len());
-            rows = match order {
-                Some(order) => Arc::new(FirstOfEqualExec::new(sorted, order)),
-                None => sorted,
-            };
-        }
-    }
-    let in_order = functions
-        .iter()
-        .position(|function| has_key(function, ORDER_KEY));
-    let order = match in_order {
-        Some(at) => {
-            let key = below(&functions[at].expressions()[ORDER_KEY])?;
-            Some(long_key(key))
-        }
-        None => None,
-    };
-    let (mut rows, order) = sorted_by(rows, order)?;
-    if let Some(order) = order {
-        // The aggregate asks for the groups one behind the other alone, and rules would drop the rest of the order.
-        rows = relied_on(rows, order);
-    }
-    if let Some(projection) = projection {
-        let mut list = projection.expr().to_vec();
-        let added = firsts.iter_mut().flatten();
-        for first in added {
-            let name = rows.schema().field(*first).name().clone();
-            let column = Arc::new(Column::new(&name, *first));
-            *first = list.len();
-            list.push(ProjectionExpr {
-                expr: column,
-                alias: name,
-            });
-        }
-        rows = Arc::new(ProjectionExec::try_new(list, rows)?);
-    }
-    for (at, function) in functions.iter_mut().enumerate() {
-        let mut arguments = function.expressions();
-        if let Some(first) = firsts[at] {
-            let name = rows.schema().field(first).name().clone();
-            let first: Arc<dyn PhysicalExpr> = Arc::new(Column::new(&name, first));
-            let text = Arc::clone(&arguments[TEXT]);
-            arguments[TEXT] = Arc::new(CaseExpr::try_new(None, vec![(first, text)], None)?);
-            arguments[DISTINCT_KEY] = no_key();
-        }
-        if in_order == Some(at) {
-            arguments[ORDER_KEY] = no_key();
-        }
-        if firsts[at].is_some() || in_order == Some(at) {
-            let changed = function.with_new_expressions(arguments, Vec::new());
-            *function = Arc::new(changed.ok_or_else(|| {
-                internal_datafusion_err!("GROUP_CONCAT has as many arguments as before")
-            })?);
-        }
-    }
-    Ok(rows)
 }
 
 type NamedExpr = (Arc<dyn PhysicalExpr>, String);

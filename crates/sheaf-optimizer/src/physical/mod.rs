@@ -5,6 +5,7 @@
 //! | [`planner`] | one method for each kind of node |
 //! | [`common_tables`] | common table expressions that are named several times |
 //! | [`aggregate`] | GROUP BY, DISTINCT, ROLLUP and grouping sets |
+//! | [`texts_in_order`] | sorts the rows of a GROUP_CONCAT, where memory is short |
 //! | [`window`] | window functions |
 //! | [`properties`] | rows in one stream or divided by keys, and in an order, as operators require it |
 //! | [`rules`] | the order of the physical rules, and those of DataFusion that we keep |
@@ -18,4 +19,5 @@ pub(crate) mod plan_check;
 pub(crate) mod planner;
 pub(crate) mod properties;
 pub(crate) mod rules;
+pub(crate) mod texts_in_order;
 pub(crate) mod window;

@@ -266,6 +266,48 @@ fn a_build_side_beyond_the_memory_is_hashed_in_files() {
 }
 
 #[test]
+fn texts_of_groups_are_the_same_where_memory_is_short() {
+    let mut lab = lab();
+    lab.memory_table(
+        "g",
+        "k, s, v",
+        "(1, 'b', 2), (1, 'a', 1), (NULL, 'a', 1), (1, 'b', 3), (2, NULL, NULL), (2, 'c', 2), (NULL, 'b', 1)",
+    );
+    let text = "GROUP_CONCAT(DISTINCT s ORDER BY s DESC)";
+    for sql in [
+        format!("SELECT k, {text}, COUNT(*), SUM(v) FROM g GROUP BY k WITH ROLLUP"),
+        format!(
+            "SELECT k, v, {text}, GROUP_CONCAT(v ORDER BY s, v) FROM g GROUP BY k, v WITH ROLLUP"
+        ),
+        format!(
+            "SELECT {text}, GROUP_CONCAT(v ORDER BY v), COUNT(DISTINCT s), SUM(DISTINCT v) FROM g"
+        ),
+        format!(
+            "SELECT k, {text}, COUNT(DISTINCT v), COUNT(v), MIN(s), AVG(DISTINCT v) FROM g GROUP BY k"
+        ),
+        format!(
+            "SELECT k, {text}, GROUP_CONCAT(v ORDER BY v DESC), COUNT(DISTINCT k) FROM g GROUP BY k"
+        ),
+        // Without texts, where distinct values are no groups of groups.
+        "SELECT k, COUNT(DISTINCT s), SUM(DISTINCT v), SUM(v) FROM g GROUP BY k WITH ROLLUP"
+            .to_string(),
+        // Of no rows there is a grand total.
+        format!("SELECT k, {text}, COUNT(*) FROM g WHERE v > 100 GROUP BY k WITH ROLLUP"),
+        format!(
+            "SELECT {text}, GROUP_CONCAT(v ORDER BY v), COUNT(DISTINCT s) FROM g WHERE v > 100"
+        ),
+    ] {
+        lab.settings.query_memory_bytes = 64 << 20;
+        let expected = lab.run(&sql);
+        assert!(!expected.shown.contains("CopiesExec"), "{sql}");
+        lab.settings.query_memory_bytes = 0;
+        let found = lab.run(&sql);
+        assert!(found.shown.contains("CopiesExec"), "{sql}: {}", found.shown);
+        assert_eq!(found.sorted(), expected.sorted(), "{sql}");
+    }
+}
+
+#[test]
 fn merged_rows_meet_the_rest_of_their_condition() {
     let mut lab = lab();
     lab.settings.switch.apply("hash_join=off").unwrap();

@@ -562,7 +562,8 @@ impl Session {
                         writer.write(&row, warnings)?;
                     }
                     Ok(())
-                })
+                })?;
+                Ok(())
             }
         }
     }

@@ -89,6 +89,8 @@ pub(crate) struct PlannedQuery {
 struct ThriftyPlan {
     query: LogicalPlan,
     context: PlannerContext,
+    /// For EXPLAIN ANALYZE.
+    is_measured: bool,
 }
 
 impl PlannedQuery {
@@ -101,10 +103,11 @@ impl PlannedQuery {
         self.columns.iter().map(Origin::from).collect()
     }
 
-    /// Prepares the plan for EXPLAIN ANALYZE.
+    /// Prepares the plan for EXPLAIN ANALYZE, which shows the plan that has run to its end.
     pub(crate) fn measure(&mut self) -> Result<()> {
-        // It tells of the plan that is shown.
-        self.thrifty = None;
+        if let Some(thrifty) = &mut self.thrifty {
+            thrifty.is_measured = true;
+        }
         if let Some(physical) = Arc::get_mut(&mut self.physical) {
             physical.measure()?;
         }
@@ -138,12 +141,12 @@ impl<'s> Runner<'s> {
         Runner { handle, workers }
     }
 
-    /// Runs a plan and hands over its batches.
+    /// Runs a plan and hands over its batches. Returns the plan that has run.
     pub(crate) fn run(
         &self,
         planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Arc<PhysicalQuery>> {
         self.run_until(planned, |batch| take(batch).map(ControlFlow::Continue))
     }
 
@@ -153,7 +156,7 @@ impl<'s> Runner<'s> {
         &self,
         mut planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    ) -> Result<Arc<PhysicalQuery>> {
         loop {
             let _running = self.handle.show_plan(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
@@ -170,13 +173,13 @@ impl<'s> Runner<'s> {
             );
             let failed = loop {
                 match stream.next() {
-                    None => return Ok(()),
+                    None => return Ok(planned.physical),
                     Some(Ok(batch)) => {
                         planned.thrifty = None;
                         // From here on it is big as long as it has much: its client may take its time.
                         drop(admission.take());
                         if take(&batch)?.is_break() {
-                            return Ok(());
+                            return Ok(planned.physical);
                         }
                     }
                     Some(Err(error)) => break error,
@@ -212,11 +215,18 @@ impl<'s> Runner<'s> {
     }
 
     fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
-        let ThriftyPlan { query, mut context } = plan;
+        let ThriftyPlan {
+            query,
+            mut context,
+            is_measured,
+        } = plan;
         context.settings.query_memory_bytes = 0;
         self.take_small_batches(&mut context);
         context.trace = Trace::default();
-        let physical = plan_physical(&query, &context)?;
+        let mut physical = plan_physical(&query, &context)?;
+        if is_measured {
+            physical.measure()?;
+        }
         Ok((Arc::new(physical), context.task))
     }
 
@@ -346,7 +356,8 @@ impl Session {
         take: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let planned = self.plan_query(query, None)?;
-        self.run_planned(planned, take)
+        self.run_planned(planned, take)?;
+        Ok(())
     }
 
     /// What runs the session's plans.
@@ -358,7 +369,7 @@ impl Session {
         &mut self,
         planned: PlannedQuery,
         take: impl FnMut(&RecordBatch) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Arc<PhysicalQuery>> {
         self.runner().run(planned, take)
     }
 
@@ -609,7 +620,11 @@ impl Session {
             tables,
             task,
             to_lock: None,
-            thrifty: Some(Box::new(ThriftyPlan { query, context })),
+            thrifty: Some(Box::new(ThriftyPlan {
+                query,
+                context,
+                is_measured: false,
+            })),
             _guards: guards,
         })
     }

@@ -1,8 +1,6 @@
 //! EXPLAIN: the plan that a statement would run with. EXPLAIN ANALYZE: the plan with what happened. EXPLAIN FOR
 //! CONNECTION: the plan that another session is running, with how far it has come.
 
-use std::sync::Arc;
-
 use sheaf_optimizer::json::{Json, Layout};
 use sheaf_optimizer::{ExplainRow, Explanation};
 use sheaf_types::error::codes;
@@ -194,8 +192,7 @@ impl Session {
         }
         let mut planned = planned?;
         planned.measure()?;
-        let physical = Arc::clone(&planned.physical);
-        self.run_planned(planned, |_| Ok(()))?;
+        let physical = self.run_planned(planned, |_| Ok(()))?;
         let tree = physical.explain_run();
         Ok(match format {
             ExplainFormat::Json => document(Json::from(&tree)),
