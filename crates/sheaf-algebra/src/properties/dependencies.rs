@@ -9,6 +9,7 @@
 //! it determines the rest all the same: where it is NULL, so is the rest. An equality of the condition holds where the
 //! columns of the outer side are the same that the condition names, since these decide whether there is a partner.
 
+use std::iter;
 use std::sync::Arc;
 
 use super::{RightSide, Sides, plain_column, sides};
@@ -17,75 +18,119 @@ use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, Operator, Relation};
 use crate::scalar::Scalar;
 
-/// Rows that agree on `from` agree on `to`. Operators share what their inputs have: of a thousand joins one above the
-/// other, each has those of all below.
+/// Rows that agree on `from` agree on `to`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     pub from: ColumnSet,
     pub to: ColumnSet,
 }
 
-pub(super) fn of(operator: &Operator) -> Vec<Arc<Dependency>> {
+/// The dependencies of an operator. It shares those of its inputs: of a thousand joins one above the other, each has
+/// those of all below, and a list for each would be memory in the square of their number.
+#[derive(Clone, Debug, Default)]
+pub struct Dependencies(Option<Arc<Part>>);
+
+#[derive(Debug)]
+struct Part {
+    of_input: Dependencies,
+    own: Vec<Dependency>,
+}
+
+impl Dependencies {
+    fn with(self, own: Vec<Dependency>) -> Dependencies {
+        match own.is_empty() {
+            true => self,
+            false => Dependencies(Some(Arc::new(Part {
+                of_input: self,
+                own,
+            }))),
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Dependency> {
+        let mut part = self.0.as_deref();
+        let parts = iter::from_fn(move || {
+            let found = part?;
+            part = found.of_input.0.as_deref();
+            Some(found)
+        });
+        parts.flat_map(|part| &part.own)
+    }
+}
+
+impl Drop for Part {
+    /// One part after the other: there may be more of them than a stack has room for.
+    fn drop(&mut self) {
+        let mut next = self.of_input.0.take();
+        while let Some(mut part) = next.and_then(Arc::into_inner) {
+            next = part.of_input.0.take();
+        }
+    }
+}
+
+pub(super) fn of(operator: &Operator) -> Dependencies {
     if let Some(sides) = sides(operator) {
-        let mut dependencies = of_join(&sides);
-        dependencies.extend(of_subquery(operator));
-        return dependencies;
+        let mut own = of_join(&sides);
+        own.extend(of_subquery(operator));
+        return sides.left.properties().dependencies.clone().with(own);
     }
     let input = |input: &Relation| input.properties().dependencies.clone();
     match operator {
         Operator::Scan(scan) => {
             let all: ColumnSet = scan.columns.iter().copied().collect();
             let keys = super::keys::of(operator).into_iter();
-            let keys = keys.map(|from| {
-                let to = all.clone();
-                Arc::new(Dependency { from, to })
+            let keys = keys.map(|from| Dependency {
+                from,
+                to: all.clone(),
             });
-            keys.collect()
+            Dependencies::default().with(keys.collect())
         }
         Operator::Filter(filter) => {
-            let mut dependencies = input(&filter.input);
-            equalities(&filter.condition, &mut dependencies);
-            dependencies
+            let mut own = Vec::new();
+            equalities(&filter.condition, &mut own);
+            input(&filter.input).with(own)
         }
         Operator::Project(project) => {
-            let mut dependencies = input(&project.input);
+            let mut own = Vec::new();
             for item in project.items.iter().filter(|item| !item.is_passed_on()) {
                 if !item.value.is_volatile() {
                     let (from, to) = (item.value.columns(), [item.column].into_iter().collect());
                     if item.value.as_column().is_some() {
                         // It is the same under another name.
                         let (from, to) = (ColumnSet::clone(&to), ColumnSet::clone(&from));
-                        dependencies.push(Arc::new(Dependency { from, to }));
+                        own.push(Dependency { from, to });
                     }
-                    dependencies.push(Arc::new(Dependency { from, to }));
+                    own.push(Dependency { from, to });
                 }
             }
-            dependencies
+            input(&project.input).with(own)
         }
         Operator::Window(window) => input(&window.input),
         Operator::Sort(sort) => input(&sort.input),
         Operator::Limit(limit) => input(&limit.input),
         Operator::Group(group) => {
             // What is rolled up has lost what it determined.
-            let mut dependencies = match group.rollup {
-                Some(_) => Vec::new(),
+            let below = match group.rollup {
+                Some(_) => Dependencies::default(),
                 None => input(&group.input),
             };
             let aggregates = group.aggregates.iter().map(|(id, _)| *id);
             let others = group.carried.iter().copied().chain(aggregates);
-            dependencies.push(Arc::new(Dependency {
+            below.with(vec![Dependency {
                 from: group.keys.iter().copied().chain(group.rollup).collect(),
                 to: others.collect(),
-            }));
-            dependencies
+            }])
         }
-        Operator::Values(_) | Operator::SetOperation(_) | Operator::Recursive(_) => Vec::new(),
-        Operator::Join(_) | Operator::DependentJoin(_) => Vec::new(),
+        Operator::Values(_) | Operator::SetOperation(_) | Operator::Recursive(_) => {
+            Dependencies::default()
+        }
+        Operator::Join(_) | Operator::DependentJoin(_) => Dependencies::default(),
     }
 }
 
-fn of_join(sides: &Sides<'_>) -> Vec<Arc<Dependency>> {
-    let mut dependencies = sides.left.properties().dependencies.clone();
+/// What a join has besides those of its left side.
+fn of_join(sides: &Sides<'_>) -> Vec<Dependency> {
+    let mut dependencies = Vec::new();
     if sides.right_side == RightSide::Tested {
         return dependencies;
     }
@@ -108,7 +153,7 @@ fn of_join(sides: &Sides<'_>) -> Vec<Arc<Dependency>> {
 }
 
 /// What a subquery gives for a row follows from what it takes from that.
-fn of_subquery(operator: &Operator) -> Option<Arc<Dependency>> {
+fn of_subquery(operator: &Operator) -> Option<Dependency> {
     let Operator::DependentJoin(join) = operator else {
         return None;
     };
@@ -124,25 +169,25 @@ fn of_subquery(operator: &Operator) -> Option<Arc<Dependency>> {
     }
     let from = from.intersection(&join.left.column_set());
     let to = [column].into_iter().collect();
-    Some(Arc::new(Dependency { from, to }))
+    Some(Dependency { from, to })
 }
 
 /// What a condition says that every row meets.
-fn equalities(condition: &Scalar, found: &mut Vec<Arc<Dependency>>) {
+fn equalities(condition: &Scalar, found: &mut Vec<Dependency>) {
     for (column, of) in equal_columns(condition) {
         let to = [column].into_iter().collect();
-        found.push(Arc::new(Dependency { from: of, to }));
+        found.push(Dependency { from: of, to });
     }
 }
 
 /// What the condition of an outer join says of its inner side.
-fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Arc<Dependency>>) {
+fn outer_equalities(condition: &Scalar, inner: &ColumnSet, found: &mut Vec<Dependency>) {
     let needed = condition.columns().difference(inner);
     for (column, of) in equal_columns(condition) {
         if inner.contains(column) && !of.intersects(inner) {
             let to = [column].into_iter().collect();
             let from = needed.clone();
-            found.push(Arc::new(Dependency { from, to }));
+            found.push(Dependency { from, to });
         }
     }
 }

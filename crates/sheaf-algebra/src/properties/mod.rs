@@ -18,10 +18,9 @@ pub mod keys;
 pub mod nullability;
 pub mod order;
 
-pub use dependencies::Dependency;
+pub use dependencies::{Dependencies, Dependency};
 pub use order::OrderedColumn;
 
-use std::sync::Arc;
 
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
@@ -37,7 +36,7 @@ pub struct Properties {
     pub free: ColumnSet,
     /// On all columns of a key no two rows agree, NULL being equal to NULL. The empty key: there is at most one row.
     pub keys: Vec<ColumnSet>,
-    pub dependencies: Vec<Arc<Dependency>>,
+    pub dependencies: Dependencies,
     /// Sets that do not overlap.
     pub equivalences: Vec<ColumnSet>,
     pub not_null: ColumnSet,
@@ -70,7 +69,7 @@ impl Properties {
         let mut determined = given.clone();
         loop {
             let before = determined.len();
-            for dependency in &self.dependencies {
+            for dependency in self.dependencies.iter() {
                 if dependency.from.is_subset(&determined) {
                     determined.union_with(&dependency.to);
                 }
