@@ -890,3 +890,18 @@ fn a_commit_that_is_never_finished_is_seen_with_the_next_one() {
     let nothing = table.begin(ReadCommitted);
     assert!(nothing.transaction.commit_later().unwrap().is_none());
 }
+
+#[test]
+fn a_transaction_whose_changes_are_undone_has_nothing_to_make_durable() {
+    let table = Table::new();
+    let mut undone = table.begin(ReadCommitted);
+    undone.update(1, 11).unwrap();
+    undone.transaction.rollback_to(0).unwrap();
+    assert!(undone.transaction.commit_later().unwrap().is_none());
+    assert_eq!(table.committed(), [(1, 10), (2, 20)]);
+    // Its locks are free.
+    let mut next = table.begin(ReadCommitted);
+    next.update(1, 12).unwrap();
+    next.commit();
+    assert_eq!(table.committed(), [(1, 12), (2, 20)]);
+}

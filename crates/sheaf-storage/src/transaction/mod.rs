@@ -272,7 +272,8 @@ impl Transaction {
         let mut transaction = self;
         transaction.kept_view = None;
         transaction.check_whole()?;
-        if !transaction.is_logged {
+        if transaction.undo.len() == 0 {
+            // There were none, or all of them are undone: nothing has to become durable.
             transaction.end_without_changes();
             match transaction.has_locks {
                 // They may have shown it anything.
@@ -306,17 +307,17 @@ impl Transaction {
         self.kept_view = None;
         // If this fails, the versions of what is left stay as well, and no reader ever sees what is left.
         self.take_back_to(0)?;
-        if self.is_logged {
-            // No thread waits for it: without it, recovery finds nothing left to roll back.
-            let record = frame::encode_end_of_rollback(self.status.id());
-            self.store.log.append(&record);
-        }
         self.end_without_changes();
         Ok(())
     }
 
     /// There is nothing, or nothing any more, that others could see.
     fn end_without_changes(&mut self) {
+        if self.is_logged {
+            // No thread waits for it: without it, recovery finds nothing left to roll back.
+            let record = frame::encode_end_of_rollback(self.status.id());
+            self.store.log.append(&record);
+        }
         let transactions = &self.store.transactions;
         self.status.roll_back();
         transactions
