@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{Result, ScalarValue, internal_datafusion_err, internal_err};
@@ -78,8 +78,7 @@ impl Batches<'_> {
                     )));
                 }
                 if !takes_all {
-                    let fields = values.iter().map(|value| value.return_field(self.schema));
-                    let fields = fields.collect::<Result<Vec<_>>>()?;
+                    let fields = self.fields(&values, arguments)?;
                     let taken = fields_with_udf(&fields, function.as_ref())?;
                     for (value, field) in values.iter_mut().zip(taken) {
                         *value = self.as_type(value, field.data_type())?;
@@ -190,9 +189,7 @@ impl Batches<'_> {
         }
         let function = aggregate.function();
         let mut arguments = self.expressions(aggregate.arguments())?;
-        let fields = arguments.iter();
-        let fields = fields.map(|argument| argument.return_field(self.schema));
-        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let fields = self.fields(&arguments, aggregate.arguments())?;
         let taken = fields_with_udf(&fields, function.as_ref())?;
         for (argument, field) in arguments.iter_mut().zip(taken) {
             *argument = self.as_type(argument, field.data_type())?;
@@ -248,6 +245,19 @@ impl Batches<'_> {
         let (own, other) = BinaryTypeCoercer::new(&own, &operator, &other).get_input_types()?;
         let (left, right) = (self.as_type(&left, &own)?, self.as_type(&right, &other)?);
         binary(left, operator, right, self.schema)
+    }
+
+    /// The fields of values, for their types: those that they were bound with, where these have the same. Many
+    /// expressions would make a field that is named by all of their text.
+    fn fields(&self, values: &[Physical], scalars: &[Scalar]) -> Result<Vec<FieldRef>> {
+        let values = values.iter().zip(scalars);
+        let fields = values.map(|(value, scalar)| {
+            match value.data_type(self.schema)? == *scalar.field().data_type() {
+                true => Ok(Arc::clone(scalar.field())),
+                false => value.return_field(self.schema),
+            }
+        });
+        fields.collect()
     }
 
     /// Whether arguments have the types that a call was bound with.
