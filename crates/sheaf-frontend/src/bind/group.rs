@@ -31,6 +31,7 @@ use super::block::{Clause, Grouping, NamedItem, with_subqueries};
 use super::from::plain_name;
 use super::grouped::cannot_group_on;
 use super::scope::{Found, Scope};
+use super::select::ListedItem;
 use super::{Binder, Bound, has_word, unsupported};
 use crate::error::SqlError;
 use crate::syntax::{is_plain_column, is_same};
@@ -110,7 +111,7 @@ impl Binder<'_> {
         &mut self,
         group_by: &GroupByExpr,
         relation: Relation,
-        items: &[(Expr, Option<String>)],
+        items: &[ListedItem<'_>],
     ) -> Bound<(Relation, Option<Keys>)> {
         let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
             return unsupported("GROUP BY ALL");
@@ -137,9 +138,8 @@ impl Binder<'_> {
         for expr in exprs {
             let expr = match self.position(expr, items.len(), "group statement")? {
                 Some(position) => {
-                    let expr = items[position].0.clone();
                     self.block()?.in_item = true;
-                    let bound = self.key(&expr, &mut keys);
+                    let bound = self.key(&items[position].0, &mut keys);
                     self.block()?.in_item = false;
                     bound?;
                     continue;
@@ -385,7 +385,7 @@ impl Binder<'_> {
 ///   SELECT a x, b x                 error 1052 where x is named
 ///   SELECT a x                      HAVING a > 1 is x > 1
 /// ```
-pub(super) fn named_items(items: &[(Expr, Option<String>)], scope: &Scope) -> Vec<NamedItem> {
+pub(super) fn named_items(items: &[ListedItem<'_>], scope: &Scope) -> Vec<NamedItem> {
     let mut all: Vec<NamedItem> = Vec::new();
     let mut positions: HashMap<String, usize> = HashMap::new();
     let mut add = |item: NamedItem| match positions.entry(item.name.to_lowercase()) {
@@ -410,7 +410,7 @@ pub(super) fn named_items(items: &[(Expr, Option<String>)], scope: &Scope) -> Ve
             is_alias: alias.is_some() && !is_behind_alias,
             is_behind_alias,
             is_ambiguous: false,
-            expr: expr.clone(),
+            expr: expr.as_ref().clone(),
             position,
         };
         let column = is_plain_column(expr).map(|column| column.value.as_str());

@@ -15,6 +15,7 @@
 //!
 //! What a row or a group is not asked for is not there: most SELECTs have few of these.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
@@ -41,14 +42,17 @@ use crate::query::{Header, Listed};
 use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
 
 /// An item of the select list, bound.
-pub(super) struct BoundItem {
+pub(super) struct BoundItem<'s> {
     /// As it was written; `None` if a wildcard stands for it.
-    expr: Option<Expr>,
+    expr: Option<&'s Expr>,
     /// The name by which ORDER BY finds it.
     name: String,
     pub(super) value: Scalar,
     pub(super) header: Header,
 }
+
+/// An item without wildcards, with its alias.
+pub(super) type ListedItem<'s> = (Cow<'s, Expr>, Option<&'s str>);
 
 /// What ORDER BY orders by.
 enum OrderKey {
@@ -203,7 +207,7 @@ impl Binder<'_> {
         &mut self,
         select: &Select,
         mut relation: Relation,
-        items: Vec<BoundItem>,
+        items: Vec<BoundItem<'_>>,
         order: Vec<(OrderKey, bool)>,
     ) -> Bound<(Relation, Vec<Output>)> {
         let below = relation.column_set();
@@ -373,17 +377,17 @@ impl Binder<'_> {
     }
 
     /// The items with their aliases, without wildcards, as GROUP BY and HAVING name them.
-    fn listed(&mut self, select: &Select) -> Bound<Vec<(Expr, Option<String>)>> {
+    fn listed<'s>(&mut self, select: &'s Select) -> Bound<Vec<ListedItem<'s>>> {
         let mut listed = Vec::with_capacity(select.projection.len());
         for item in &select.projection {
             match item {
-                SelectItem::UnnamedExpr(expr) => listed.push((expr.clone(), None)),
+                SelectItem::UnnamedExpr(expr) => listed.push((Cow::Borrowed(expr), None)),
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    listed.push((expr.clone(), Some(alias.value.clone())));
+                    listed.push((Cow::Borrowed(expr), Some(alias.value.as_str())));
                 }
                 SelectItem::Wildcard(_) => {
                     let columns = self.block()?.scope.shown.iter();
-                    listed.extend(columns.map(|column| (qualified_name(column), None)));
+                    listed.extend(columns.map(|column| (Cow::Owned(qualified_name(column)), None)));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
@@ -391,7 +395,7 @@ impl Binder<'_> {
                 ) => {
                     let columns = self.columns_of_wildcard(name)?;
                     let columns = columns.iter();
-                    listed.extend(columns.map(|column| (qualified_name(column), None)));
+                    listed.extend(columns.map(|column| (Cow::Owned(qualified_name(column)), None)));
                 }
                 _ => {}
             }
@@ -400,7 +404,11 @@ impl Binder<'_> {
     }
 
     /// A select list. `start`: where its SELECT stands in the statement.
-    pub(super) fn items(&mut self, list: &[SelectItem], start: Location) -> Bound<Vec<BoundItem>> {
+    pub(super) fn items<'s>(
+        &mut self,
+        list: &'s [SelectItem],
+        start: Location,
+    ) -> Bound<Vec<BoundItem<'s>>> {
         self.block()?.clause = Clause::FieldList;
         let is_text = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none());
         let written = match list.iter().any(is_text) {
@@ -462,7 +470,7 @@ impl Binder<'_> {
         Ok(columns.cloned().collect())
     }
 
-    fn item(&mut self, expr: &Expr, name: String) -> Bound<BoundItem> {
+    fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
         let mut value = self.value(expr)?;
         let is_plain = is_plain_column(expr).is_some();
         if !is_plain {
@@ -484,7 +492,7 @@ impl Binder<'_> {
             ..Header::default()
         });
         Ok(BoundItem {
-            expr: Some(expr.clone()),
+            expr: Some(expr),
             name,
             value,
             header,
@@ -494,7 +502,7 @@ impl Binder<'_> {
     fn order_keys(
         &mut self,
         order_by: &[OrderByExpr],
-        items: &[BoundItem],
+        items: &[BoundItem<'_>],
     ) -> Bound<Vec<(OrderKey, bool)>> {
         let mut keys = Vec::with_capacity(order_by.len());
         for item in order_by {
@@ -516,7 +524,7 @@ impl Binder<'_> {
             }
             let same = items
                 .iter()
-                .position(|item| item.expr.as_ref() == Some(expr) && is_repeatable(&item.value));
+                .position(|item| item.expr == Some(expr) && is_repeatable(&item.value));
             keys.push(match same {
                 Some(position) => (OrderKey::Item(position), descends),
                 None => (OrderKey::Value(self.value(expr)?), descends),
@@ -530,7 +538,7 @@ impl Binder<'_> {
         &mut self,
         keys: &Keys,
         (items, order, having): (
-            &mut [BoundItem],
+            &mut [BoundItem<'_>],
             &mut [(OrderKey, bool)],
             &mut Option<Scalar>,
         ),
@@ -559,7 +567,7 @@ impl Binder<'_> {
     /// The columns that are named above groups.
     fn named_above_groups(
         &mut self,
-        items: &[BoundItem],
+        items: &[BoundItem<'_>],
         order: &[(OrderKey, bool)],
         having: Option<&Scalar>,
         pending: [&[Pending]; 2],
@@ -608,11 +616,11 @@ fn pending_above_groups(keys: &Keys, pending: &mut [Pending]) {
 
 /// The item that a name in ORDER BY means: an alias, or a column, as [`named_items`] says of the same name. Error 1052
 /// if there are several columns that differ.
-fn item_named(items: &[BoundItem], name: &str) -> Bound<Option<usize>> {
+fn item_named(items: &[BoundItem<'_>], name: &str) -> Bound<Option<usize>> {
     // An expression without an alias has its text as its name.
-    let is_named = |item: &BoundItem| is_same(&item.name, name);
-    let is_expression = |item: &BoundItem| {
-        let expr = item.expr.as_ref();
+    let is_named = |item: &BoundItem<'_>| is_same(&item.name, name);
+    let is_expression = |item: &BoundItem<'_>| {
+        let expr = item.expr;
         expr.is_some_and(|expr| is_plain_column(expr).is_none())
     };
     let mut first = None;
@@ -666,7 +674,7 @@ fn qualified_name(column: &ScopeColumn) -> Expr {
     ])
 }
 
-fn wildcard_item(column: &ScopeColumn) -> BoundItem {
+fn wildcard_item<'s>(column: &ScopeColumn) -> BoundItem<'s> {
     BoundItem {
         expr: None,
         name: column.name.clone(),
