@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use sheaf_table::{Privileges, Table, TableDefinition};
+use sheaf_types::assignment::Mode;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -70,7 +71,7 @@ fn given_rows(insert: &ast::Insert) -> Option<(Vec<String>, Vec<Vec<&ast::Expr>>
 }
 
 /// What becomes of a conflicting row.
-struct Duplicates {
+pub(super) struct Duplicates {
     /// From left to right.
     assignments: Vec<(usize, NewValue)>,
     expressions: Option<Expressions>,
@@ -88,7 +89,22 @@ enum NewValue {
 }
 
 impl Duplicates {
-    /// `None`: the vectorised path has to do it.
+    /// What an INSERT into these columns says of conflicting rows, if it says something. `None`: the vectorised path has
+    /// to do it.
+    pub(super) fn of_insert(
+        insert: &ast::Insert,
+        into: (&Table, &[usize]),
+    ) -> Option<Option<Duplicates>> {
+        match &insert.on {
+            None => Some(None),
+            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
+                let duplicates = Duplicates::of(assignments, into, insert.insert_alias.as_ref())?;
+                Some(Some(duplicates))
+            }
+            Some(_) => None,
+        }
+    }
+
     fn of(
         assignments: &[ast::Assignment],
         (table, targets): (&Table, &[usize]),
@@ -241,14 +257,7 @@ impl Insert {
         if given.any(is_hybrid) {
             return None;
         }
-        let duplicates = match &insert.on {
-            None => None,
-            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => {
-                let alias = insert.insert_alias.as_ref();
-                Some(Duplicates::of(assignments, (&table, &targets), alias)?)
-            }
-            Some(_) => return None,
-        };
+        let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let fits = |row: &Vec<Place>| row.len() == targets.len();
         rows.iter().all(fits).then_some(Insert {
             destination,
@@ -275,10 +284,13 @@ impl Session {
             return Ok(false);
         };
         let duplicates = match &insert.duplicates {
-            Some(duplicates) => match self.duplicate_update_of(insert, duplicates, parameters) {
-                Some(update) => Some(update),
-                None => return Ok(false),
-            },
+            Some(duplicates) => {
+                let into = (&insert.table, options.mode);
+                match self.duplicate_update_of(into, duplicates, parameters) {
+                    Some(update) => Some(update),
+                    None => return Ok(false),
+                }
+            }
             None => None,
         };
         let next = self.transactions.next;
@@ -341,13 +353,12 @@ impl Session {
     }
 
     /// What becomes of conflicting rows in a run with these parameters. `None`: the vectorised path has to do it.
-    fn duplicate_update_of(
+    pub(super) fn duplicate_update_of(
         &mut self,
-        insert: &Insert,
+        (table, mode): (&Arc<Table>, Mode),
         duplicates: &Duplicates,
         parameters: &[Value],
     ) -> Option<DuplicateUpdate> {
-        let mode = insert.destination.options.mode;
         let expressions = match &duplicates.expressions {
             Some(expressions) => {
                 if mode.strict {
@@ -375,7 +386,7 @@ impl Session {
         let assignments = duplicates.assignments.iter();
         let assignments = assignments.map(|(column, value)| Some((*column, assigned(value)?)));
         let assignments = assignments.collect::<Option<_>>()?;
-        Some(self.kept_duplicate_update(&insert.table, assignments, expressions, mode))
+        Some(self.kept_duplicate_update(table, assignments, expressions, mode))
     }
 
     fn write_places(

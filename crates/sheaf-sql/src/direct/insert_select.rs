@@ -1,7 +1,8 @@
 //! INSERT and REPLACE of what a direct plan of a query finds.
 //!
 //! The rows wait in memory until the query is done, so that it does not meet what was inserted, and are written as the
-//! vectorised path writes its rows.
+//! vectorised path writes its rows. ON DUPLICATE KEY UPDATE may name the conflicting row and the new one. Columns that
+//! only the query has are left to that path.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use sheaf_types::Value;
 use sqlparser::ast;
 
 use super::Action;
+use super::insert::Duplicates;
 use super::may_divide;
 use super::select_list::Spelled;
 use super::subquery::Values;
@@ -32,6 +34,8 @@ pub(super) struct InsertSelect {
     /// Positions of the columns that are given.
     targets: Vec<usize>,
     pub(super) query: Action,
+    /// ON DUPLICATE KEY UPDATE. It names nothing that only the query has.
+    duplicates: Option<Duplicates>,
     pub(super) needs: Vec<TableNeed>,
 }
 
@@ -45,7 +49,6 @@ impl InsertSelect {
     ) -> Option<InsertSelect> {
         let is_plain = insert.optimizer_hints.is_empty()
             && insert.returning.is_none()
-            && insert.on.is_none()
             && insert.assignments.is_empty();
         let source = insert.source.as_deref().filter(|_| is_plain)?;
         let ast::SetExpr::Select(select) = source.body.as_ref() else {
@@ -64,6 +67,7 @@ impl InsertSelect {
         let (database, name) = (&destination.database, &destination.table);
         let table = session.engine.catalog().table(database, name).ok()?;
         let targets = Session::target_columns(&table, &destination.columns).ok()?;
+        let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));
         if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks) {
             return None;
@@ -79,6 +83,7 @@ impl InsertSelect {
             table,
             targets,
             query,
+            duplicates,
             needs,
         })
     }
@@ -96,6 +101,16 @@ impl Session {
         if options.mode.strict {
             self.findings.refuse();
         }
+        let duplicates = match &insert.duplicates {
+            Some(duplicates) => {
+                let into = (&insert.table, options.mode);
+                match self.duplicate_update_of(into, duplicates, parameters) {
+                    Some(update) => Some(update),
+                    None => return Ok(false),
+                }
+            }
+            None => None,
+        };
         self.statement.view = Some(self.transactions.current_view(self.engine.storage())?);
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
@@ -110,6 +125,9 @@ impl Session {
         let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(&insert.table, options) {
             Ok(Some(mut writer)) => {
+                if let Some(update) = duplicates {
+                    writer.update_duplicates(update);
+                }
                 let done = self.write_found(insert, &found, &mut writer);
                 self.close_inserted(writer, done)
             }
