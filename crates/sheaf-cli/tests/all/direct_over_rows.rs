@@ -631,3 +631,32 @@ fn a_plan_over_rows_follows_its_table_and_its_mode() {
     c.query_drop("set sql_mode = ''").expect("a mode");
     assert_eq!(query_text(&mut c, any).len(), 1);
 }
+
+/// A query is planned for its own constants first, and for columns in their places when it comes with others.
+#[test]
+fn a_query_with_other_constants_is_planned_for_any() {
+    let server = TestServer::start();
+    let mut c = server.connect_to_new("over_rows_constants");
+    c.query_drop("create table t (id int primary key, k int, v varchar(20), key (k))")
+        .expect("a table");
+    c.query_drop("insert into t values (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'c')")
+        .expect("rows");
+    let long = "x".repeat(1500);
+    let runs = [
+        ("x", 1),
+        ("x", 1),
+        ("yz", 2),
+        ("", -1),
+        ("x", 1),
+        (long.as_str(), 9),
+    ];
+    let before = direct_count(&mut c);
+    for (text, number) in runs {
+        let sql = format!(
+            "select concat(v, '{text}') as c, id + {number} from t where k = 1 order by concat(v, '{text}') desc"
+        );
+        let rows = [("b", 2), ("a", 1)].map(|(v, id)| format!("{v}{text}\t{}", id + number));
+        assert_eq!(query_text(&mut c, &sql), rows, "{sql}");
+    }
+    assert_eq!(direct_count(&mut c), before + runs.len() as u64);
+}

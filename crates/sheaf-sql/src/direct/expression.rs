@@ -17,6 +17,7 @@
 
 mod collector;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -103,6 +104,11 @@ impl Inputs {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             list,
         }
+    }
+
+    fn key(&self, values: &[Value], part: impl Fn(&Input, &Value) -> KeyPart) -> Key {
+        let inputs = self.list.iter().zip(values);
+        inputs.map(|(input, value)| part(input, value)).collect()
     }
 }
 
@@ -290,6 +296,8 @@ fn is_long(value: &Value) -> bool {
 enum KeyPart {
     Class(Class),
     Value(Value),
+    /// A value that might have been a column.
+    Constant(Value),
 }
 
 impl KeyPart {
@@ -301,12 +309,14 @@ impl KeyPart {
     }
 
     fn fits(&self, input: &Input, value: &Value) -> bool {
+        let is_same = |known: &Value| match (known, value) {
+            (Value::Double(known), Value::Double(value)) => known.to_bits() == value.to_bits(),
+            _ => known == value,
+        };
         match (self, input.class(value)) {
+            (KeyPart::Constant(known), _) => is_same(known),
             (KeyPart::Class(known), Some(class)) => *known == class,
-            (KeyPart::Value(Value::Double(known)), None) => {
-                matches!(value, Value::Double(value) if value.to_bits() == known.to_bits())
-            }
-            (KeyPart::Value(known), None) => known == value,
+            (KeyPart::Value(known), None) => is_same(known),
             _ => false,
         }
     }
@@ -330,8 +340,11 @@ pub(super) struct Instance {
     noted: Vec<(u16, String)>,
 }
 
+/// What it was planned for, of all inputs.
+type Key = SmallVec<[KeyPart; 4]>;
+
 struct Entry<I> {
-    key: SmallVec<[KeyPart; 4]>,
+    key: Key,
     /// `None`: they cannot be planned, or not so that they need nothing but their row.
     instance: Option<Arc<I>>,
     /// How results were described last.
@@ -367,10 +380,11 @@ impl Session {
         parameters: &[Value],
     ) -> Option<Evaluator> {
         let values = self.inputs_of(&expressions.inputs, parameters)?;
-        let make = |session: &mut Session| {
+        let make = |session: &mut Session, _| {
             // It serves all expressions of the session.
             session.task_context();
-            session.instance_of(expressions, &values)
+            let key = expressions.inputs.key(&values, KeyPart::of);
+            (key, session.instance_of(expressions, &values))
         };
         let given = (&expressions.inputs, values.as_slice());
         let instance = self.kept_instance(given, |cache| &mut cache.known, make)?;
@@ -382,16 +396,37 @@ impl Session {
     }
 
     /// The plan of a query over rows for a run with these parameters, and the inputs that are its columns.
+    ///
+    /// Where a query with columns in the places of inputs `is_bound_twice`, a plan's first run gets one for its own
+    /// constants, which is bound once. Most queries that have new texts are not seen again.
     pub(super) fn query_instance(
         &mut self,
         inputs: &Inputs,
         parameters: &[Value],
-        make: impl FnOnce(&mut Session, PlanInputs) -> Option<QueryInstance>,
+        (is_bound_twice, make): (
+            impl Fn(&PlanInputs) -> bool,
+            impl Fn(&mut Session, PlanInputs) -> Option<QueryInstance>,
+        ),
     ) -> Option<(Arc<QueryInstance>, SmallVec<[ArrayRef; 4]>)> {
         let values = self.inputs_of(inputs, parameters)?;
-        let make = |session: &mut Session| {
-            let given = PlanInputs::new(session, inputs, &values)?;
-            make(session, given)
+        let is_short = |(input, value): (&Input, &Value)| {
+            matches!(input.given, Given::Parameter(_)) && !is_long(value)
+        };
+        let make = |session: &mut Session, is_first: bool| {
+            let by_class = || inputs.key(&values, KeyPart::of);
+            let Some(given) = PlanInputs::new(session, inputs, &values) else {
+                return (by_class(), None);
+            };
+            if is_first
+                && inputs.list.iter().zip(&values).all(is_short)
+                && is_bound_twice(&given)
+                && let Some(constant) = given.as_constants()
+                && let Some(instance) = make(session, constant)
+            {
+                let key = inputs.key(&values, |_, value| KeyPart::Constant(value.clone()));
+                return (key, Some(instance));
+            }
+            (by_class(), make(session, given))
         };
         let given = (inputs, values.as_slice());
         let instance = self.kept_instance(given, |cache| &mut cache.queries, make)?;
@@ -451,12 +486,13 @@ impl Session {
         fits.then_some(values)
     }
 
-    /// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing.
+    /// What fits the values of the inputs, and is first of its plan then; what `make` makes if there is nothing, with
+    /// what it fits. `make` is told whether the plan has had nothing so far.
     fn kept_instance<I>(
         &mut self,
         (inputs, values): (&Inputs, &[Value]),
         kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
-        make: impl FnOnce(&mut Session) -> Option<I>,
+        make: impl FnOnce(&mut Session, bool) -> (Key, Option<I>),
     ) -> Option<Arc<I>> {
         let day = local_day(self);
         let mut cache = std::mem::take(&mut self.expressions);
@@ -486,12 +522,10 @@ impl Session {
                 if is_full {
                     entries.pop();
                 }
-                let key = inputs.list.iter().zip(values);
+                let (key, instance) = make(self, entries.is_empty());
                 let entry = Entry {
-                    key: key
-                        .map(|(input, value)| KeyPart::of(input, value))
-                        .collect(),
-                    instance: make(self).map(Arc::new),
+                    key,
+                    instance: instance.map(Arc::new),
                     shown: None,
                 };
                 entries.insert(0, entry);
@@ -537,7 +571,7 @@ impl Session {
             true => {
                 let list = (with_inputs(items, &constants), None);
                 let planned = self.plan_over_rows(Parsed::new(list, ""), &kinds).ok()?;
-                Some(self.metas_of(&planned).ok()?)
+                Some(self.metas_of(&planned, true).ok()?)
             }
             false => None,
         };
@@ -552,7 +586,7 @@ impl Session {
             .ok()?;
         let metas = match shown {
             Some(metas) => metas,
-            None => self.metas_of(&planned).ok()?,
+            None => self.metas_of(&planned, expressions.are_shown).ok()?,
         };
         let fields = planned.fields().ok()?;
         let has_cells = |field: &FieldRef| has_cells(field.data_type());
@@ -615,9 +649,23 @@ impl PlanInputs {
         Some(made)
     }
 
+    /// The same with constants in the places of all inputs; `None` if there is a value without a literal.
+    fn as_constants(&self) -> Option<PlanInputs> {
+        let is_constant = self.constants.iter().all(Option::is_some);
+        is_constant.then(|| PlanInputs {
+            written: self.constants.clone(),
+            free: SmallVec::new(),
+            fields: Vec::new(),
+            constants: self.constants.clone(),
+        })
+    }
+
     /// A query with what takes the places of its inputs.
-    pub(super) fn put_into(&self, query: &ast::Query) -> ast::Query {
-        with_inputs_of_query(query, &self.written)
+    pub(super) fn put_into<'q>(&self, query: &'q ast::Query) -> Cow<'q, ast::Query> {
+        match self.written.iter().any(Option::is_some) {
+            true => Cow::Owned(with_inputs_of_query(query, &self.written)),
+            false => Cow::Borrowed(query),
+        }
     }
 
     /// The same with constants in all of them: so a client is told of its columns.

@@ -270,7 +270,7 @@ pub(super) fn with_places(
     };
     let may_have_some = text.contains('@') || {
         let text = text.to_ascii_lowercase();
-        ["_id", "database", "schema("]
+        ["insert_id", "connection_id", "database", "schema("]
             .iter()
             .any(|part| text.contains(part))
     };

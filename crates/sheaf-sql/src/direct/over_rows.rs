@@ -54,6 +54,7 @@ use crate::accounts::TableNeed;
 use crate::error::Result;
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::row_evaluator::{array_of, table_of};
+use crate::query::value_extent::is_string;
 use crate::query::values::{ONE_ITEM, select_of};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
@@ -70,14 +71,16 @@ pub(super) struct OverRows {
     pub(super) rows: Join,
     /// With names in the places of its inputs, without what finds the rows.
     pub(super) query: ast::Query,
-    /// The same with its subqueries, in whose places columns stand there.
-    described: ast::Query,
+    /// The same with its subqueries, in whose places columns stand there, if it has some.
+    with_subqueries: Option<ast::Query>,
     pub(super) subqueries: Vec<Subquery>,
     /// The columns that these take from a row, by their places in what is read.
     outer: Vec<usize>,
     /// The statement's own text.
     text: String,
     inputs: Inputs,
+    /// The select list has inputs.
+    shows_inputs: bool,
     read: Vec<ReadColumn>,
     headers: Headers,
     pub(super) limit: Option<Operand>,
@@ -239,6 +242,7 @@ impl OverRows {
                 }
             }
         }
+        let shows_inputs = collector.has_inputs();
         taken.selection = None;
         for conjunct in source.rest() {
             let mut conjunct = ast::Expr::Nested(Box::new((*conjunct).clone()));
@@ -281,11 +285,11 @@ impl OverRows {
             qualify_wildcard(&mut taken.projection, names)?;
         }
         // What is no constant any more would have to be grouped by, or to be shown.
-        let is_plain = select.projection.iter().all(|item| !has_aggregate(item))
-            && matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+        let is_plain = matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
             && select.having.is_none()
             && select.distinct.is_none()
-            && !has_wildcard;
+            && !has_wildcard
+            && !select.projection.iter().any(has_aggregate);
         let (columns, inputs) = collector.finish_query(!is_plain);
         let read = columns.iter().map(|(table, column)| {
             let names = &names[*table];
@@ -305,13 +309,25 @@ impl OverRows {
             .collect();
         places.extend(cut_key.iter().flat_map(JoinedKey::columns));
         let query = ast::Query {
+            with: query.with.clone(),
             body: Box::new(ast::SetExpr::Select(Box::new(taken))),
             order_by,
             limit_clause: None,
-            ..query.clone()
+            fetch: query.fetch.clone(),
+            locks: query.locks.clone(),
+            for_clause: query.for_clause.clone(),
+            settings: query.settings.clone(),
+            format_clause: query.format_clause.clone(),
+            pipe_operators: query.pipe_operators.clone(),
         };
-        let mut described = query.clone();
-        walk_query(&mut described, &mut Restored(&subqueries));
+        let with_subqueries = match subqueries.is_empty() {
+            true => None,
+            false => {
+                let mut query = query.clone();
+                walk_query(&mut query, &mut Restored(&subqueries));
+                Some(query)
+            }
+        };
         let outer = subqueries.iter().flat_map(|subquery| &subquery.outer);
         let is_read = |(table, column): &(usize, usize)| {
             let place = source.place(*table)?;
@@ -321,7 +337,7 @@ impl OverRows {
         let outer = outer.map(is_read).collect::<Option<Vec<usize>>>()?;
         Some(OverRows {
             query,
-            described,
+            with_subqueries,
             subqueries,
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
@@ -329,6 +345,7 @@ impl OverRows {
             otherwise: None,
             text: text.to_string(),
             inputs,
+            shows_inputs,
             read,
             headers,
             limit,
@@ -338,6 +355,18 @@ impl OverRows {
 
     pub(super) fn result_columns(&self) -> usize {
         self.headers.columns
+    }
+
+    /// The query as a client has written it, but with names in the places of its inputs.
+    fn described(&self) -> &ast::Query {
+        self.with_subqueries.as_ref().unwrap_or(&self.query)
+    }
+
+    /// Whether a client is told of other columns than those of the query with these inputs: as constants they may have
+    /// other types, and only a plan tells how long the texts of subqueries are. What is wrong with a text is told once.
+    fn is_told_apart(&self, inputs: &PlanInputs) -> bool {
+        let has_text = |field: &Field| is_string(field.data_type());
+        inputs.fields.iter().any(has_text) || self.shows_inputs && !inputs.free.is_empty()
     }
 
     /// Whether all tables are what the plan was made for.
@@ -616,6 +645,9 @@ impl Session {
         let make = |session: &mut Session, inputs: PlanInputs| {
             session.query_over_rows(query, inputs, open.view.clone())
         };
+        let is_bound_twice =
+            |inputs: &PlanInputs| query.subqueries.is_empty() && query.is_told_apart(inputs);
+        let make = (is_bound_twice, make);
         let Some((instance, inputs)) = self.query_instance(&query.inputs, parameters, make) else {
             return Ok(false);
         };
@@ -717,7 +749,7 @@ impl Session {
         }
         let mut written = inputs.put_into(&query.query);
         if !inputs.fields.is_empty()
-            && let ast::SetExpr::Select(select) = written.body.as_mut()
+            && let ast::SetExpr::Select(select) = written.to_mut().body.as_mut()
         {
             select.from.push(table_of(INPUTS));
         }
@@ -727,10 +759,8 @@ impl Session {
             given,
             Vec::new(),
         ));
-        let written = Parsed::new(&written, query.text.as_str());
-        // As constants they may have other types, and what is wrong with a text is told of once.
-        let is_described =
-            inputs.fields.iter().all(|field| !has_text(field)) && !shows_given(&query.query);
+        let written = Parsed::new(written.as_ref(), query.text.as_str());
+        let is_described = !query.is_told_apart(&inputs);
         self.task_context();
         let computed = self.computed_rows(query, &inputs, (written, &given, is_described));
         let (work, schema, described) = match computed {
@@ -747,7 +777,11 @@ impl Session {
             return None;
         }
         // A client is told of the columns of the query as it is written.
-        let Described { metas, types } = described;
+        let Described { mut metas, types } = described;
+        // What stands in the place of a subquery's column is an expression.
+        for meta in metas.iter_mut().filter(|meta| meta.table == INPUTS) {
+            meta.forget_column();
+        }
         let is_as_told = match &work {
             Work::Computed(computed) => computed.types().eq(types.iter()),
             Work::Operators(plan) => {
@@ -783,7 +817,7 @@ impl Session {
         let described = match is_described {
             true => self.describe_row_query(&bound, &computed),
             false if query.subqueries.is_empty() => {
-                let constant = inputs.put_constants_into(&query.described);
+                let constant = inputs.put_constants_into(query.described());
                 let constant = Parsed::new(&constant, query.text.as_str());
                 let bound = self.bind_row_query(constant, given).ok()??;
                 let own = ComputedRows::new(self, &bound, &columns[..query.read.len()])?;
@@ -800,7 +834,7 @@ impl Session {
 
     /// How a client is told of a query with constants in the places of its inputs.
     fn described_with_constants(&self, query: &OverRows, inputs: &PlanInputs) -> Option<Described> {
-        let constant = inputs.put_constants_into(&query.described);
+        let constant = inputs.put_constants_into(query.described());
         let lowered = self.lower_shape(&constant, &query.text).ok()?;
         Some(Described {
             metas: self.columns_of(&lowered.plan, &lowered.headers),
@@ -849,37 +883,6 @@ fn columns_of_rows<'a>(query: &'a OverRows, inputs: &'a PlanInputs) -> Vec<(&'a 
     let given = inputs.fields.iter();
     let given = given.map(|field| (INPUTS, field.name().as_str()));
     read.chain(given).collect()
-}
-
-fn has_text(field: &Field) -> bool {
-    matches!(field.data_type(), DataType::Utf8View)
-}
-
-/// Whether an item of the select list has an input or a subquery in it.
-fn shows_given(query: &ast::Query) -> bool {
-    struct Given(bool);
-    impl ExpressionVisitor for Given {
-        fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-            if let ast::Expr::Identifier(name) = expression {
-                self.0 |= name.value.starts_with('\0');
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let is_given = |expr: &ast::Expr| {
-        let mut given = Given(false);
-        walk_expression(&mut expr.clone(), &mut given);
-        given.0
-    };
-    let ast::SetExpr::Select(select) = query.body.as_ref() else {
-        return true;
-    };
-    select.projection.iter().any(|item| match item {
-        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-            is_given(expr)
-        }
-        _ => true,
-    })
 }
 
 fn types_of(plan: &LogicalPlan) -> Vec<DataType> {

@@ -96,7 +96,7 @@ impl Session {
             .collect();
         let Parsed { ast: items, text } = items;
         let planned = self.plan_over_rows(Parsed::new((items, None), text), &schemas)?;
-        let metas = self.metas_of(&planned)?;
+        let metas = self.metas_of(&planned, true)?;
         Ok(RowEvaluator {
             schema: planned.schema,
             columns: kinds
@@ -134,12 +134,19 @@ impl Session {
         })
     }
 
-    /// How a client is told of what was planned.
-    pub(crate) fn metas_of(&self, planned: &PlannedExpressions) -> Result<Vec<ColumnMeta>> {
+    /// How a client is told of what was planned, if it `is_told`: what is only stored has no lengths.
+    pub(crate) fn metas_of(
+        &self,
+        planned: &PlannedExpressions,
+        is_told: bool,
+    ) -> Result<Vec<ColumnMeta>> {
         let items = &planned.bound.items;
         let values = items.iter().map(|item| &item.value);
         let position = |id| Some(position_of(id));
-        let lengths = text_lengths_over_rows(values, (&planned.schema, &position))?;
+        let lengths = match is_told {
+            true => text_lengths_over_rows(values, (&planned.schema, &position))?,
+            false => vec![None; items.len()],
+        };
         let items = items.iter().zip(planned.fields()?).zip(lengths);
         let metas =
             items.map(|((item, field), length)| self.column_of(&field, &item.header, length));
@@ -210,7 +217,7 @@ pub(crate) fn text_lengths_over_rows<'s>(
             let name = position(id).map_or_else(|| id.to_string(), name);
             Expr::Column(PlanColumn::new_unqualified(name))
         });
-        lengths.push(text_length(&expression, rows));
+        lengths.push(text_length((&expression, value.field().data_type()), rows));
     }
     Ok(lengths)
 }

@@ -189,8 +189,8 @@ pub(crate) fn text_lengths(plan: &LogicalPlan) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// The same of an expression over rows of this schema.
-pub(crate) fn text_length(expr: &Expr, rows: &DFSchemaRef) -> Option<u32> {
+/// The same of an expression of this type over rows of this schema.
+pub(crate) fn text_length(expr: (&Expr, &DataType), rows: &DFSchemaRef) -> Option<u32> {
     let extents = Extents {
         steps_left: Cell::new(MAX_STEPS),
     };
@@ -198,7 +198,9 @@ pub(crate) fn text_length(expr: &Expr, rows: &DFSchemaRef) -> Option<u32> {
         produce_one_row: true,
         schema: Arc::clone(rows),
     });
-    extents.of(expr, &rows).map(Extent::shown)
+    let (expr, ty) = expr;
+    let extent = extents.of_typed((expr, Some(ty)), &rows);
+    extent.map(Extent::shown)
 }
 
 fn is_text(ty: &DataType) -> bool {
@@ -339,7 +341,18 @@ impl Extents {
     }
 
     fn of(&self, expr: &Expr, input: &LogicalPlan) -> Option<Extent> {
+        self.of_typed((expr, None), input)
+    }
+
+    /// As [`Self::of`]. The type of a call is told by all that it is made of, unless it is known.
+    fn of_typed(
+        &self,
+        (expr, ty): (&Expr, Option<&DataType>),
+        input: &LogicalPlan,
+    ) -> Option<Extent> {
         self.step()?;
+        let type_of =
+            |expr: &Expr, input: &LogicalPlan| ty.cloned().or_else(|| type_of(expr, input));
         let found = match expr {
             Expr::Alias(alias) => return self.of(&alias.expr, input),
             Expr::Column(column) => return self.of_column(input, position_of(column, input)?),

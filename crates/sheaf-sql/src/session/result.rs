@@ -203,6 +203,18 @@ const UNKNOWN_TEXT_CHARACTERS: u32 = 16_383;
 const NOT_FIXED_DECIMALS: u8 = 31;
 
 impl ColumnMeta {
+    /// It is no column of a table.
+    pub(crate) fn forget_column(&mut self) {
+        for name in [
+            &mut self.org_name,
+            &mut self.table,
+            &mut self.org_table,
+            &mut self.database,
+        ] {
+            name.clear();
+        }
+    }
+
     /// Describes a column of a result. The SQL type is in the field's metadata where the column is one of a table
     /// or of a declared type; other columns are described by their Arrow type. `text_collation_id` is what the
     /// session gets texts in, or [`OWN_COLLATION_ID`].

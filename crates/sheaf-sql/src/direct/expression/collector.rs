@@ -4,6 +4,7 @@
 //! nothing but its type matters; which places those are is said here.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
@@ -120,7 +121,8 @@ impl<'a> Collector<'a> {
     /// Takes an expression; `None` if it is not computed from a row.
     pub(in crate::direct) fn add(&mut self, expr: &ast::Expr) -> Option<Collected> {
         let before = std::mem::take(&mut self.columns);
-        let item = self.taken(expr)?;
+        let mut item = expr.clone();
+        self.take_part(&mut item)?;
         if let Some(number) = input_number(&item) {
             // It is given out as it is.
             self.inputs[number].free = Free::All;
@@ -137,8 +139,14 @@ impl<'a> Collector<'a> {
 
     /// Puts names in the places of the inputs of a part of a query; `None` if it is not computed from rows.
     pub(in crate::direct) fn take_part(&mut self, part: &mut ast::Expr) -> Option<()> {
-        *part = self.taken(part)?;
-        Some(())
+        walk_expression(part, self);
+        let is_whole = !self.is_refused && !has_place(part);
+        is_whole.then_some(())
+    }
+
+    /// Whether there are inputs so far.
+    pub(in crate::direct) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty()
     }
 
     /// Reads a column, whether or not an expression does.
@@ -163,7 +171,9 @@ impl<'a> Collector<'a> {
     /// Takes the condition that rows have to fulfil, as its conjuncts.
     pub(in crate::direct) fn add_condition(&mut self, conjuncts: &[&ast::Expr]) -> Option<()> {
         for conjunct in conjuncts {
-            let conjunct = Box::new(ast::Expr::Nested(Box::new(self.taken(conjunct)?)));
+            let mut conjunct = Box::new((*conjunct).clone());
+            self.take_part(&mut conjunct)?;
+            let conjunct = Box::new(ast::Expr::Nested(conjunct));
             self.condition = Some(match self.condition.take() {
                 None => *conjunct,
                 Some(before) => ast::Expr::BinaryOp {
@@ -174,14 +184,6 @@ impl<'a> Collector<'a> {
             });
         }
         Some(())
-    }
-
-    fn taken(&mut self, expr: &ast::Expr) -> Option<ast::Expr> {
-        let mut taken = expr.clone();
-        walk_expression(&mut taken, self);
-        // A place for a value that is no expression.
-        let is_whole = !self.is_refused && !taken.to_string().contains('?');
-        is_whole.then_some(taken)
     }
 
     /// `None` if there are none.
@@ -384,6 +386,21 @@ impl ExpressionVisitor for Collector<'_> {
             false => ControlFlow::Continue(()),
         }
     }
+}
+
+/// Whether an expression has a place for a value that is no expression.
+fn has_place(expr: &ast::Expr) -> bool {
+    /// Refuses texts with a place.
+    struct Texts;
+    impl std::fmt::Write for Texts {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            match text.contains('?') {
+                true => Err(std::fmt::Error),
+                false => Ok(()),
+            }
+        }
+    }
+    write!(Texts, "{expr}").is_err()
 }
 
 /// The arguments of a function that are expressions.
