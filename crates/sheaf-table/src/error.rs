@@ -93,11 +93,6 @@ pub enum TableError {
         name: String,
         child: String,
     },
-    /// Foreign keys know their parents by name, which must stay.
-    #[error(
-        "This version of Sheaf doesn't yet support 'renaming a table that foreign keys refer to'"
-    )]
-    RenamedReferencedTable,
     /// `constraint`: the child and the constraint, as MySQL prints them.
     #[error("Cannot truncate a table referenced in a foreign key constraint ({constraint})")]
     TruncatedReferencedTable { constraint: String },
@@ -252,7 +247,6 @@ impl TableError {
             TableError::ColumnUsedByChild { .. } => codes::FK_COLUMN_CANNOT_CHANGE_CHILD,
             TableError::IndexNeededByForeignKey { .. } => codes::DROP_INDEX_FK,
             TableError::ReferencedTable { .. } => codes::FK_CANNOT_DROP_PARENT,
-            TableError::RenamedReferencedTable => codes::NOT_SUPPORTED_YET,
             TableError::TruncatedReferencedTable { .. } => codes::TRUNCATE_ILLEGAL_FK,
             TableError::CheckViolated { .. } => codes::CHECK_CONSTRAINT_VIOLATED,
             TableError::DuplicateCheck { .. } => codes::CHECK_CONSTRAINT_DUP_NAME,

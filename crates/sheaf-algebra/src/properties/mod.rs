@@ -21,7 +21,6 @@ pub mod order;
 pub use dependencies::{Dependencies, Dependency};
 pub use order::OrderedColumn;
 
-
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, JoinKind, Operator, Relation};

@@ -263,17 +263,6 @@ impl Session {
             };
             alterations.push(alteration);
         }
-        let refers_to_itself = |alteration: &Alteration| match alteration {
-            Alteration::AddForeignKey { spec, .. } => {
-                spec.referenced_database == database && spec.referenced_table == table
-            }
-            _ => false,
-        };
-        let is_renamed =
-            |alteration: &Alteration| matches!(alteration, Alteration::RenameTo { .. });
-        if alterations.iter().any(is_renamed) && alterations.iter().any(refers_to_itself) {
-            return Err(TableError::RenamedReferencedTable.into());
-        }
         Ok(alterations)
     }
 }

@@ -33,10 +33,10 @@ use crate::build::altered_definition::{
 use crate::build::index_build::build_indexes;
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
-use crate::catalog::{Catalog, QualifiedName, Redefinition, trees_of};
-use crate::definition::check_constraint::{CheckSpec, RowTest, rename_checks_with_table};
+use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
+use crate::definition::check_constraint::{CheckSpec, RowTest};
 use crate::definition::foreign_key::{
-    ForeignKey, ForeignKeySpec, leading_index, referenced_positions, rename_with_table,
+    ForeignKey, ForeignKeySpec, leading_index, referenced_positions,
 };
 use crate::definition::schema::{
     Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
@@ -316,22 +316,24 @@ impl Catalog {
         Ok(names)
     }
 
-    /// Other tables whose foreign keys name columns of this one that get another name.
+    /// Other tables whose foreign keys name this one, or columns of it, that get another name.
     fn children_to_follow(&self, table: &Table, changes: &[Alteration]) -> BTreeSet<QualifiedName> {
         let mut children = BTreeSet::new();
+        let is_renamed = new_name(changes).is_some();
         for (child, key) in self.referencing(table) {
             let child = &child.definition;
             let mut names = key.referenced_columns.iter();
-            if child.id != table.definition.id && names.any(|name| renames_column(changes, name)) {
+            let follows = is_renamed || names.any(|name| renames_column(changes, name));
+            if child.id != table.definition.id && follows {
                 children.insert((child.database.clone(), child.name.clone()));
             }
         }
         children
     }
 
-    /// Whether the foreign keys that stay, of either side, can be kept. Errors `RenamedReferencedTable`,
-    /// `ColumnNeededByChild`, `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index
-    /// goes that one of them has used, and no other index can take its place.
+    /// Whether the foreign keys that stay, of either side, can be kept. Errors `ColumnNeededByChild`,
+    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index goes that one of them has
+    /// used, and no other index can take its place.
     fn check_old_keys(
         &self,
         table: &Table,
@@ -340,10 +342,6 @@ impl Catalog {
         options: &AlterOptions,
     ) -> Result<()> {
         let (old, next) = (&table.definition, &altered.definition);
-        let renames = |change: &Alteration| matches!(change, Alteration::RenameTo { .. });
-        if changes.iter().any(renames) && !self.referencing(table).is_empty() {
-            return Err(TableError::RenamedReferencedTable);
-        }
         let drops = |change: &Alteration, key: &ForeignKey| match change {
             Alteration::DropForeignKey(name) => same_name(name, &key.name),
             _ => false,
@@ -513,7 +511,15 @@ impl Catalog {
     }
 }
 
-/// The new names of the columns that a foreign key refers to.
+/// The new name of the table, with its database.
+fn new_name(changes: &[Alteration]) -> Option<(&String, &String)> {
+    changes.iter().find_map(|change| match change {
+        Alteration::RenameTo { database, table } => Some((database, table)),
+        _ => None,
+    })
+}
+
+/// The new names of the table and the columns that a foreign key refers to.
 fn follow_names(key: &mut ForeignKey, changes: &[Alteration]) {
     for referenced in &mut key.referenced_columns {
         let renamed = changes.iter().find_map(|change| match change {
@@ -527,16 +533,19 @@ fn follow_names(key: &mut ForeignKey, changes: &[Alteration]) {
             referenced.clone_from(new);
         }
     }
+    if let Some((database, table)) = new_name(changes) {
+        key.refer_to(database, table);
+    }
 }
 
 fn rename(definition: &mut TableDefinition, changes: &[Alteration]) {
-    for change in changes {
-        if let Alteration::RenameTo { database, table } = change {
-            for key in &mut definition.foreign_keys {
-                rename_with_table(key, &definition.name, table);
-            }
-            rename_checks_with_table(&mut definition.checks, &definition.name, table);
-            (definition.database, definition.name) = (database.clone(), table.clone());
+    let Some((database, table)) = new_name(changes) else {
+        return;
+    };
+    for key in &mut definition.foreign_keys {
+        if key.refers_to(&definition.database, &definition.name) {
+            key.refer_to(database, table);
         }
     }
+    rename_definition(definition, (database.clone(), table.clone()));
 }

@@ -72,7 +72,7 @@ use crate::table::{Table, TableState};
 
 pub use databases::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
-pub(crate) use table_definitions::Redefinition;
+pub(crate) use table_definitions::{Redefinition, rename_definition};
 use table_definitions::{delete_table, lock_others_out};
 
 /// Database and table.

@@ -301,10 +301,11 @@ impl Catalog {
     }
 
     /// Renames tables, given with their databases, one after the other, all or none: so two of them change places by a
-    /// third name. Waits at most `wait` for each until no session uses it.
+    /// third name. Foreign keys that refer to them follow. Waits at most `wait` for each of them, and for each table
+    /// with such a key, until no session uses it.
     ///
     /// # Errors
-    /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `RenamedReferencedTable`, `LockWaitTimeout`.
+    /// `UnknownTable`, `TableExists`, `UnknownDatabase`, `LockWaitTimeout`.
     pub fn rename_tables<'w>(
         &self,
         renames: &[(QualifiedName, QualifiedName)],
@@ -314,24 +315,27 @@ impl Catalog {
         for (_, (_, to)) in renames {
             check_name(to, |name| TableError::IncorrectTableName { name })?;
         }
-        let names = self.names_after(renames)?;
-        let locked = self.lock_writers(names.into_keys(), wait)?;
+        let locked = self.lock_to_rename(renames, wait)?;
         let _exclusive = lock_others_out(&locked, wait)?;
         let _changing = self.definitions.lock();
         // Other tables may have come and gone meanwhile.
         let names = self.names_after(renames)?;
-        let mut tables = locked.iter();
-        if tables.any(|(table, _)| !self.referencing(table).is_empty()) {
-            return Err(TableError::RenamedReferencedTable);
-        }
         let mut renamed = Vec::with_capacity(locked.len());
-        for ((table, _), (database, name)) in locked.iter().zip(names.into_values()) {
+        for (table, _) in &locked {
             let mut definition = table.definition.clone();
             for key in &mut definition.foreign_keys {
-                rename_with_table(key, &definition.name, &name);
+                let parent = (
+                    key.referenced_database.clone(),
+                    key.referenced_table.clone(),
+                );
+                if let Some((database, table)) = names.get(&parent) {
+                    key.refer_to(database, table);
+                }
             }
-            rename_checks_with_table(&mut definition.checks, &definition.name, &name);
-            (definition.database, definition.name) = (database, name);
+            let old = (definition.database.clone(), definition.name.clone());
+            if let Some(name) = names.get(&old) {
+                rename_definition(&mut definition, name.clone());
+            }
             let state = table.state.clone();
             renamed.push(Table::open(&self.storage, definition, state)?);
         }
@@ -361,6 +365,47 @@ impl Catalog {
         }
         self.advance_schema_version();
         Ok(())
+    }
+
+    /// Locks the writers of tables out that get other names, and of those whose foreign keys refer to them.
+    fn lock_to_rename(
+        &self,
+        renames: &[(QualifiedName, QualifiedName)],
+        wait: LockRequest<'_>,
+    ) -> Result<Vec<(Arc<Table>, WriterLock)>> {
+        loop {
+            let renamed = self.names_after(renames)?;
+            let names = self.with_children(renamed.keys())?;
+            let locked = match self.lock_writers(names.iter().cloned(), wait) {
+                // A child went; another look tells.
+                Err(TableError::UnknownTable { database, table })
+                    if !renamed.contains_key(&(database.clone(), table.clone())) =>
+                {
+                    continue;
+                }
+                locked => locked?,
+            };
+            // None comes while its parent is locked.
+            if self.with_children(renamed.keys())?.is_subset(&names) {
+                return Ok(locked);
+            }
+        }
+    }
+
+    /// Tables, and those whose foreign keys refer to them.
+    fn with_children<'n>(
+        &self,
+        names: impl Iterator<Item = &'n QualifiedName>,
+    ) -> Result<BTreeSet<QualifiedName>> {
+        let mut all = BTreeSet::new();
+        for name in names {
+            for (child, _) in self.referencing(&*self.table(&name.0, &name.1)?) {
+                let TableDefinition { database, name, .. } = &child.definition;
+                all.insert((database.clone(), name.clone()));
+            }
+            all.insert(name.clone());
+        }
+        Ok(all)
     }
 
     /// The names that tables have in the end, by those that they have now.
@@ -455,6 +500,15 @@ impl Catalog {
         }
         Ok(())
     }
+}
+
+/// Gives a table another name, which names of its constraints follow.
+pub(crate) fn rename_definition(definition: &mut TableDefinition, (database, name): QualifiedName) {
+    for key in &mut definition.foreign_keys {
+        rename_with_table(key, &definition.name, &name);
+    }
+    rename_checks_with_table(&mut definition.checks, &definition.name, &name);
+    (definition.database, definition.name) = (database, name);
 }
 
 /// A table, and what it becomes.

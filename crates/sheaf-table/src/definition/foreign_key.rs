@@ -87,6 +87,12 @@ impl ForeignKey {
         self.referenced_database == database && self.referenced_table == table
     }
 
+    /// The parent has another name.
+    pub(crate) fn refer_to(&mut self, database: &str, table: &str) {
+        self.referenced_database = database.to_string();
+        self.referenced_table = table.to_string();
+    }
+
     /// The name of the parent's unique index that the key refers to; `None` if it is not unique, or not there.
     pub fn referenced_index(&self, parent: &TableDefinition) -> Option<String> {
         let columns = referenced_positions(self, parent)?;

@@ -303,19 +303,48 @@ fn parents_stay_while_they_have_children() {
     for names in [&["p"][..], &["c", "p"]] {
         assert_eq!(drop_tables(names).unwrap_err().mysql_code(), 3730);
     }
-    let named = |table: &str| ("d".to_string(), table.to_string());
-    let renamed = catalog.rename_tables(&[(named("p"), named("q"))], NO_WAIT);
-    assert_eq!(renamed.unwrap_err().mysql_code(), 1235);
-    let (database, table) = named("q");
-    let rename = Alteration::RenameTo { database, table };
-    let renamed = alter(&catalog, "p", &[rename]);
-    assert_eq!(renamed.unwrap_err().mysql_code(), 1235);
     let truncate = |check| catalog.truncate_table(("d", "p"), check, NO_WAIT);
     assert_eq!(truncate(true).unwrap_err().mysql_code(), 1701);
     truncate(false).unwrap();
     assert!(rows(&catalog, "p").is_empty());
     drop_tables(&["p", "c", "e"]).unwrap();
     assert!(catalog.tables("d").unwrap().is_empty());
+}
+
+/// Children are locked while their parent gets another name, and refer to it by that from then on.
+#[test]
+fn children_follow_the_new_names_of_their_parents() {
+    let (directory, catalog) = family(NoAction, NoAction);
+    let named = |table: &str| ("d".to_string(), table.to_string());
+    let parent_of = |catalog: &Catalog, child: &str| {
+        let child = catalog.table("d", child).unwrap();
+        child.definition.foreign_keys[0].referenced_table.clone()
+    };
+    let rename = |from: &str, to: &str| catalog.rename_tables(&[(named(from), named(to))], NO_WAIT);
+    let alter_name = |from: &str, to: &str| {
+        let (database, table) = named(to);
+        alter(&catalog, from, &[Alteration::RenameTo { database, table }])
+    };
+    let reader = catalog.open_for_read("d", "c", NO_WAIT).unwrap();
+    assert!(matches!(rename("p", "q"), Err(TableError::LockWaitTimeout)));
+    assert!(matches!(
+        alter_name("p", "q"),
+        Err(TableError::LockWaitTimeout)
+    ));
+    drop(reader);
+    assert_eq!(parent_of(&catalog, "c"), "p");
+    rename("p", "q").unwrap();
+    assert_eq!(parent_of(&catalog, "c"), "q");
+    alter_name("q", "r").unwrap();
+    assert_eq!(parent_of(&catalog, "c"), "r");
+    // They change places.
+    let places = [("r", "x"), ("c", "r"), ("x", "c")];
+    let places = places.map(|(from, to)| (named(from), named(to)));
+    catalog.rename_tables(&places, NO_WAIT).unwrap();
+    assert_eq!(parent_of(&catalog, "r"), "c");
+    catalog.storage().close().unwrap();
+    drop(catalog);
+    assert_eq!(parent_of(&open(directory.path()), "r"), "c");
 }
 
 #[test]
