@@ -59,7 +59,6 @@ use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion_optimizer::eliminate_filter::EliminateFilter;
-use datafusion_optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
 use datafusion_optimizer::eliminate_join::EliminateJoin;
 use datafusion_optimizer::eliminate_limit::EliminateLimit;
 use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
@@ -230,7 +229,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_join, EliminateJoin::new()),
         Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, DistinctAggregates),
-        Rule::on(is_aggregate, EliminateGroupByConstant::new()),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
     ]
 });
