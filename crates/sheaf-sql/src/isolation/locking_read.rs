@@ -47,8 +47,8 @@ use crate::session::result::ResultSink;
 
 /// What a locking read has locked.
 pub(crate) enum LockedRead {
-    /// Rows that this view shows as they are. The query itself is still to be planned, of tables that stay what they are
-    /// until then.
+    /// Rows that this view shows as they are. The query itself is still to be planned, of tables that stay what they
+    /// are until then.
     Rows(ReadView, Vec<ReadGuard>),
     /// What the query shows.
     Result(WaitingResult),

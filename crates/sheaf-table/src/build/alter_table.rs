@@ -332,8 +332,8 @@ impl Catalog {
     }
 
     /// Whether the foreign keys that stay, of either side, can be kept. Errors `ColumnNeededByChild`,
-    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index goes that one of them has
-    /// used, and no other index can take its place.
+    /// `ColumnUsedByForeignKey`, `ColumnUsedByChild`; and `IndexNeededByForeignKey` if an index goes that one of them
+    /// has used, and no other index can take its place.
     fn check_old_keys(
         &self,
         table: &Table,
