@@ -117,7 +117,7 @@ fn exchanges_that_nothing_needs_are_left_out() {
 #[test]
 fn what_is_sorted_for_nobody_is_not_sorted() {
     let plan = met(grouped(
-        projected(sorted(table(1), &[1]), &[1, 0]),
+        projected(sorted(table(1), &[1]), &[0, 1]),
         AggregateMode::Single,
     ));
     let expected = ["AggregateExec", "ProjectionExec", "EmptyExec"];
