@@ -73,12 +73,13 @@ use crate::adaptive::shared_subplans;
 use crate::cost::sort::sort_us;
 use crate::estimate::risk::{Expectation, Risk};
 use crate::estimate::selectivity;
-use crate::explain::outline::{Made, Notes};
+use crate::explain::outline::{Made, Notes, PlanOutline};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::logical::apply::{AppliedSubquery, Apply};
 use crate::logical::join_graph;
 use crate::physical::common_tables::{Definitions, with_common_tables};
+use crate::physical::rules::Found;
 use crate::physical::{late_columns, plan_check, rules};
 use crate::{PhysicalQuery, PlannerContext, join};
 
@@ -120,25 +121,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = rules::apply(planned.plan, context.task.session_config().options())?;
-    let is_thrifty = context.settings.is_thrifty();
-    let plan = match is_thrifty {
-        true => rules::sort_in_one_stream(plan)?,
-        false => plan,
-    };
-    let plan = rules::sort_all_rows(plan, is_thrifty)?;
-    let plan = late_columns::read_late(plan, &context.cancel)?;
-    let plan = shared_subplans::share(plan, &outline, context)?;
-    let plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
-    let plan = match result_limits(context) {
-        Some(limits) => bound_projections(plan, limits)?,
-        None => plan,
-    };
-    let plan = gather_unions_in_order(plan)?;
-    let plan = make_interruptible(plan, &context.cancel)?;
-    let plan = checked(plan, logical, &planner.properties, context)?;
-    let plan = spill_hash_joins(plan, is_sorted(logical))?;
-    let plan = bound_windows(plan)?;
-    let plan = watch_sort_keys(plan)?;
+    let plan = finished(plan, logical, &outline, &planner.properties, context)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
@@ -162,6 +145,48 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         most_kept: planner.most_kept,
         outline,
     })
+}
+
+/// What is done to a plan whose operators have what they require. Each step is about few kinds of operators, and walks
+/// over the plan only if it has them.
+fn finished(
+    mut plan: Arc<dyn ExecutionPlan>,
+    logical: &LogicalPlan,
+    outline: &PlanOutline,
+    properties: &ExecutionProps,
+    context: &PlannerContext,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let found = Found::of(&plan);
+    if found.has_sorts {
+        let is_thrifty = context.settings.is_thrifty();
+        if is_thrifty {
+            plan = rules::sort_in_one_stream(plan)?;
+        }
+        plan = rules::sort_all_rows(plan, is_thrifty)?;
+        plan = late_columns::read_late(plan, &context.cancel)?;
+    }
+    plan = shared_subplans::share(plan, outline, context)?;
+    if found.has_sorts {
+        plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
+    }
+    if let Some(limits) = result_limits(context) {
+        plan = bound_projections(plan, limits)?;
+    }
+    if found.has_unions {
+        plan = gather_unions_in_order(plan)?;
+    }
+    plan = make_interruptible(plan, &context.cancel)?;
+    let unchecked = Arc::clone(&plan);
+    plan = checked(plan, logical, properties, context)?;
+    let has_sorts = found.has_sorts || !Arc::ptr_eq(&plan, &unchecked);
+    plan = spill_hash_joins(plan, is_sorted(logical))?;
+    if found.has_windows {
+        plan = bound_windows(plan)?;
+    }
+    if has_sorts {
+        plan = watch_sort_keys(plan)?;
+    }
+    Ok(plan)
 }
 
 pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {

@@ -27,7 +27,8 @@ use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::projection::{ProjectionExec, remove_unnecessary_projections};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion_physical_plan::windows::BoundedWindowAggExec;
+use datafusion_physical_plan::union::UnionExec;
+use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
@@ -57,17 +58,19 @@ pub fn apply(
     Ok(plan)
 }
 
-/// What rules are about.
+/// What is in a plan that rules are about.
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     has_requirements: bool,
     has_limited_sorts: bool,
-    has_windows: bool,
     has_limits: bool,
+    pub has_sorts: bool,
+    pub has_unions: bool,
+    pub has_windows: bool,
 }
 
 impl Found {
-    fn of(plan: &Arc<dyn ExecutionPlan>) -> Found {
+    pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>) -> Found {
         let mut found = Found::default();
         found.add(plan);
         found
@@ -75,7 +78,9 @@ impl Found {
 
     fn add(&mut self, plan: &Arc<dyn ExecutionPlan>) {
         self.has_requirements |= plan.is::<OutputRequirementExec>();
-        self.has_windows |= plan.is::<BoundedWindowAggExec>();
+        self.has_sorts |= plan.is::<SortExec>() || plan.is::<SortPreservingMergeExec>();
+        self.has_unions |= plan.is::<UnionExec>();
+        self.has_windows |= plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>();
         let is_limited = plan.fetch().is_some();
         self.has_limited_sorts |= is_limited && plan.is::<SortExec>();
         self.has_limits |= is_limited || plan.is::<GlobalLimitExec>();
