@@ -38,30 +38,35 @@ use crate::group_keys::has_doubtful_keys;
 use crate::operator::scan_exec::access_error;
 use crate::table_source::WorkTableSource;
 
+/// What becomes of one node of a plan. It also gets whether the schema of an input has changed, and says whether the
+/// node's has.
+pub type RewriteNode = dyn Fn(LogicalPlan, bool) -> Result<Transformed<LogicalPlan>>;
+
 /// Rewrites the expressions of a plan from its leaves up, subqueries included.
 ///
-/// `rewrite` gets each node that has expressions, or whose inputs `rewrite` has had, and is to leave it with the schema
-/// that follows from these. The rest is as it was: the tables at the bottom of a plan, and the joins that have no
-/// condition yet. These are most nodes of a join of many tables, and their schemas are the widest.
-pub fn rewrite_changed(
-    plan: LogicalPlan,
-    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
-) -> Result<LogicalPlan> {
+/// `rewrite` gets each node that has expressions, or an input whose schema has changed. It is to leave the node with the
+/// schema that follows from these. The rest is as it was: the tables at the bottom of a plan, and the joins that have
+/// no condition yet. These are most nodes of a join of many tables, and their schemas are the widest.
+pub fn rewrite_changed(plan: LogicalPlan, rewrite: &RewriteNode) -> Result<LogicalPlan> {
     Ok(rewrite_from_below(plan, rewrite)?.data)
 }
 
-/// `transformed` says that `rewrite` has had the node.
+/// `transformed` says that the schema has changed.
 fn rewrite_from_below(
     plan: LogicalPlan,
-    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+    rewrite: &RewriteNode,
 ) -> Result<Transformed<LogicalPlan>> {
     cancel::check_statement().map_err(access_error)?;
     if let LogicalPlan::RecursiveQuery(query) = plan {
         return rewrite_recursive(query, rewrite);
     }
     let plan = plan.map_children(|input| rewrite_from_below(input, rewrite))?;
-    if !plan.transformed && is_without_expressions(&plan.data) {
+    let inputs_changed = plan.transformed;
+    if !inputs_changed && is_without_expressions(&plan.data) {
         return Ok(plan);
+    }
+    if !has_subqueries(&plan.data) {
+        return rewrite(plan.data, inputs_changed);
     }
     let inputs = plan.data.inputs().into_iter();
     let inputs: Vec<DFSchemaRef> = inputs.map(|input| Arc::clone(input.schema())).collect();
@@ -76,14 +81,39 @@ fn rewrite_from_below(
         }
         Ok(subquery)
     })?;
-    Ok(Transformed::yes(rewrite(plan.data)?))
+    // What its expressions are may have changed with them.
+    rewrite(plan.data, true)
+}
+
+/// Whether the expressions of a node have subqueries.
+fn has_subqueries(plan: &LogicalPlan) -> bool {
+    let is_subquery = |expr: &Expr| {
+        let is_one = matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+        );
+        Ok(is_one)
+    };
+    let mut found = false;
+    // The closures do not fail.
+    let _ = plan.apply_expressions(|expr| {
+        found |= expr.exists(is_subquery).unwrap_or(true);
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    });
+    found
 }
 
 /// What a recursive table holds is what its first part gives, in names and types. So the second part is rewritten when
 /// these are known, and gives its rows in these types.
 fn rewrite_recursive(
     query: RecursiveQuery,
-    rewrite: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+    rewrite: &RewriteNode,
 ) -> Result<Transformed<LogicalPlan>> {
     let first = rewrite_from_below(Arc::unwrap_or_clone(query.static_term), rewrite)?;
     let round = Arc::unwrap_or_clone(query.recursive_term);

@@ -122,8 +122,12 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
 
 /// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
 /// that to DataFusion. Inputs have been coerced.
-fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn coerce_types(plan: LogicalPlan, inputs_changed: bool) -> Result<Transformed<LogicalPlan>> {
     let schema = schema_of_operands(&plan)?;
+    if !inputs_changed && is_coerced(&plan, &schema)? {
+        return Ok(Transformed::no(plan));
+    }
+    let before = Arc::clone(plan.schema());
     let plan = match plan {
         LogicalPlan::Filter(mut filter) => {
             filter.predicate = filter.predicate.cast_to(&DataType::Boolean, &schema)?;
@@ -141,15 +145,76 @@ fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         let coerced = expr.rewrite(&mut coercion)?;
         Ok(coerced.update_data(|expr| name.restore(expr)))
     })?;
-    match coercion.rewriter.coerce_plan(plan.data)? {
+    let plan = match coercion.rewriter.coerce_plan(plan.data)? {
         // Its schema is that of its input.
-        filter @ LogicalPlan::Filter(_) => Ok(filter),
-        plan => plan.recompute_schema(),
-    }
+        filter @ LogicalPlan::Filter(_) => filter,
+        plan => plan.recompute_schema()?,
+    };
+    let is_another = before.as_ref() != plan.schema().as_ref();
+    Ok(Transformed::new_transformed(plan, is_another))
 }
 
-/// DataFusion's coercion, but for our functions, which take what comes, for operators of conditions, and for operands
-/// of one type. It would ask for the types and names of all operands at each level of a nest.
+/// Whether a node is sure to be what coercion would leave.
+fn is_coerced(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
+    let is_plain = match plan {
+        LogicalPlan::Projection(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_) => true,
+        LogicalPlan::Filter(filter) => is_condition(&filter.predicate),
+        LogicalPlan::Join(join) => {
+            for (left, right) in &join.on {
+                if !is_of_same_type(left, right, schema)? {
+                    return Ok(false);
+                }
+            }
+            join.filter.as_ref().is_none_or(is_condition)
+        }
+        _ => false,
+    };
+    if !is_plain {
+        return Ok(false);
+    }
+    let mut is_coerced = true;
+    plan.apply_expressions(|expr| {
+        is_coerced = !expr.exists(|part| Ok(!is_left_alone(part, schema)?))?;
+        Ok(match is_coerced {
+            true => TreeNodeRecursion::Continue,
+            false => TreeNodeRecursion::Stop,
+        })
+    })?;
+    Ok(is_coerced)
+}
+
+/// Whether coercion leaves an expression alone whose operands are coerced: it has none, or they are what it takes. It
+/// would ask for the types and names of all operands at each level of a nest.
+fn is_left_alone(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    Ok(match expr {
+        Expr::Alias(_)
+        | Expr::Column(_)
+        | Expr::Literal(..)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::Cast(_)
+        | Expr::TryCast(_) => true,
+        Expr::ScalarFunction(call) => {
+            as_function(&call.func).is_some() || closed_operator(&call.func).is_some()
+        }
+        Expr::BinaryExpr(chain) if chain.op.is_logic_operator() => {
+            is_condition(&chain.left) && is_condition(&chain.right)
+        }
+        Expr::BinaryExpr(comparison) if comparison.op.supports_propagation() => {
+            is_of_same_type(&comparison.left, &comparison.right, schema)?
+        }
+        Expr::Not(operand)
+        | Expr::IsTrue(operand)
+        | Expr::IsFalse(operand)
+        | Expr::IsUnknown(operand)
+        | Expr::IsNotTrue(operand)
+        | Expr::IsNotFalse(operand)
+        | Expr::IsNotUnknown(operand) => is_condition(operand),
+        _ => false,
+    })
+}
+
+/// DataFusion's coercion of what it does not [leave alone](is_left_alone).
 struct Coercion<'a> {
     rewriter: TypeCoercionRewriter<'a>,
     schema: &'a DFSchema,
@@ -164,37 +229,9 @@ impl TreeNodeRewriter for Coercion<'_> {
     }
 
     fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
-        match &expr {
-            Expr::ScalarFunction(call)
-                if as_function(&call.func).is_some() || closed_operator(&call.func).is_some() =>
-            {
-                Ok(Transformed::no(expr))
-            }
-            Expr::BinaryExpr(chain)
-                if chain.op.is_logic_operator()
-                    && is_condition(&chain.left)
-                    && is_condition(&chain.right) =>
-            {
-                Ok(Transformed::no(expr))
-            }
-            Expr::BinaryExpr(comparison)
-                if comparison.op.supports_propagation()
-                    && is_of_same_type(&comparison.left, &comparison.right, self.schema)? =>
-            {
-                Ok(Transformed::no(expr))
-            }
-            Expr::Not(operand)
-            | Expr::IsTrue(operand)
-            | Expr::IsFalse(operand)
-            | Expr::IsUnknown(operand)
-            | Expr::IsNotTrue(operand)
-            | Expr::IsNotFalse(operand)
-            | Expr::IsNotUnknown(operand)
-                if is_condition(operand) =>
-            {
-                Ok(Transformed::no(expr))
-            }
-            _ => self.rewriter.f_up(expr),
+        match is_left_alone(&expr, self.schema)? {
+            true => Ok(Transformed::no(expr)),
+            false => self.rewriter.f_up(expr),
         }
     }
 }
