@@ -247,25 +247,36 @@ impl Histogram {
 
     /// Share of the rows in a range, of whose buckets `covered` says which share is in it.
     fn share_of(&self, range: &KeyRange, covered: impl Fn(&Bucket) -> f64) -> f64 {
-        let common: f64 = self
-            .common
-            .iter()
-            .filter(|common| range.contains(&common.value.key))
-            .map(|common| common.share)
-            .sum();
-        let first = self
-            .buckets
-            .partition_point(|bucket| range.is_below(&bucket.upper.key));
-        let end = self
-            .buckets
-            .partition_point(|bucket| !range.is_above(&bucket.lower.key));
-        let inside = self.buckets.get(first..end).unwrap_or(&[]);
-        let buckets: f64 = inside
-            .iter()
-            .map(|bucket| bucket.share * covered(bucket))
-            .sum();
+        let common = part(
+            &self.common,
+            |common| range.is_below(&common.value.key),
+            |common| range.is_above(&common.value.key),
+        );
+        let common: f64 = common.iter().map(|common| common.share).sum();
+        let inside = part(
+            &self.buckets,
+            |bucket| range.is_below(&bucket.upper.key),
+            |bucket| range.is_above(&bucket.lower.key),
+        );
+        // Those between the first and the last one lie in the range as a whole.
+        let last = inside.len().saturating_sub(1);
+        let buckets = inside.iter().enumerate().map(|(at, bucket)| {
+            let covered = match at == 0 || at == last {
+                true => covered(bucket),
+                false => 1.0,
+            };
+            bucket.share * covered
+        });
+        let buckets: f64 = buckets.sum();
         common + buckets
     }
+}
+
+/// What is neither below nor above, of a list in ascending order.
+fn part<T>(list: &[T], is_below: impl Fn(&T) -> bool, is_above: impl Fn(&T) -> bool) -> &[T] {
+    let first = list.partition_point(is_below);
+    let end = list.partition_point(|one| !is_above(one));
+    list.get(first..end).unwrap_or(&[])
 }
 
 /// Shares of a bucket that begin with a text, at least: if one of its ends does, and if neither does.
