@@ -30,7 +30,7 @@ const TOLERANCE_SHARE: usize = 4;
 /// Lenders give this part of the limit more than is wanted, so that they are not asked for a little again and again.
 const LENT_SHARE: usize = 32;
 /// The process has room for what was lent when it has less than its limit by this part of it.
-const ROOM_SHARE: usize = 8;
+const ROOM_SHARE: usize = 16;
 
 /// A cache that can do with less memory for a while.
 pub trait Lender: Send + Sync {
@@ -46,6 +46,8 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
+/// Held while the allocator gives back.
+static GIVING: Mutex<()> = Mutex::new(());
 /// When lenders last gave less than they were asked for.
 static SHORT: AtomicU64 = AtomicU64::new(0);
 /// The most that was seen.
@@ -84,7 +86,7 @@ pub(crate) fn is_exhausted(now: bool) -> bool {
     let limit = LIMIT.load(Ordering::Relaxed);
     // A quarter of the tolerance is for what happens until the next look.
     let most = tolerance(limit) / 4 * 3;
-    if excess > most && give_back(GIVE_BACK_SOON_MICROS) {
+    if excess > most && (give_back(GIVE_BACK_SOON_MICROS) || await_givers()) {
         excess = look(0).saturating_sub(limit);
     }
     excess > most
@@ -167,6 +169,20 @@ fn look(micros: u64) -> usize {
     resident
 }
 
+/// Waits while another thread asks the allocator or the lenders for what they have: no statement is stopped for want of
+/// memory that is about to come back. Neither of them waits for anything. False: nobody did.
+fn await_givers() -> bool {
+    let is_giving = matches!(GIVING.try_lock(), Err(TryLockError::WouldBlock));
+    if is_giving {
+        drop(GIVING.lock());
+    }
+    let is_lending = matches!(LENDERS.try_lock(), Err(TryLockError::WouldBlock));
+    if is_lending {
+        drop(LENDERS.lock());
+    }
+    is_giving || is_lending
+}
+
 /// Asks the allocator to give back what it keeps, unless it was asked less than so long ago.
 fn give_back(micros: u64) -> bool {
     let Some(allocator) = ALLOCATOR.get() else {
@@ -177,11 +193,14 @@ fn give_back(micros: u64) -> bool {
     if now.saturating_sub(last) < micros {
         return false;
     }
-    let mine = GAVE_BACK.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
-    if mine.is_ok() {
-        (allocator.give_back)();
-    }
-    mine.is_ok()
+    let _giving = match GIVING.try_lock() {
+        Ok(giving) => giving,
+        Err(TryLockError::Poisoned(giving)) => giving.into_inner(),
+        Err(TryLockError::WouldBlock) => return false,
+    };
+    GAVE_BACK.store(now, Ordering::Relaxed);
+    (allocator.give_back)();
+    true
 }
 
 /// Anonymous resident memory of the process now, in bytes. `None` where the system does not tell.
@@ -227,6 +246,17 @@ mod tests {
         let block = std::hint::black_box(vec![1u8; 64 << 20]);
         let resident = resident_bytes().expect("Linux tells");
         assert!(resident >= block.len(), "{resident}");
+    }
+
+    #[test]
+    fn who_wants_memory_waits_for_what_is_being_given_back() {
+        let giving = GIVING.lock().expect("no panic");
+        let waits = std::thread::spawn(await_givers);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!waits.is_finished());
+        drop(giving);
+        waits.join().expect("no panic");
+        assert!(!await_givers());
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod tree;
 pub mod pages {
     pub use crate::pool::buffer_pool::{BufferPool, MIN_FRAMES, PoolOptions};
     pub use crate::pool::guard::Restart;
+    pub use crate::pool::page_table::PAGES_PER_CHUNK;
     pub use crate::pool::write_back::WriteBackStep;
 }
 

@@ -8,7 +8,9 @@ use sheaf_memory::process::Lender;
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
-use sheaf_storage::pages::{BufferPool, MIN_FRAMES, PoolOptions, Restart, WriteBackStep};
+use sheaf_storage::pages::{
+    BufferPool, MIN_FRAMES, PAGES_PER_CHUNK, PoolOptions, Restart, WriteBackStep,
+};
 use sheaf_storage::{Disk, FileId, Lsn, PAGE_SIZE, PageId, StorageError, TreeId};
 
 const FILE: &str = "data";
@@ -74,9 +76,9 @@ fn read_optimistically(pool: &BufferPool, page: u64) -> u64 {
 #[test]
 fn a_pool_that_has_lent_memory_works_with_less_and_takes_it_again() {
     let disk = disk(1).0;
-    let pool = filled(&disk, 1024 * KIB, 60);
+    let pool = filled(&disk, 2048 * KIB, 130);
     let frames = pool.counters().pages_total as usize;
-    let resident = |pool: &BufferPool| pool.resident_in(PageId(0)..PageId(60)) as usize;
+    let resident = |pool: &BufferPool| pool.resident_in(PageId(0)..PageId(130)) as usize;
     // Pages that were used twice are lent as well, but no page that was changed.
     write(&pool, 0, 1000);
     let all = |pool: &BufferPool| (1..frames as u64 - 1).all(|page| read(pool, page) == page);
@@ -93,6 +95,33 @@ fn a_pool_that_has_lent_memory_works_with_less_and_takes_it_again() {
     assert!(resident(&pool) > frames - frames / 2);
     assert_eq!(pool.lend(PAGE_SIZE), PAGE_SIZE);
     assert!(all(&pool));
+}
+
+#[test]
+fn a_small_pool_lends_no_frame_that_it_needs() {
+    let disk = disk(1).0;
+    let pool = filled(&disk, 1024 * KIB, 60);
+    // Those that pay for the page table are out of service.
+    pool.extend_to(5 * PAGES_PER_CHUNK).unwrap();
+    let frames = pool.counters().pages_total as usize;
+    assert!(frames < 2 * MIN_FRAMES);
+    let lent = pool.lend(usize::MAX) / PAGE_SIZE;
+    assert_eq!(lent, frames - MIN_FRAMES);
+    assert!((0..60).all(|page| read(&pool, page) == page));
+}
+
+#[test]
+fn frames_that_have_no_memory_are_not_lent() {
+    let disk = disk(1).0;
+    let pool = open(&disk, 2048 * KIB);
+    pool.extend_to(100).unwrap();
+    for page in 0..10 {
+        write(&pool, page, page);
+    }
+    pool.evict_all_clean().unwrap();
+    assert_eq!(pool.lend(usize::MAX), 10 * PAGE_SIZE);
+    assert_eq!(pool.lend(usize::MAX), 0);
+    assert!((0..10).all(|page| read(&pool, page) == page));
 }
 
 fn fault(operation: FaultyOperation, kind: FaultKind, page: u64) -> Fault {
@@ -533,8 +562,8 @@ fn order_and_duplicates_of_a_hint_do_not_matter() {
 fn prefetched_pages_hold_no_more_than_their_quota() {
     let (disk, _) = disk(20);
     let pool = filled(&disk, 4096 * KIB, 300);
-    // One frame pays for the page table.
-    let frames = pool.counters().pages_total + 1;
+    // Those that pay for the page table are not among them.
+    let frames = pool.counters().pages_total;
     let all: Vec<PageId> = (0..300).map(PageId).collect();
     let first = pool.prefetch(&all);
     assert_eq!(first.requested_pages as u64, frames / 4);

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::Mutex as TraceMutex;
 
+use sheaf_memory::process::Lender;
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
@@ -221,6 +222,52 @@ fn eviction_write_back_and_changes_lose_nothing() {
                     (guard.u64_at(FIRST), guard.u64_at(LAST)),
                     (page + 1000, page + 1000)
                 );
+            }
+        },
+        20,
+    );
+}
+
+#[test]
+fn lending_beside_readers_and_write_back_loses_nothing() {
+    shuttle::check_random(
+        || {
+            const PAGES: u64 = 70;
+            let (_disk, pool) = filled(PAGES);
+            let mut threads = Vec::new();
+            let writer = pool.clone();
+            threads.push(thread::spawn(move || {
+                for page in 0..PAGES {
+                    store(&writer, page, page + 1000);
+                }
+            }));
+            let reader = pool.clone();
+            threads.push(thread::spawn(move || {
+                for page in (0..PAGES).rev() {
+                    let guard = reader.optimistic(PageId(page)).unwrap();
+                    let values = (guard.read_u64(FIRST), guard.read_u64(LAST));
+                    if guard.validate().is_ok() {
+                        assert_eq!(values.0, values.1);
+                        assert!([page, page + 1000].contains(&values.0), "{values:?}");
+                    }
+                }
+            }));
+            let lender = pool.clone();
+            threads.push(thread::spawn(move || {
+                for _ in 0..4 {
+                    lender.lend(8 * PAGE_SIZE);
+                    lender.write_back_step().unwrap();
+                }
+            }));
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+            pool.evict_all_clean().unwrap();
+            pool.lend(usize::MAX);
+            for page in 0..PAGES {
+                let guard = pool.shared(PageId(page)).unwrap();
+                let values = (guard.u64_at(FIRST), guard.u64_at(LAST));
+                assert_eq!(values, (page + 1000, page + 1000));
             }
         },
         20,

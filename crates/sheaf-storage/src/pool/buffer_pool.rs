@@ -266,8 +266,7 @@ impl BufferPool {
             return Err(error);
         }
         for frame in payment {
-            // SAFETY: the frame was taken out of service above, and is not given back.
-            unsafe { self.core.arena().release_memory(frame) };
+            self.core.retire(frame);
             *retired += 1;
         }
         Ok(())
@@ -700,7 +699,14 @@ impl BufferPool {
             }
             if !sweep.dirty.is_empty() {
                 self.writer_signal.call();
-                self.write_pages(sweep.dirty.iter().map(|&(page, _)| page).collect())?;
+                let written = self.write_pages(sweep.dirty.iter().map(|&(page, _)| page).collect());
+                if let Err(error) = written {
+                    // A frame without memory needs no write.
+                    match self.take_lent_frames_back(true) {
+                        true => continue,
+                        false => return Err(error),
+                    }
+                }
                 for (page, frame) in sweep.dirty {
                     self.core.try_evict(page, frame);
                 }
@@ -751,8 +757,9 @@ impl BufferPool {
 
 impl Lender for BufferPool {
     fn lend(&self, bytes: usize) -> usize {
-        let frames = self.core.arena().frames();
-        let most = (frames / LENT_SHARE).saturating_sub(self.core.lent_frames());
+        let frames = self.core.frames_in_service();
+        let most = (frames / LENT_SHARE).min(frames.saturating_sub(MIN_FRAMES));
+        let most = most.saturating_sub(self.core.lent_frames());
         let wanted = bytes.div_ceil(PAGE_SIZE).min(most);
         if wanted == 0 {
             return 0;

@@ -20,6 +20,8 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) struct FrameDescriptor {
     page: AtomicU64,
     flags: AtomicU32,
+    /// 1: the frame was used since it was mapped, or since its memory was lent. Another one has no memory yet.
+    has_memory: AtomicU32,
 }
 
 /// `FrameDescriptor::page` of a frame that holds none.
@@ -37,6 +39,7 @@ impl FrameDescriptor {
         FrameDescriptor {
             page: AtomicU64::new(NO_PAGE),
             flags: AtomicU32::new(0),
+            has_memory: AtomicU32::new(0),
         }
     }
 
@@ -66,6 +69,8 @@ pub(crate) struct PoolCore {
     lent: Mutex<Vec<FrameId>>,
     /// How many they are.
     lent_frames: AtomicUsize,
+    /// Frames that are out of service for good.
+    retired_frames: AtomicUsize,
     parking: ParkingLot,
     pub(crate) hand: ClockHand,
     pub(crate) traffic: DiskTraffic,
@@ -88,6 +93,7 @@ impl PoolCore {
             free: Mutex::new((0..frames as u32).rev().map(FrameId).collect()),
             lent: Mutex::default(),
             lent_frames: AtomicUsize::new(0),
+            retired_frames: AtomicUsize::new(0),
             parking: ParkingLot::new(),
             hand: ClockHand::new(),
             traffic: DiskTraffic::default(),
@@ -137,10 +143,45 @@ impl PoolCore {
         self.lent_frames.load(Ordering::Relaxed)
     }
 
-    /// Gives the memory of up to so many free frames back to the system. Returns how many there were.
+    /// Frames in service, those without memory included.
+    pub(crate) fn frames_in_service(&self) -> usize {
+        let retired = self.retired_frames.load(Ordering::Relaxed);
+        self.arena.frames() - retired
+    }
+
+    /// Frames that pages can be in now. Whatever takes a share of the pool takes it of these.
+    pub(crate) fn usable_frames(&self) -> usize {
+        self.frames_in_service().saturating_sub(self.lent_frames())
+    }
+
+    /// A frame that was taken goes out of service for good, and its memory with it.
+    pub(crate) fn retire(&self, frame: FrameId) {
+        // SAFETY: no word and no operation names a frame that was free, and nobody gets it any more.
+        unsafe { self.arena.release_memory(frame) };
+        self.retired_frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives the memory of up to so many free frames back to the system. Returns how many there were. Frames that have
+    /// none stay free.
     pub(crate) fn lend_free_frames(&self, count: usize) -> usize {
-        let frames: Vec<FrameId> = (0..count).map_while(|_| self.take_free_frame()).collect();
+        let mut frames = Vec::new();
+        let mut free = self.free.lock();
+        for at in (0..free.len()).rev() {
+            if frames.len() == count {
+                break;
+            }
+            let descriptor = self.descriptor(free[at]);
+            if descriptor.has_memory.load(Ordering::Relaxed) == 1 {
+                frames.push(free.swap_remove(at));
+            }
+        }
+        drop(free);
+        // As for any frame that is taken.
+        fence(Ordering::Release);
         for &frame in &frames {
+            self.descriptor(frame)
+                .has_memory
+                .store(0, Ordering::Relaxed);
             // SAFETY: no word and no operation names a frame that was free, and it is free again before it is used. A
             // late optimistic reader loads atomically, and fails its validation.
             unsafe { self.arena.release_memory(frame) };
@@ -178,6 +219,7 @@ impl PoolCore {
         } else {
             0
         };
+        descriptor.has_memory.store(1, Ordering::Relaxed);
         descriptor.flags.store(flags, Ordering::Release);
         descriptor.page.store(page.0, Ordering::Release);
     }

@@ -75,7 +75,7 @@ impl BufferPool {
 
     /// Frames that prefetched and not yet used pages may hold.
     fn prefetch_quota(&self) -> usize {
-        self.core().arena().frames() * self.options().prefetch_quota_percent.min(100) / 100
+        self.core().usable_frames() * self.options().prefetch_quota_percent.min(100) / 100
     }
 }
 

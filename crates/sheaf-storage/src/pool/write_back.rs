@@ -331,7 +331,7 @@ impl BufferPool {
     pub fn write_back_step(&self) -> Result<WriteBackStep> {
         let core = self.core();
         let frames = core.arena().frames();
-        let many = core.dirty_frames() * 100 > frames * MAX_DIRTY_PERCENT;
+        let many = core.dirty_frames() * 100 > core.usable_frames() * MAX_DIRTY_PERCENT;
         let look_ahead = if many {
             frames
         } else {
