@@ -13,6 +13,8 @@ pub trait ExpressionVisitor {
     fn enter_query(&mut self, _query: &Query) {}
     /// After them.
     fn leave_query(&mut self) {}
+    /// Then, for visitors that change more of a query than its expressions.
+    fn change_query(&mut self, _query: &mut Query) {}
     /// A table in a FROM.
     fn enter_table(&mut self, _table: &TableFactor) {}
     /// After what stands in it.
@@ -50,8 +52,9 @@ impl VisitorMut for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.0.leave_query();
+        self.0.change_query(query);
         ControlFlow::Continue(())
     }
 

@@ -263,6 +263,8 @@ impl ExecutionPlan for ScanExec {
     leaf!();
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // A plan of a thousand scans starts all of its operators before it looks at the flag anywhere else.
+        self.cancel.check().map_err(access_error)?;
         // No share at all: the conditions contradict each other.
         let ranges = self.shares.get(partition).cloned().unwrap_or_default();
         let mut scan = Scan::new(

@@ -34,14 +34,17 @@ pub mod statement_bytes;
 mod table_list;
 mod types;
 
+use std::ops::ControlFlow;
+
 use sheaf_access::cancel;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
-use sqlparser::ast;
+use sqlparser::ast::{self, Expr, FunctionArguments, Query, SetExpr, TableFactor};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
 
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
+use crate::walk::{ExpressionVisitor, walk_query};
 pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
@@ -94,9 +97,48 @@ pub fn parse_with_parameters(
         Ok(Statement::Query(query)) if !targets.is_empty() => {
             Ok((Statement::SelectInto { query, targets }, count))
         }
-        Ok(statement) => Ok((statement, count)),
+        Ok(mut statement) => {
+            if text.len() > LONG_TEXT_BYTES
+                && let Statement::Query(query) = &mut statement
+            {
+                walk_query(query, &mut WithoutRoom);
+            }
+            Ok((statement, count))
+        }
         Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
         Err(Failure::Statement(error)) => Err(error),
+    }
+}
+
+/// Trees of longer texts are kept without room for more: their lists, most of which have one member, have room for
+/// four. The tree of a thousand subqueries took 18 MiB.
+const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// Takes the room from lists.
+struct WithoutRoom;
+
+impl ExpressionVisitor for WithoutRoom {
+    fn change_query(&mut self, query: &mut Query) {
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.projection.shrink_to_fit();
+            select.from.shrink_to_fit();
+        }
+    }
+
+    fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expression {
+            function.name.0.shrink_to_fit();
+            if let FunctionArguments::List(list) = &mut function.args {
+                list.args.shrink_to_fit();
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn leave_table(&mut self, table: &mut TableFactor) {
+        if let TableFactor::Table { name, .. } = table {
+            name.0.shrink_to_fit();
+        }
     }
 }
 

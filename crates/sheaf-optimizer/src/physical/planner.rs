@@ -165,6 +165,7 @@ fn finished(
         plan = rules::sort_all_rows(plan, is_thrifty)?;
         plan = late_columns::read_late(plan, &context.cancel)?;
     }
+    context.cancel.check().map_err(access_error)?;
     plan = shared_subplans::share(plan, outline, context)?;
     if found.has_sorts {
         plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
@@ -176,6 +177,7 @@ fn finished(
         plan = gather_unions_in_order(plan)?;
     }
     plan = make_interruptible(plan, &context.cancel)?;
+    context.cancel.check().map_err(access_error)?;
     let unchecked = Arc::clone(&plan);
     plan = checked(plan, logical, properties, context)?;
     let has_sorts = found.has_sorts || !Arc::ptr_eq(&plan, &unchecked);

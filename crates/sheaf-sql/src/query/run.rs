@@ -265,12 +265,26 @@ impl Session {
         query: ParsedQuery<'_>,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
+        match self.plan_or_send(query, sink)? {
+            Some((planned, limit)) => self.send_planned(planned, limit, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// The plan of a SELECT for the client, and how many of its rows are sent. `None`: it has run in another way.
+    pub(crate) fn plan_or_send(
+        &mut self,
+        query: ParsedQuery<'_>,
+        sink: &mut dyn ResultSink,
+    ) -> Result<Option<(PlannedQuery, u64)>> {
         self.findings.watch_divisions(self.variables.sql_mode());
         if locked_rows(query.ast) == Locked::Skip && locks_tables(query.ast) {
-            return self.query_skipping_locked(query, sink);
+            self.query_skipping_locked(query, sink)?;
+            return Ok(None);
         }
         if counts_all_rows(query.ast) {
-            return self.query_counting(query, sink);
+            self.query_counting(query, sink)?;
+            return Ok(None);
         }
         // A LIMIT of the statement's own comes before the session's.
         let limit = match query.ast.limit_clause {
@@ -278,17 +292,33 @@ impl Session {
             None => self.variables.sql_select_limit(),
         };
         let planned = match self.lock_rows_of(query)? {
-            Some(LockedRead::Result(result)) => return self.send_locked(result, limit, sink),
+            Some(LockedRead::Result(result)) => {
+                self.send_locked(result, limit, sink)?;
+                return Ok(None);
+            }
             Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
                 self.plan(query, None, Purpose::Locked, Some(view))?
             }
             // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
             // or in other indexes than the search for the rows.
             locked => match self.plan_and_keep(query, locked.is_some())? {
-                KeptRead::Result(result) => return self.send_locked(result, limit, sink),
+                KeptRead::Result(result) => {
+                    self.send_locked(result, limit, sink)?;
+                    return Ok(None);
+                }
                 KeptRead::Planned(planned) => planned,
             },
         };
+        Ok(Some((planned, limit)))
+    }
+
+    /// Runs the plan of a SELECT and sends the first `limit` of its rows.
+    pub(crate) fn send_planned(
+        &mut self,
+        planned: PlannedQuery,
+        limit: u64,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
         check_examined_rows(&planned.physical.explain, self.variables.max_join_size())?;
         self.outcome.last_query_cost = planned.physical.cost_us;
         let columns = planned.columns.clone();

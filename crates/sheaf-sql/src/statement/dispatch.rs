@@ -69,7 +69,15 @@ impl Session {
         }
         let _timer = self.limit_time(properties.is_query);
         match statement {
-            Statement::Query(query) => self.query(Parsed::new(query.as_ref(), text), sink),
+            Statement::Query(query) => {
+                let planned = self.plan_or_send(Parsed::new(query.as_ref(), text), sink)?;
+                // It may be large, and the plan has all of it.
+                drop(query);
+                match planned {
+                    Some((planned, limit)) => self.send_planned(planned, limit, sink),
+                    None => Ok(()),
+                }
+            }
             Statement::SelectInto { query, targets } => {
                 self.select_into(Parsed::new(query.as_ref(), text), &targets, sink)
             }
