@@ -397,6 +397,39 @@ impl Scalar {
         })
     }
 
+    /// A condition that rows have to meet, without the operands of AND and OR that a constant beside them makes
+    /// needless. They are not computed, whatever they would have to tell.
+    ///
+    /// ```text
+    ///   a AND (x / 0 OR 1)     a
+    /// ```
+    pub fn decided(self) -> Scalar {
+        let is_constant = |scalar: &Scalar, value| {
+            scalar.as_literal() == Some(&ScalarValue::Boolean(Some(value)))
+        };
+        let decide = |conditions: Vec<Scalar>, decisive: bool| {
+            let conditions = conditions.into_iter().map(Scalar::decided);
+            let mut conditions: Vec<Scalar> = conditions.collect();
+            if conditions.iter().any(|one| is_constant(one, decisive)) {
+                return vec![Scalar::constant(decisive)];
+            }
+            conditions.retain(|one| !is_constant(one, !decisive));
+            conditions
+        };
+        match self.kind {
+            ScalarKind::And(conditions) => Scalar::and(decide(conditions, false)),
+            ScalarKind::Or(conditions) => Scalar::or(decide(conditions, true)),
+            ScalarKind::Not(condition) => {
+                let condition = condition.decided();
+                match condition.as_literal() {
+                    Some(ScalarValue::Boolean(Some(value))) => Scalar::constant(!value),
+                    _ => condition.not(),
+                }
+            }
+            _ => self,
+        }
+    }
+
     /// The conditions that all have to be true; itself, if it is no AND.
     pub fn into_conjuncts(self) -> Vec<Scalar> {
         match self.kind {

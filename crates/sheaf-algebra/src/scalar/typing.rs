@@ -140,9 +140,13 @@ impl Typing<'_> {
         self.connective(Operator::Or, left, right)
     }
 
-    /// The rule has something to say of AND and OR only where a row may come to one side and not to the other.
+    /// The rule has something to say of AND and OR only where a row may come to one side and not to the other, and of a
+    /// side in front of a constant.
     fn connective(&self, operator: Operator, left: Scalar, right: Scalar) -> Result<Scalar> {
-        if !right.notes {
+        let is_of_rows = |scalar: &Scalar| {
+            matches!(scalar.kind, ScalarKind::Column(_) | ScalarKind::Call { .. })
+        };
+        if !right.notes && right.contains(&is_of_rows) {
             return Ok(match operator {
                 Operator::And => Scalar::and([left, right]),
                 _ => Scalar::or([left, right]),

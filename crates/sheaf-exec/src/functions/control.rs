@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int64Array, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringViewArray};
 use arrow::compute::kernels::{cmp, zip::zip};
-use arrow::compute::{CastOptions, cast_with_options, is_not_null, is_null, nullif};
+use arrow::compute::{
+    CastOptions, and_kleene, cast, cast_with_options, is_not_null, is_null, nullif, or_kleene,
+};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 use sheaf_types::error::codes;
@@ -44,6 +46,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$is_not_zero", (1, 1), condition, |call| {
         Ok(Arc::new(call.boolean(0)?.array))
     }),
+    // AND and OR of two conditions that are both computed, whatever the first one is.
+    Function::new("$both", (2, 2), condition, |call| {
+        let [left, right] = conditions(&call)?;
+        Ok(Arc::new(and_kleene(&left, &right)?))
+    }),
+    Function::new("$either", (2, 2), condition, |call| {
+        let [left, right] = conditions(&call)?;
+        Ok(Arc::new(or_kleene(&left, &right)?))
+    }),
+    // A value, and an operand that is computed beside it, since it notes something.
+    Function::new(
+        "$beside",
+        (2, 2),
+        |operands| Ok(operands.fields[0].as_ref().clone()),
+        |call| call.args.args[0].to_array(call.rows()),
+    ),
     // A hexadecimal literal: bytes, and a number among numbers.
     Function::marker("$hybrid", (1, 1), |_| Ok(field::hybrid())),
     // A condition as a value.
@@ -148,6 +166,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     Function::new("interval", (2, VARIADIC), |_| Ok(field::bigint()), interval).never_null(),
 ];
+
+/// The two conditions that a call is given.
+fn conditions(call: &Call<'_>) -> Result<[BooleanArray; 2]> {
+    let condition = |at: usize| -> Result<BooleanArray> {
+        let array = call.args.args[at].to_array(call.rows())?;
+        Ok(cast(&array, &DataType::Boolean)?.as_boolean().clone())
+    };
+    Ok([condition(0)?, condition(1)?])
+}
 
 /// Positions of the values among the arguments of `$case`.
 pub fn case_values(arguments: usize) -> impl Iterator<Item = usize> {

@@ -8,28 +8,37 @@
 //!
 //! Divisions by zero, which are NULL, are noted in the same way where the session watches for them (the mode
 //! ERROR_FOR_DIVISION_BY_ZERO), and so are texts that STR_TO_DATE cannot read.
+//!
+//! What is noted of a row is noted only where MySQL computes that operand. So behind its operands each function has
+//! conditions, and notes nothing of rows for which one of them is not true (`typing/reached.rs`).
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, StringViewArray, UInt64Array,
+};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{Result, ScalarValue, exec_err};
+use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, lit,
 };
 use sheaf_types::number::{
     is_double_text, is_integer_text, text_place, text_to_double, text_to_unsigned,
 };
-use sheaf_types::temporal::{ZERO_DATETIME, read_datetime, read_partial_date, read_time};
+use sheaf_types::temporal::{
+    MAX_TIME, ZERO_DATETIME, datetime_of_number, read_datetime, read_partial_date, read_time,
+    time_of_number,
+};
 
 use super::EvaluationError;
 use super::argument::{to_double, to_text};
 use super::call_name::name_of_call;
 use super::date_format::{Reading, reading};
-use super::types::MAX_PRECISION;
+use super::types::{MAX_PRECISION, SqlType};
 
 /// The number that is made of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +70,11 @@ impl NumberKind {
             NumberKind::Integer => "$integer_of_text",
             NumberKind::Place(_) => "$place_of_text",
         }
+    }
+
+    /// 1292: the text is none.
+    pub(crate) fn error(self, text: &str) -> EvaluationError {
+        EvaluationError::truncated_text(self.name(), text)
     }
 
     /// Whether the whole text is such a number.
@@ -97,17 +111,6 @@ impl MomentKind {
         }
     }
 
-    /// The name of the function.
-    fn function_name(self) -> &'static str {
-        match self {
-            MomentKind::DateTime => "$datetime_text",
-            MomentKind::NonZeroDateTime => "$non_zero_datetime_text",
-            MomentKind::PartialDateTime => "$partial_datetime_text",
-            MomentKind::Time => "$time_text",
-            MomentKind::TimeOrDate => "$time_or_date_text",
-        }
-    }
-
     /// Whether the whole text is one.
     pub fn is_one(self, text: &str) -> bool {
         match self {
@@ -125,6 +128,26 @@ impl MomentKind {
             MomentKind::TimeOrDate => {
                 MomentKind::Time.is_one(text) || MomentKind::PartialDateTime.is_one(text)
             }
+        }
+    }
+}
+
+impl MomentKind {
+    /// Whether the digits of a number spell one. What is behind the point says nothing about that.
+    fn is_number_of_one(self, number: &str) -> bool {
+        let whole = number.split('.').next().unwrap_or_default();
+        let Ok(whole) = whole.parse::<i64>() else {
+            return false;
+        };
+        let is_time = || {
+            matches!(self, MomentKind::Time | MomentKind::TimeOrDate)
+                && time_of_number(whole).is_some_and(|micros| micros.abs() < MAX_TIME)
+        };
+        let is_partial =
+            || self == MomentKind::PartialDateTime && read_partial_date(number).is_some();
+        match datetime_of_number(whole) {
+            Some(micros) => self != MomentKind::NonZeroDateTime || micros != ZERO_DATETIME,
+            None => is_time() || is_partial(),
         }
     }
 }
@@ -336,7 +359,7 @@ impl TruncatedTexts {
         let function = ScalarUDF::from(NumberOfText {
             texts: self.clone(),
             kind,
-            signature: Signature::any(1, Volatility::Volatile),
+            signature: Signature::variadic_any(Volatility::Volatile),
         });
         function.call(vec![text])
     }
@@ -360,36 +383,81 @@ impl TruncatedTexts {
         function.call(vec![date, text, format])
     }
 
-    /// Whether the function notes something of rows for which all of its last operands are true.
-    pub fn takes_conditions(function: &str) -> bool {
-        matches!(function, DIVISOR | PARSED_DATE)
+    /// Whether this is a function of this module. Its first operand is what it hands on, or makes a number of.
+    pub fn notes(function: &str) -> bool {
+        matches!(
+            function,
+            DIVISOR
+                | PARSED_DATE
+                | CONSTANT
+                | FITTED
+                | "$double_of_text"
+                | "$decimal_of_text"
+                | "$integer_of_text"
+                | "$place_of_text"
+                | "$watched_text"
+        )
     }
 
-    /// Whether this is a function of this module. Its first operand is what it hands on.
-    pub fn notes(function: &str) -> bool {
-        let of_texts = [NumberKind::Double, NumberKind::Decimal, NumberKind::Integer];
-        let of_moments = [
-            MomentKind::DateTime,
-            MomentKind::NonZeroDateTime,
-            MomentKind::PartialDateTime,
-            MomentKind::Time,
-            MomentKind::TimeOrDate,
-        ];
-        Self::takes_conditions(function)
-            || of_texts.iter().any(|kind| kind.function_name() == function)
-            || of_moments
-                .iter()
-                .any(|kind| kind.function_name() == function)
+    /// What a call of a function of this module hands on, where nothing is noted.
+    pub(crate) fn silent(call: ScalarFunction) -> Expr {
+        let ScalarFunction { func, mut args } = call;
+        let operand = args.swap_remove(0);
+        match func.inner().downcast_ref::<NumberOfText>() {
+            Some(number) => match number.kind {
+                NumberKind::Double | NumberKind::Decimal => {
+                    super::call("$cast_double", vec![operand])
+                }
+                NumberKind::Place(decimals) => {
+                    super::call("$text_place", vec![operand, lit(i64::from(decimals))])
+                }
+                NumberKind::Integer => operand,
+            },
+            None => operand,
+        }
     }
 
     /// The text as it is. Where it is no date or time, that is noted: what is made of it is NULL.
     pub fn moment(&self, kind: MomentKind, text: Expr) -> Expr {
-        let function = ScalarUDF::from(MomentText {
+        self.watched(TextKind::Moment(kind), text)
+    }
+
+    /// The text as it is. Where it is no number, that is noted.
+    pub fn number_text(&self, kind: NumberKind, text: Expr) -> Expr {
+        self.watched(TextKind::Number(kind), text)
+    }
+
+    fn watched(&self, kind: TextKind, text: Expr) -> Expr {
+        let function = ScalarUDF::from(WatchedText {
             texts: self.clone(),
             kind,
-            signature: Signature::any(1, Volatility::Volatile),
+            signature: Signature::variadic_any(Volatility::Volatile),
         });
         function.call(vec![text])
+    }
+
+    /// The DECIMAL that CAST has made of a number. It is noted where the number is out of the range of so many digits.
+    pub fn fitted(&self, made: Expr, number: Expr) -> Expr {
+        let function = ScalarUDF::from(Fitted {
+            texts: self.clone(),
+            signature: Signature::variadic_any(Volatility::Volatile),
+        });
+        function.call(vec![made, number])
+    }
+
+    /// What was made of a constant. What is wrong with the constant is noted where there is a row for which all of the
+    /// conditions are true, once in a statement.
+    pub fn of_constant(&self, value: Expr, error: EvaluationError, conditions: &[Expr]) -> Expr {
+        let function = ScalarUDF::from(OfConstant {
+            texts: self.clone(),
+            error,
+            signature: Signature::variadic_any(Volatility::Volatile),
+        });
+        function.call(
+            std::iter::once(value)
+                .chain(conditions.iter().cloned())
+                .collect(),
+        )
     }
 
     /// A text that is cut in so many rows.
@@ -462,17 +530,14 @@ impl ScalarUDFImpl for NumberOfText {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (array, rows_of_each) = match args.args.first() {
-            Some(ColumnarValue::Array(array)) => (Arc::clone(array), 1),
-            // One text for all rows.
-            Some(ColumnarValue::Scalar(text)) => (text.to_array_of_size(1)?, args.number_rows),
-            None => return exec_err!("{} without its argument", self.name()),
+        let Some((operand, conditions)) = args.args.split_first() else {
+            return exec_err!("{} without its argument", self.name());
         };
-        let texts = to_text(&array, &args.arg_fields[0])?;
-        for text in texts.iter().flatten() {
-            if !self.kind.is_whole(text) {
-                self.texts.note(self.kind, text, rows_of_each)?;
-            }
+        let (rows, rows_of_each) = rows_of(&args);
+        let texts = to_text(&operand.to_array(rows)?, &args.arg_fields[0])?;
+        let is_bad = |text: &str| !self.kind.is_whole(text);
+        for row in bad_rows(&texts, is_bad, conditions)? {
+            self.texts.note(self.kind, texts.value(row), rows_of_each)?;
         }
         let numbers: ArrayRef = match self.kind {
             NumberKind::Double | NumberKind::Decimal => {
@@ -489,41 +554,64 @@ impl ScalarUDFImpl for NumberOfText {
                 Arc::new(places.with_data_type(args.return_field.data_type().clone()))
             }
         };
-        Ok(match args.args.first() {
-            Some(ColumnarValue::Scalar(_)) => {
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&numbers, 0)?)
-            }
-            _ => ColumnarValue::Array(numbers),
+        Ok(match rows == 1 && rows_of_each != 1 {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&numbers, 0)?),
+            false => ColumnarValue::Array(numbers),
         })
     }
 }
 
-/// Hands a text on, and notes where it is no date or time.
+/// What a text is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum TextKind {
+    Moment(MomentKind),
+    Number(NumberKind),
+}
+
+/// Hands a text on, and notes where it is none of its kind. Of a number the text is that of its digits.
 #[derive(Debug)]
-struct MomentText {
+struct WatchedText {
     texts: TruncatedTexts,
-    kind: MomentKind,
+    kind: TextKind,
     signature: Signature,
 }
 
-impl PartialEq for MomentText {
+impl WatchedText {
+    /// `is_number`: the text is that of a number.
+    fn is_bad(&self, text: &str, is_number: bool) -> bool {
+        match self.kind {
+            TextKind::Moment(kind) if is_number => !kind.is_number_of_one(text),
+            TextKind::Moment(kind) => !kind.is_one(text),
+            TextKind::Number(kind) => !kind.is_whole(text),
+        }
+    }
+
+    fn error(&self, text: &str) -> EvaluationError {
+        match self.kind {
+            TextKind::Moment(kind) => EvaluationError::no_moment(kind.name(), text),
+            TextKind::Number(kind) => EvaluationError::truncated_text(kind.name(), text),
+        }
+    }
+}
+
+impl PartialEq for WatchedText {
     fn eq(&self, other: &Self) -> bool {
         self.kind == other.kind && Arc::ptr_eq(&self.texts.0, &other.texts.0)
     }
 }
 
-impl Eq for MomentText {}
+impl Eq for WatchedText {}
 
-impl Hash for MomentText {
+impl Hash for WatchedText {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.kind.hash(state);
         Arc::as_ptr(&self.texts.0).hash(state);
     }
 }
 
-impl ScalarUDFImpl for MomentText {
+impl ScalarUDFImpl for WatchedText {
     fn name(&self) -> &str {
-        self.kind.function_name()
+        "$watched_text"
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
@@ -542,25 +630,79 @@ impl ScalarUDFImpl for MomentText {
         Ok(Arc::clone(&args.arg_fields[0]))
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.args.len() != 1 {
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some((operand, conditions)) = args.args.split_first() else {
             return exec_err!("{} without its argument", self.name());
-        }
-        let operand = args.args.swap_remove(0);
-        let (rows, rows_of_each) = match &operand {
-            ColumnarValue::Scalar(_) => (1, args.number_rows),
-            ColumnarValue::Array(_) => (args.number_rows, 1),
         };
+        let (rows, rows_of_each) = rows_of(&args);
         let texts = to_text(&operand.to_array(rows)?, &args.arg_fields[0])?;
-        for text in texts
-            .iter()
-            .flatten()
-            .filter(|text| !self.kind.is_one(text))
-        {
-            let error = || EvaluationError::no_moment(self.kind.name(), text);
+        let ty = SqlType::of(&args.arg_fields[0]);
+        let is_number = ty.is_exact_number() || ty.is_float();
+        for row in bad_rows(&texts, |text| self.is_bad(text, is_number), conditions)? {
+            let error = || self.error(texts.value(row));
             self.texts.note_error(error, rows_of_each)?;
         }
-        Ok(operand)
+        Ok(operand.clone())
+    }
+}
+
+/// The name of the function of [`TruncatedTexts::of_constant`].
+const CONSTANT: &str = "$of_constant";
+
+/// Hands a value on that was made of a constant, and notes what is wrong with the constant where all conditions are
+/// true.
+#[derive(Debug)]
+struct OfConstant {
+    texts: TruncatedTexts,
+    error: EvaluationError,
+    signature: Signature,
+}
+
+impl PartialEq for OfConstant {
+    fn eq(&self, other: &Self) -> bool {
+        self.error.message == other.error.message && Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for OfConstant {}
+
+impl Hash for OfConstant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.error.message.hash(state);
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for OfConstant {
+    fn name(&self) -> &str {
+        CONSTANT
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some((value, conditions)) = args.args.split_first() else {
+            return exec_err!("{} without its argument", self.name());
+        };
+        let rows = (0..args.number_rows).collect();
+        if !where_all_are_true(rows, conditions, args.number_rows)?.is_empty() {
+            self.texts.note_constant(self.error.clone())?;
+        }
+        Ok(value.clone())
     }
 }
 
@@ -709,6 +851,80 @@ impl ScalarUDFImpl for ParsedDate {
     }
 }
 
+/// Digits of a DECIMAL that a double tells apart.
+const DOUBLE_DIGITS: u8 = 15;
+
+/// The name of the function of [`TruncatedTexts::fitted`].
+const FITTED: &str = "$fitted_decimal";
+
+/// Hands a DECIMAL on, and notes where the number that it was made of is out of its range and all conditions are true.
+#[derive(Debug)]
+struct Fitted {
+    texts: TruncatedTexts,
+    signature: Signature,
+}
+
+impl PartialEq for Fitted {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.texts.0, &other.texts.0)
+    }
+}
+
+impl Eq for Fitted {}
+
+impl Hash for Fitted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.texts.0).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Fitted {
+    fn name(&self) -> &str {
+        FITTED
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [made, number, conditions @ ..] = args.args.as_slice() else {
+            return exec_err!("{} without its operands", self.name());
+        };
+        let (rows, rows_of_each) = rows_of(&args);
+        let numbers = to_double(&number.to_array(rows)?, &args.arg_fields[1])?;
+        let DataType::Decimal128(precision, scale) = *args.arg_fields[0].data_type() else {
+            return exec_err!("{} of no DECIMAL", self.name());
+        };
+        // What is rounded to more digits is out of the range, too. Doubles cannot tell that of many digits.
+        let limit = 10f64.powi(i32::from(precision) - i32::from(scale));
+        let limit = match precision <= DOUBLE_DIGITS {
+            true => limit - 0.5 * 10f64.powi(-i32::from(scale)),
+            false => limit * (1.0 + f64::EPSILON),
+        };
+        let is_cut = |row: &usize| numbers.is_valid(*row) && numbers.value(*row).abs() >= limit;
+        let cut = where_all_are_true((0..rows).filter(is_cut).collect(), conditions, rows)?;
+        for row in cut {
+            let row = row as u64 + 1;
+            let error = || EvaluationError::out_of_range_column("(null)", row);
+            self.texts.note_error(error, rows_of_each)?;
+        }
+        Ok(made.clone())
+    }
+}
+
 /// How many rows operands have, and for how many rows of the batch each of these stands.
 fn rows_of(args: &ScalarFunctionArgs) -> (usize, usize) {
     let is_scalar = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
@@ -716,6 +932,17 @@ fn rows_of(args: &ScalarFunctionArgs) -> (usize, usize) {
         true => (1, args.number_rows),
         false => (args.number_rows, 1),
     }
+}
+
+/// The rows whose text is bad and for which all conditions are true.
+fn bad_rows(
+    texts: &StringViewArray,
+    is_bad: impl Fn(&str) -> bool,
+    conditions: &[ColumnarValue],
+) -> Result<Vec<usize>> {
+    let rows = texts.iter().enumerate();
+    let bad = rows.filter_map(|(row, text)| text.is_some_and(&is_bad).then_some(row));
+    where_all_are_true(bad.collect(), conditions, texts.len())
 }
 
 /// Those of `found` for which all conditions are true.

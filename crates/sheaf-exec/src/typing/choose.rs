@@ -9,7 +9,7 @@ use sheaf_types::Collation;
 use super::compare::{case_value, comparison, of_one_collation};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
 use super::{
-    Purpose, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
+    Rule, Texts, cast, field_of, fold, literal, moment_of, operands, reached, type_of,
     typed_literal,
 };
 use crate::functions::call;
@@ -112,12 +112,12 @@ fn fields_of<'a>(
     exprs.map(|expr| field_of(expr, schema)).collect()
 }
 
-pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn case(mut args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let values: Vec<usize> = case_values(args.len()).collect();
     let to = common_field(&fields_of(values.iter().map(|at| &args[*at]), schema)?)?;
     for at in values {
         let value = std::mem::take(&mut args[at]);
-        args[at] = convert_to_field(value, &to, schema, Some(texts))?;
+        args[at] = convert_to_field(value, &to, schema, Some(rule.texts))?;
     }
     let default = if args.len() % 2 == 1 {
         args.pop().map(Box::new)
@@ -154,8 +154,7 @@ fn with_few_open(
 /// CASE of a value, which is compared with others.
 pub(super) fn simple_case(
     mut args: Vec<Expr>,
-    (schema, texts): (&DFSchema, &Texts),
-    purpose: Purpose,
+    (schema, rule): (&DFSchema, Rule<'_>),
 ) -> Result<Expr> {
     let value = args.remove(0);
     let compared: Vec<&Expr> = args.chunks_exact(2).map(|branch| &branch[0]).collect();
@@ -165,24 +164,24 @@ pub(super) fn simple_case(
         for at in 0..args.len() / 2 {
             let when = std::mem::take(&mut args[2 * at]);
             let pair = vec![value.clone(), when];
-            let pair = match purpose.watches_divisors(texts) {
-                true => reached::in_operands("$when", pair, schema, texts)?,
+            let pair = match rule.has_conditions() {
+                true => reached::in_operands("$when", pair, schema, rule)?,
                 false => pair,
             };
-            args[2 * at] = case_value(pair, schema, texts)?;
+            args[2 * at] = case_value(pair, schema, rule)?;
         }
-        case(args, schema, texts)
+        case(args, schema, rule)
     };
     computed_once("case", (vec![value], args), schema, make)
 }
 
-pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn coalesce(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let to = common_field(&fields_of(args.iter(), schema)?)?;
     let mut converted = Vec::with_capacity(args.len());
     for arg in args {
         let is_null = literal(&arg).is_some_and(ScalarValue::is_null);
         let is_constant = literal(&arg).is_some();
-        let arg = convert_to_field(arg, &to, schema, Some(texts))?;
+        let arg = convert_to_field(arg, &to, schema, Some(rule.texts))?;
         if is_null {
             continue;
         }
@@ -249,12 +248,12 @@ fn first_there_is(mut values: Vec<Expr>, schema: &DFSchema) -> Result<Expr> {
     computed_once("coalesce", (vec![before], behind), schema, make)
 }
 
-pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [value, other] = operands(args)?;
     let make = |values: Vec<Expr>, others: Vec<Expr>, schema: &DFSchema| {
         let ([value], [other]) = (operands(values)?, operands(others)?);
         let field = field_of(&value, schema)?;
-        let equal = comparison(Operator::Eq, value.clone(), other, schema, texts)?;
+        let equal = comparison(Operator::Eq, value.clone(), other, schema, rule)?;
         let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
         let case = Case::new(
             None,
@@ -292,16 +291,16 @@ pub(super) fn extreme(
     name: &str,
     args: Vec<Expr>,
     schema: &DFSchema,
-    (texts, purpose): (&Texts, Purpose),
+    rule: Rule<'_>,
 ) -> Result<Expr> {
     let to = extreme_field(&fields_of(args.iter(), schema)?)?;
     if to.data_type() == &DataType::Null {
         return Ok(lit(ScalarValue::Null));
     }
-    let is_watched = purpose == Purpose::Shown && SqlType::of(&to).is_temporal();
+    let is_watched = rule.watches() && SqlType::of(&to).is_temporal();
     let argument = |arg: Expr| {
         let arg = match is_watched {
-            true => moment_of(arg, MomentKind::DateTime, schema, texts)?,
+            true => moment_of(arg, MomentKind::DateTime, schema, rule)?,
             false => arg,
         };
         let ty = type_of(&arg, schema)?;
@@ -319,7 +318,7 @@ pub(super) fn extreme(
             }
             false => arg,
         };
-        convert_to_field(arg, &to, schema, Some(texts))
+        convert_to_field(arg, &to, schema, Some(rule.texts))
     };
     let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
     let kernel = if name == "greatest" {

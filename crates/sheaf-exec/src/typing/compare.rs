@@ -32,13 +32,13 @@ use sheaf_types::temporal::{self, DAY};
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
 use super::{
-    Purpose, Texts, binary, cast, field_of, fold, is_hybrid, literal, number_of_hybrid,
+    Purpose, Rule, Texts, binary, cast, field_of, fold, is_hybrid, literal, number_of_hybrid,
     number_of_moment, operands, reached, type_of, typed_literal,
 };
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
 use crate::functions::in_numbers;
-use crate::functions::truncated::NumberKind;
+use crate::functions::truncated::{MomentKind, NumberKind};
 use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
 use crate::functions::{EvaluationError, call};
 use crate::operator::scan_exec::access_error;
@@ -133,10 +133,27 @@ fn common_number(
 }
 
 /// An operand in its domain.
-fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+fn convert(expr: Expr, to: &Domain, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let from = field_of(&expr, schema)?;
     let fsp = || lit(6i64);
+    // What a constant is made into is noted where it is compared.
+    let is_text = matches!(SqlType::of(&from), SqlType::Text { .. } | SqlType::Bytes);
+    let is_watched = rule.watches() && literal(&expr).is_none() && is_text;
     let converted = match to {
+        Domain::Places(decimals) if is_watched && SqlType::of(&from).is_text() => {
+            return Ok(rule.truncated.number_of(NumberKind::Place(*decimals), expr));
+        }
+        Domain::Double if is_watched => {
+            return Ok(rule.truncated.number_of(NumberKind::Double, expr));
+        }
+        Domain::DateTime if is_watched => {
+            let text = rule.truncated.moment(MomentKind::PartialDateTime, expr);
+            call("$moment", vec![text])
+        }
+        Domain::Time if is_watched => call(
+            "$clock",
+            vec![rule.truncated.moment(MomentKind::TimeOrDate, expr)],
+        ),
         Domain::Keys(collation) => return Ok(collation_key(expr, *collation)),
         Domain::Bytes if from.data_type() == &DataType::Binary => expr,
         Domain::Bytes => call("$cast_binary", vec![expr]),
@@ -156,7 +173,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, texts: &Texts) -> Result<
         Domain::DateTime => match from.data_type() {
             DataType::Timestamp(..) => expr,
             DataType::Date32 => cast(expr, microseconds()),
-            DataType::Duration(_) => texts.of_today(expr, 6),
+            DataType::Duration(_) => rule.of_today(expr, 6),
             _ if SqlType::of(&from).is_string() => call("$moment", vec![expr]),
             _ => call("$cast_datetime", vec![expr, fsp()]),
         },
@@ -186,13 +203,13 @@ pub(super) fn comparison(
     left: Expr,
     right: Expr,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Expr> {
-    compare(op, left, right, (schema, texts), NoDate::Refused)
+    compare(op, left, right, (schema, rule), NoDate::Refused)
 }
 
 /// The comparison of CASE with one of its values. A YEAR is a number there: no constant becomes a year.
-pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [left, right] = operands(args)?;
     let number_of_year = |operand: Expr| -> Result<Expr> {
         Ok(match type_of(&operand, schema)? {
@@ -201,7 +218,7 @@ pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> R
         })
     };
     let (left, right) = (number_of_year(left)?, number_of_year(right)?);
-    let surroundings = (schema, texts);
+    let surroundings = (schema, rule);
     compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
 }
 
@@ -209,17 +226,83 @@ fn compare(
     op: Operator,
     left: Expr,
     right: Expr,
-    surroundings: (&DFSchema, &Texts),
+    (schema, rule): (&DFSchema, Rule<'_>),
     no_date: NoDate,
+) -> Result<Expr> {
+    let before = match rule.watches() && op != Operator::IsNotDistinctFrom {
+        true => reached::is_there(&left)?,
+        false => Vec::new(),
+    };
+    let sides = Sides {
+        schema,
+        rule,
+        no_date,
+        are_swapped: false,
+        before: &before,
+    };
+    let mut found = [Vec::new(), Vec::new()];
+    let compared = compare_sides(op, left, right, sides, &mut found)?;
+    let [of_first, of_second] = found;
+    let compared = rule.with_found(compared, of_first, &[]);
+    Ok(rule.with_found(compared, of_second, &before))
+}
+
+/// How two operands are compared.
+#[derive(Clone, Copy)]
+struct Sides<'a> {
+    schema: &'a DFSchema,
+    rule: Rule<'a>,
+    no_date: NoDate,
+    /// The first one is on the right.
+    are_swapped: bool,
+    /// The second one is computed where these are true.
+    before: &'a [Expr],
+}
+
+/// What was found of constants that are compared: of the one that is computed first, and of the other.
+type FoundOfSides = [Vec<EvaluationError>; 2];
+
+impl Sides<'_> {
+    fn swapped(self) -> Self {
+        Sides {
+            are_swapped: !self.are_swapped,
+            ..self
+        }
+    }
+
+    /// What was found of the left one, and of the right one.
+    fn found(self, found: &mut FoundOfSides) -> [&mut Vec<EvaluationError>; 2] {
+        let [first, second] = found;
+        match self.are_swapped {
+            true => [second, first],
+            false => [first, second],
+        }
+    }
+
+    /// The operand that is computed second.
+    fn after_the_first(self, second: Expr) -> Result<Expr> {
+        match self.before.is_empty() || !reached::takes_conditions(&second) {
+            true => Ok(second),
+            false => reached::with_conditions(second, self.before),
+        }
+    }
+}
+
+fn compare_sides(
+    op: Operator,
+    left: Expr,
+    right: Expr,
+    sides: Sides<'_>,
+    found: &mut FoundOfSides,
 ) -> Result<Expr> {
     // The literal on the right.
     if literal(&left).is_some()
         && literal(&right).is_none()
         && let Some(swapped) = op.swap()
     {
-        return compare(swapped, right, left, surroundings, no_date);
+        return compare_sides(swapped, right, left, sides.swapped(), found);
     }
-    let (schema, texts) = surroundings;
+    let Sides { schema, rule, .. } = sides;
     let (left, right) = (Operand::new(left, schema)?, Operand::new(right, schema)?);
     let is_constant = |operand: &Operand| literal(&operand.expr).is_some();
     let are_constant = is_constant(&left) && is_constant(&right);
@@ -230,48 +313,59 @@ fn compare(
     if are_number_and_text(&right, &left)
         && let Some(swapped) = op.swap()
     {
-        return compare(swapped, right.expr, left.expr, surroundings, no_date);
+        return compare_sides(swapped, right.expr, left.expr, sides.swapped(), found);
     }
     let is_number = |ty: &SqlType| ty.is_exact_number() || ty.is_float();
     if is_hybrid(&left.expr) && is_number(&right.ty) {
         let number = number_of_hybrid(left.expr);
-        return compare(op, number, right.expr, surroundings, no_date);
+        return compare_sides(op, number, right.expr, sides, found);
     }
     if is_hybrid(&right.expr) && is_number(&left.ty) {
         let number = number_of_hybrid(right.expr);
-        return compare(op, left.expr, number, surroundings, no_date);
+        return compare_sides(op, left.expr, number, sides, found);
     }
     if is_number(&right.ty) && left.ty.is_text() {
         let number = number_of_moment(left.expr.clone(), schema)?;
         if number != left.expr {
-            return compare(op, number, right.expr, surroundings, no_date);
+            return compare_sides(op, number, right.expr, sides, found);
         }
     }
     if is_number(&left.ty) && right.ty.is_text() {
         let number = number_of_moment(right.expr.clone(), schema)?;
         if number != right.expr {
-            return compare(op, left.expr, number, surroundings, no_date);
+            return compare_sides(op, left.expr, number, sides, found);
         }
     }
-    if let Some(text) = text_beside(&left.ty, &right.expr, texts) {
-        return compare(op, left.expr, text, surroundings, no_date);
+    if let Some(text) = text_beside(&left.ty, &right.expr, &rule) {
+        return compare_sides(op, left.expr, text, sides, found);
     }
-    if let Some(text) = text_beside(&right.ty, &left.expr, texts) {
-        return compare(op, text, right.expr, surroundings, no_date);
+    if let Some(text) = text_beside(&right.ty, &left.expr, &rule) {
+        return compare_sides(op, text, right.expr, sides, found);
     }
     if left.ty == SqlType::Null || right.ty == SqlType::Null {
         return Ok(match op {
             Operator::IsNotDistinctFrom if right.ty == SqlType::Null => fold_is_null(left.expr),
             Operator::IsNotDistinctFrom => fold_is_null(right.expr),
-            _ => unknown(),
+            // The first one is computed before it is known that nothing is equal to NULL.
+            _ => match if sides.are_swapped {
+                right.expr
+            } else {
+                left.expr
+            } {
+                first if rule.watches() && reached::takes_conditions(&first) => {
+                    call("$beside", vec![unknown(), first])
+                }
+                _ => unknown(),
+            },
         });
     }
-    left.note_text(&right.ty, texts)?;
-    right.note_text(&left.ty, texts)?;
+    let [of_left, of_right] = sides.found(found);
+    left.note_text(&right.ty, rule, of_left)?;
+    right.note_text(&left.ty, rule, of_right)?;
     if let Some(value) = literal(&right.expr)
         && !value.is_null()
         && (literal(&left.expr).is_none() || are_number_and_text(&left, &right))
-        && let Some(exact) = with_literal(op, &left, (value, &right.ty), texts, no_date)?
+        && let Some(exact) = with_literal(op, &left, (value, &right.ty), sides, of_right)?
     {
         return Ok(exact);
     }
@@ -281,11 +375,15 @@ fn compare(
         left.field.data_type(),
         right.field.data_type(),
     )?;
-    Ok(binary_expr(
-        convert(left.expr, &to, schema, texts)?,
-        op,
-        convert(right.expr, &to, schema, texts)?,
-    ))
+    let (left, right) = (
+        convert(left.expr, &to, schema, rule)?,
+        convert(right.expr, &to, schema, rule)?,
+    );
+    let (left, right) = match sides.are_swapped {
+        true => (sides.after_the_first(left)?, right),
+        false => (left, sides.after_the_first(right)?),
+    };
+    Ok(binary_expr(left, op, right))
 }
 
 /// The text that a hexadecimal literal is beside a text that is no literal: a column's collation is stronger than the
@@ -314,14 +412,14 @@ fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<E
 pub(super) fn texts_beside(
     mut operands: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     if let Some((first, others)) = operands.split_first_mut()
-        && (texts.are_parameters || others.iter().any(is_hybrid))
+        && (rule.are_parameters || others.iter().any(is_hybrid))
     {
         let ty = type_of(first, schema)?;
         for other in others {
-            if let Some(text) = text_beside(&ty, other, texts) {
+            if let Some(text) = text_beside(&ty, other, &rule) {
                 *other = text;
             }
         }
@@ -354,21 +452,26 @@ impl Operand {
     }
 
     /// Notes a constant text that is compared with numbers and is none.
-    fn note_text(&self, compared_with: &SqlType, texts: &Texts) -> Result<()> {
+    fn note_text(
+        &self,
+        compared_with: &SqlType,
+        rule: Rule<'_>,
+        found: &mut Vec<EvaluationError>,
+    ) -> Result<()> {
         let kind = match compared_with {
             SqlType::Decimal { .. } => NumberKind::Decimal,
             other if other.is_exact_number() || other.is_float() => NumberKind::Double,
             _ => return Ok(()),
         };
         match literal(&self.expr).and_then(|value| text_of(value, &self.ty)) {
-            Some(text) => texts.truncated.note_constant_text(kind, &text),
+            Some(text) => rule.note_constant_text(kind, &text, found),
             None => Ok(()),
         }
     }
 }
 
 /// The text of a literal string. One of bytes is ASCII as far as it is a number.
-fn text_of<'a>(value: &'a ScalarValue, ty: &SqlType) -> Option<Cow<'a, str>> {
+pub(super) fn text_of<'a>(value: &'a ScalarValue, ty: &SqlType) -> Option<Cow<'a, str>> {
     match value {
         ScalarValue::Binary(Some(bytes)) => Some(String::from_utf8_lossy(bytes)),
         _ if ty.is_text() => value.try_as_str().flatten().map(Cow::Borrowed),
@@ -377,16 +480,21 @@ fn text_of<'a>(value: &'a ScalarValue, ty: &SqlType) -> Option<Cow<'a, str>> {
 }
 
 /// Whether two values are equal, or might be if it was known what NULL stands for.
-pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn may_be_equal(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
+    // Joins are by it: what notes something is no key of one.
+    let rule = match rule.watches() {
+        true => rule.for_purpose(Purpose::Copy),
+        false => rule,
+    };
     let make = |sides: Vec<Expr>, _: Vec<Expr>, schema: &DFSchema| {
         let [left, right] = operands(sides)?;
-        may_be_equal_sides(left, right, schema, texts)
+        may_be_equal_sides(left, right, schema, rule)
     };
     computed_once("equal", (args, Vec::new()), schema, make)
 }
 
-fn may_be_equal_sides(left: Expr, right: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let equal = comparison(Operator::Eq, left, right, schema, texts)?;
+fn may_be_equal_sides(left: Expr, right: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
+    let equal = comparison(Operator::Eq, left, right, schema, rule)?;
     let Expr::BinaryExpr(BinaryExpr {
         left,
         op: Operator::Eq,
@@ -409,21 +517,27 @@ pub(super) fn rows(
     op: Operator,
     args: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Expr> {
     let strict = match op {
         Operator::Lt | Operator::LtEq => Operator::Lt,
         _ => Operator::Gt,
     };
     let make = |mut sides: Vec<Expr>, _: Vec<Expr>, schema: &DFSchema| {
-        let compare = |op, a, b| comparison(op, a, b, schema, texts);
+        let compare = |op, a, b| comparison(op, a, b, schema, rule);
         let (Some(b), Some(a)) = (sides.pop(), sides.pop()) else {
             return internal_err!("rows without values");
         };
         let mut result = compare(op, a, b)?;
         while let (Some(b), Some(a)) = (sides.pop(), sides.pop()) {
-            let equal = compare(Operator::Eq, a.clone(), b.clone())?;
-            result = compare(strict, a, b)?.or(equal.and(result));
+            // What there is to note of both is noted by the first comparison.
+            let silent = rule.for_purpose(Purpose::Copy);
+            let equal = match (rule.watches(), reached::copy(&a)?, reached::copy(&b)?) {
+                (true, Some(a), Some(b)) => comparison(Operator::Eq, a, b, schema, silent)?,
+                _ => compare(Operator::Eq, a.clone(), b.clone())?,
+            };
+            let equal = rule.connected(equal, Operator::And, result)?;
+            result = rule.connected(compare(strict, a, b)?, Operator::Or, equal)?;
         }
         Ok(result)
     };
@@ -431,11 +545,7 @@ pub(super) fn rows(
 }
 
 /// `(a, b) IN ((c, d), ...)`, of rows of as many values as the first argument says.
-pub(super) fn row_in(
-    args: Vec<Expr>,
-    (schema, texts): (&DFSchema, &Texts),
-    purpose: Purpose,
-) -> Result<Expr> {
+pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> Result<Expr> {
     let mut args = args.into_iter();
     let count = args.next();
     let Some(ScalarValue::Int64(Some(count))) = count.as_ref().and_then(literal) else {
@@ -455,14 +565,17 @@ pub(super) fn row_in(
             let pairs = row.iter().zip(members.by_ref().take(count));
             let pairs = pairs.map(|(value, member)| {
                 let pair = vec![value.clone(), member];
-                let pair = match purpose.watches_divisors(texts) {
-                    true => reached::in_operands("$eq", pair, schema, texts)?,
+                let pair = match rule.has_conditions() {
+                    true => reached::in_operands("$eq", pair, schema, rule)?,
                     false => pair,
                 };
-                binary(Operator::Eq, pair, schema, texts)
+                binary(Operator::Eq, pair, schema, rule)
             });
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
-            equal.extend(pairs.into_iter().reduce(Expr::and));
+            let all = |left, right| rule.connected(left, Operator::And, right);
+            let mut pairs = pairs.into_iter();
+            let Some(first) = pairs.next() else { continue };
+            equal.push(after_others(pairs.try_fold(first, all)?, &equal)?);
         }
         Ok(any_of(equal).unwrap_or_else(|| lit(false)))
     };
@@ -503,16 +616,20 @@ fn of_the_row_s_collations(
 ///
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
 /// between a string and a date a point in time.
-pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
-    let [x, low, high] = operands(texts_beside(args, schema, texts)?)?;
+pub(super) fn between(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
+    let [x, low, high] = operands(texts_beside(args, schema, rule)?)?;
     let make = |values: Vec<Expr>, bounds: Vec<Expr>, schema: &DFSchema| {
         let ([x], [low, high]) = (operands(values)?, operands(bounds)?);
-        between_bounds([x, low, high], schema, texts)
+        between_bounds([x, low, high], schema, rule)
     };
     computed_once("between", (vec![x], vec![low, high]), schema, make)
 }
 
-fn between_bounds([mut x, low, high]: [Expr; 3], schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+fn between_bounds(
+    [mut x, low, high]: [Expr; 3],
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Expr> {
     let types = [
         type_of(&x, schema)?,
         type_of(&low, schema)?,
@@ -523,7 +640,7 @@ fn between_bounds([mut x, low, high]: [Expr; 3], schema: &DFSchema, texts: &Text
             true => Domain::Keys(common_collation(&types, "between")?.0),
             false => Domain::Bytes,
         };
-        let convert = |operand: Expr| convert(operand, &to, schema, texts);
+        let convert = |operand: Expr| convert(operand, &to, schema, rule);
         let (x, low, high) = (convert(x)?, convert(low)?, convert(high)?);
         // The literal on the right.
         let ordered = |op: Operator, x: Expr, bound: Expr| match op.swap() {
@@ -541,19 +658,48 @@ fn between_bounds([mut x, low, high]: [Expr; 3], schema: &DFSchema, texts: &Text
         };
         x = match other {
             SqlType::Date | SqlType::DateTime { .. } => {
-                convert(x, &Domain::DateTime, schema, texts)?
+                convert(x, &Domain::DateTime, schema, rule)?
             }
             other if other.is_exact_number() || other.is_float() => {
-                convert(x, &Domain::Double, schema, texts)?
+                convert(x, &Domain::Double, schema, rule)?
             }
             _ => x,
         };
     }
     let bound = |op: Operator, x: Expr, bound: Expr| {
-        compare(op, x, bound, (schema, texts), NoDate::BelowAll)
+        compare(op, x, bound, (schema, rule), NoDate::BelowAll)
     };
-    let from = bound(Operator::GtEq, x.clone(), low)?;
-    Ok(from.and(bound(Operator::LtEq, x, high)?))
+    // What there is to note of x is noted once, and both bounds are computed wherever there is an x.
+    let again = match rule.watches() {
+        true => reached::copy(&x)?.unwrap_or_else(|| x.clone()),
+        false => x.clone(),
+    };
+    let before = match rule.watches() {
+        true => reached::is_there(&x)?,
+        false => Vec::new(),
+    };
+    let from = bound(Operator::GtEq, x, low)?;
+    let to = without_repeated(bound(Operator::LtEq, again, high)?, &from)?;
+    Ok(match reached::takes_conditions(&to) {
+        true => call("$both", vec![from, reached::with_conditions(to, &before)?]),
+        false if reached::takes_conditions(&from) => rule.all_computed(from, Operator::And, to)?,
+        false => from.and(to),
+    })
+}
+
+/// A comparison whose left side is that of the one before, as what is noted once.
+fn without_repeated(comparison: Expr, before: &Expr) -> Result<Expr> {
+    Ok(match (comparison, before) {
+        (Expr::BinaryExpr(mut comparison), Expr::BinaryExpr(before))
+            if comparison.left == before.left && reached::takes_conditions(&before.left) =>
+        {
+            if let Some(left) = reached::copy(&comparison.left)? {
+                *comparison.left = left;
+            }
+            Expr::BinaryExpr(comparison)
+        }
+        (comparison, _) => comparison,
+    })
 }
 
 fn fold_is_null(expr: Expr) -> Expr {
@@ -601,8 +747,8 @@ fn with_literal(
     op: Operator,
     left: &Operand,
     (value, value_type): (&ScalarValue, &SqlType),
-    texts: &Texts,
-    no_date: NoDate,
+    Sides { rule, no_date, .. }: Sides<'_>,
+    found: &mut Vec<EvaluationError>,
 ) -> Result<Option<Expr>> {
     let place = match &left.ty {
         SqlType::Integer { .. } | SqlType::Year | SqlType::Boolean | SqlType::Decimal { .. } => {
@@ -616,7 +762,7 @@ fn with_literal(
                     if let Some(text) = text_of(value, value_type)
                         && temporal::read_datetime(&text).is_ok_and(|read| read.trailing)
                     {
-                        note_temporal_text(name, &text, &left.expr, texts)?;
+                        note_temporal_text(name, &text, &left.expr, (rule, found))?;
                     }
                     Some(place_of_moment(micros, is_date))
                 }
@@ -624,11 +770,11 @@ fn with_literal(
                 Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
                     let is_refused = no_date == NoDate::Refused && begins.is_none();
-                    match is_refused && !texts.truncated.is_refused() {
+                    match is_refused && !rule.truncated.is_refused() {
                         // MySQL reads a parameter when it compares, and says nothing of it.
-                        true if texts.are_parameters => {}
+                        true if rule.are_parameters => {}
                         true => return Err(EvaluationError::wrong_value(name, text).into()),
-                        false => note_temporal_text(name, text, &left.expr, texts)?,
+                        false => note_temporal_text(name, text, &left.expr, (rule, found))?,
                     }
                     Some(match begins {
                         Some(micros) => place_of_moment(micros, is_date),
@@ -637,7 +783,7 @@ fn with_literal(
                 }
             }
         }
-        SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, texts)?,
+        SqlType::Time { .. } => place_of_time((value, value_type), &left.expr, (rule, found))?,
         SqlType::Double if value_type.is_exact_number() => double_of(value).map(Place::At),
         _ => None,
     };
@@ -657,12 +803,18 @@ fn double_of(value: &ScalarValue) -> Option<ScalarValue> {
 }
 
 /// Notes a constant that is no date or time, as what it is compared with.
-fn note_temporal_text(type_name: &str, text: &str, with: &Expr, texts: &Texts) -> Result<()> {
+fn note_temporal_text(
+    type_name: &str,
+    text: &str,
+    with: &Expr,
+    (rule, found): (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<()> {
     let type_name = type_name.to_lowercase();
-    texts.truncated.note_constant(match with {
+    let error = match with {
         Expr::Column(column) => EvaluationError::incorrect_text(&type_name, text, &column.name),
         _ => EvaluationError::truncated_text(&type_name, text),
-    })
+    };
+    rule.note_constant(error, found)
 }
 
 /// What a text begins with before something that is part of no date or time.
@@ -687,7 +839,7 @@ fn place_of_moment(micros: i64, is_date: bool) -> Place {
 fn place_of_time(
     (value, value_type): (&ScalarValue, &SqlType),
     left: &Expr,
-    texts: &Texts,
+    noting: (Rule<'_>, &mut Vec<EvaluationError>),
 ) -> Result<Option<Place>> {
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
     let Some(text) = text_of(value, value_type) else {
@@ -697,7 +849,7 @@ fn place_of_time(
     if let Some(micros) = temporal::time_of_text(&text) {
         return Ok(Some(at(micros)));
     }
-    note_temporal_text("TIME", &text, left, texts)?;
+    note_temporal_text("TIME", &text, left, noting)?;
     if let Some(micros) = temporal::time_of_text(temporal_prefix(&text)) {
         return Ok(Some(at(micros)));
     }
@@ -867,14 +1019,14 @@ fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
 }
 
 /// `x IN (list)`: plain where each member is a literal of x's domain.
-pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let mut args = args.into_iter();
     let Some(x) = args.next() else {
         return Ok(lit(false));
     };
     let make = |x: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
         let [x] = operands(x)?;
-        in_members(x, members, schema, texts)
+        in_members(x, members, schema, rule)
     };
     let x = of_one_collation(x, args.as_slice().iter(), schema, "IN")?;
     computed_once("in", (vec![x], args.collect()), schema, make)
@@ -926,20 +1078,44 @@ fn collated(value: Expr, collation: Collation, schema: &DFSchema) -> Expr {
     fold(call("$collate", vec![value, lit(collation.name())]), schema)
 }
 
-fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+/// A comparison that is made where none of those before it is true.
+fn after_others(equal: Expr, before: &[Expr]) -> Result<Expr> {
+    if before.is_empty() || !reached::takes_conditions(&equal) {
+        return Ok(equal);
+    }
+    match any_of(before.to_vec()).map(|any| reached::copy(&any)) {
+        Some(any) => {
+            let others = any?.map(Expr::is_not_true);
+            reached::with_conditions(equal, others.as_slice())
+        }
+        None => Ok(equal),
+    }
+}
+
+fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     // What x is compared as depends on the member: a date with a number as a number. There are few such kinds.
     const MOST_SUBJECTS: usize = 8;
     let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
     let mut others: Vec<Expr> = Vec::new();
     let mut has_null = false;
+    // Those that were compared before, where it matters.
+    let mut before: Vec<Expr> = Vec::new();
     for member in members {
         if literal(&member).is_some_and(ScalarValue::is_null) {
             has_null = true;
             continue;
         }
-        let surroundings = (schema, texts);
+        let surroundings = (schema, rule);
         let no_date = NoDate::BelowAll;
         let equality = compare(Operator::Eq, x.clone(), member, surroundings, no_date)?;
+        let equality = match rule.watches() {
+            true => {
+                let equality = after_others(equality, &before)?;
+                before.push(equality.clone());
+                equality
+            }
+            false => equality,
+        };
         match equality {
             Expr::BinaryExpr(equality)
                 if equality.op == Operator::Eq
@@ -964,8 +1140,14 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> 
             1 => subject.eq(members.remove(0)),
             _ => subject.in_list(members, false),
         });
+    // What notes something of a row says itself after which members that is. So it does not stand behind others.
+    let noting = others.extract_if(.., |other| reached::takes_conditions(other));
+    let noting: Vec<Expr> = noting.collect();
     others.splice(0..0, lists.collect::<Vec<_>>());
-    let mut result = any_of(others);
+    let mut result = match (any_of(noting), any_of(others)) {
+        (Some(noting), Some(others)) => Some(rule.all_computed(noting, Operator::Or, others)?),
+        (noting, others) => noting.or(others),
+    };
     if has_null {
         result = Some(match result {
             Some(result) => result.or(unknown()),
@@ -976,7 +1158,7 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> 
 }
 
 /// `x IN (list)` of a long list of whole numbers, which is packed.
-pub(super) fn in_numbers(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn in_numbers(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [x, list] = operands(args)?;
     let list = literal(&list).and_then(|list| list.try_as_str().flatten());
     let Some(numbers) = list.and_then(in_numbers::unpacked) else {
@@ -988,7 +1170,7 @@ pub(super) fn in_numbers(args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> R
         return Ok(in_numbers::in_numbers(x, numbers));
     }
     let members = numbers.into_iter().map(lit);
-    in_list(std::iter::once(x).chain(members).collect(), schema, texts)
+    in_list(std::iter::once(x).chain(members).collect(), schema, rule)
 }
 
 /// The disjunction of some conditions, a tree that is not deep however many they are. `None` if there are none.
@@ -1009,7 +1191,7 @@ fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
 }
 
 /// A value as a condition.
-pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+pub(super) fn truth(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let ty = type_of(&value, schema)?;
     if let Some(constant) = literal(&value) {
         if constant.is_null() {
@@ -1018,12 +1200,12 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Exp
         if let ScalarValue::Boolean(_) = constant {
             return Ok(value);
         }
+        let mut found = Vec::new();
         if let Some(text) = text_of(constant, &ty) {
-            texts
-                .truncated
-                .note_constant_text(NumberKind::Double, &text)?;
+            rule.note_constant_text(NumberKind::Double, &text, &mut found)?;
         }
-        return Ok(fold(call("$is_not_zero", vec![value]), schema));
+        let truth = fold(call("$is_not_zero", vec![value]), schema);
+        return Ok(rule.with_found(truth, found, &[]));
     }
     Ok(match ty {
         SqlType::Boolean => value,
@@ -1035,7 +1217,11 @@ pub(super) fn truth(value: Expr, schema: &DFSchema, texts: &Texts) -> Result<Exp
             call("$is_not_zero", vec![as_shown(value, schema)?])
         }
         SqlType::Integer { .. } | SqlType::Decimal { .. } | SqlType::Double | SqlType::Year => {
-            comparison(Operator::NotEq, value, lit(0i64), schema, texts)?
+            comparison(Operator::NotEq, value, lit(0i64), schema, rule)?
+        }
+        SqlType::Text { .. } | SqlType::Bytes if rule.watches() => {
+            let number = rule.truncated.number_of(NumberKind::Double, value);
+            call("$is_not_zero", vec![number])
         }
         _ => call("$is_not_zero", vec![value]),
     })

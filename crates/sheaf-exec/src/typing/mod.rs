@@ -19,7 +19,7 @@ mod plan;
 mod reached;
 mod subquery;
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -29,8 +29,9 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
 use datafusion_expr::{
-    ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits, lit,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    binary_expr, lit,
 };
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
@@ -236,7 +237,7 @@ impl Texts {
 }
 
 /// What an expression is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// An item of a select list.
     Shown,
@@ -247,17 +248,107 @@ pub enum Purpose {
     /// Such a part that compares an indexed column with constants.
     Sought,
     Other,
+    /// It is computed elsewhere, too, and what there is to note is noted there.
+    Copy,
 }
 
-impl Purpose {
-    /// Whether a division by zero is noted where a row comes to it.
-    fn watches_divisors(self, texts: &Texts) -> bool {
-        match self {
-            Purpose::Shown => texts.truncated.watches_divisions(),
-            Purpose::ChangeCondition => texts.truncated.watches_conditions(),
-            Purpose::Order | Purpose::Sought | Purpose::Other => false,
+/// What nodes are given their meaning by: what is known of texts, and what the expression is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Rule<'a> {
+    texts: &'a Texts,
+    purpose: Purpose,
+}
+
+impl Deref for Rule<'_> {
+    type Target = Texts;
+
+    fn deref(&self) -> &Texts {
+        self.texts
+    }
+}
+
+impl Rule<'_> {
+    /// The rule for the same texts and another purpose.
+    fn for_purpose(self, purpose: Purpose) -> Self {
+        Rule { purpose, ..self }
+    }
+
+    /// Whether what is wrong with an operand is noted where a row comes to it: in what is shown or stored, and in a
+    /// condition where it is an error. Which warnings a condition gives does not depend on the plan.
+    fn watches(self) -> bool {
+        match self.purpose {
+            Purpose::Shown => true,
+            Purpose::ChangeCondition => self.truncated.is_refused(),
+            Purpose::Order | Purpose::Sought | Purpose::Other | Purpose::Copy => false,
         }
     }
+
+    /// Whether anything is noted where a row comes to it.
+    fn has_conditions(self) -> bool {
+        self.purpose == Purpose::Shown || self.purpose == Purpose::ChangeCondition
+    }
+
+    /// Whether a division by zero is noted where a row comes to it.
+    fn watches_divisors(self) -> bool {
+        match self.purpose {
+            Purpose::Shown => self.truncated.watches_divisions(),
+            Purpose::ChangeCondition => self.truncated.watches_conditions(),
+            Purpose::Order | Purpose::Sought | Purpose::Other | Purpose::Copy => false,
+        }
+    }
+
+    /// What is wrong with a constant: added to `found`, for [`Self::with_found`], where rows may not come to it, and
+    /// otherwise noted here.
+    fn note_constant(self, error: EvaluationError, found: &mut Vec<EvaluationError>) -> Result<()> {
+        match self.purpose {
+            _ if self.watches() => found.push(error),
+            Purpose::Copy => {}
+            _ => self.truncated.note_constant(error)?,
+        }
+        Ok(())
+    }
+
+    /// As [`Self::note_constant`], of a text that may be no such number.
+    fn note_constant_text(
+        self,
+        kind: NumberKind,
+        text: &str,
+        found: &mut Vec<EvaluationError>,
+    ) -> Result<()> {
+        match kind.is_whole(text) {
+            true => Ok(()),
+            false => self.note_constant(kind.error(text), found),
+        }
+    }
+
+    /// The value, which notes what was found of its constants where all of the conditions are true.
+    fn with_found(self, value: Expr, found: Vec<EvaluationError>, conditions: &[Expr]) -> Expr {
+        let with = |value, error| self.truncated.of_constant(value, error, conditions);
+        found.into_iter().fold(value, with)
+    }
+
+    /// AND or OR, where both conditions are computed. Rules that simplify see no constant behind the first one.
+    fn all_computed(self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
+        Ok(match (is_of_rows(&right)?, op) {
+            (true, op) => binary_expr(left, op, right),
+            (false, Operator::And) => call("$both", vec![left, right]),
+            (false, _) => call("$either", vec![left, right]),
+        })
+    }
+
+    /// AND or OR of two conditions, of which rows may not come to the second one.
+    fn connected(self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
+        let connective = BinaryExpr::new(Box::new(left), op, Box::new(right));
+        match self.has_conditions() {
+            true => reached::in_connective(connective, self),
+            false => Ok(Expr::BinaryExpr(connective)),
+        }
+    }
+}
+
+/// Whether an expression may differ from row to row; false if rules that simplify make a constant of it.
+fn is_of_rows(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::ScalarFunction(_))))
 }
 
 /// Gives one node its meaning, whose operands have theirs already. `sheaf-algebra` makes its expressions by it.
@@ -267,6 +358,7 @@ pub fn resolve_node(
     texts: &Texts,
     purpose: Purpose,
 ) -> Result<Expr> {
+    let rule = Rule { texts, purpose };
     match expr {
         // One string type everywhere.
         Expr::Literal(ScalarValue::Utf8(text), metadata) => Ok(Expr::Literal(
@@ -275,16 +367,16 @@ pub fn resolve_node(
         )),
         Expr::ScalarFunction(ScalarFunction { func, args }) => match as_function(&func) {
             Some(function) => {
-                let args = match purpose.watches_divisors(texts) {
-                    true => reached::in_operands(function.name, args, schema, texts)?,
+                let args = match rule.has_conditions() {
+                    true => reached::in_operands(function.name, args, schema, rule)?,
                     false => args,
                 };
-                resolve_call((func, function.name), args, (schema, texts), purpose)
+                resolve_call((func, function.name), args, schema, rule)
             }
             None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
-        Expr::BinaryExpr(connective) if purpose.watches_divisors(texts) => {
-            Ok(Expr::BinaryExpr(reached::in_connective(connective)?))
+        Expr::BinaryExpr(connective) if rule.has_conditions() => {
+            reached::in_connective(connective, rule)
         }
         Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema),
         Expr::WindowFunction(window) => resolve_window(*window, schema),
@@ -295,40 +387,40 @@ pub fn resolve_node(
 fn resolve_call(
     (func, name): (Arc<ScalarUDF>, &'static str),
     args: Vec<Expr>,
-    (schema, texts): (&DFSchema, &Texts),
-    purpose: Purpose,
+    schema: &DFSchema,
+    rule: Rule<'_>,
 ) -> Result<Expr> {
     match name {
-        "$eq" => binary(Operator::Eq, args, schema, texts),
-        "$ne" => binary(Operator::NotEq, args, schema, texts),
-        "$lt" => binary(Operator::Lt, args, schema, texts),
-        "$le" => binary(Operator::LtEq, args, schema, texts),
-        "$gt" => binary(Operator::Gt, args, schema, texts),
-        "$ge" => binary(Operator::GtEq, args, schema, texts),
-        "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema, texts),
-        "$when" => compare::case_value(args, schema, texts),
-        "$may_be_equal" => compare::may_be_equal(args, schema, texts),
-        "$between" => compare::between(args, schema, texts),
-        "$in" => compare::in_list(args, schema, texts),
-        IN_NUMBERS => compare::in_numbers(args, schema, texts),
-        "$truth" => compare::truth(number_of_hybrid(first(args)), schema, texts),
+        "$eq" => binary(Operator::Eq, args, schema, rule),
+        "$ne" => binary(Operator::NotEq, args, schema, rule),
+        "$lt" => binary(Operator::Lt, args, schema, rule),
+        "$le" => binary(Operator::LtEq, args, schema, rule),
+        "$gt" => binary(Operator::Gt, args, schema, rule),
+        "$ge" => binary(Operator::GtEq, args, schema, rule),
+        "$null_safe_eq" => binary(Operator::IsNotDistinctFrom, args, schema, rule),
+        "$when" => compare::case_value(args, schema, rule),
+        "$may_be_equal" => compare::may_be_equal(args, schema, rule),
+        "$between" => compare::between(args, schema, rule),
+        "$in" => compare::in_list(args, schema, rule),
+        IN_NUMBERS => compare::in_numbers(args, schema, rule),
+        "$truth" => compare::truth(number_of_hybrid(first(args)), schema, rule),
         "$hybrid" => Ok(match first(args) {
             Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
             other => other,
         }),
         "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
-        "$to_date" => to_date(args, schema, (texts, purpose)),
-        "$to_datetime" => to_datetime(args, schema, (texts, purpose)),
-        "$case" => choose::case(args, schema, texts),
-        "$simple_case" => choose::simple_case(args, (schema, texts), purpose),
-        "$row_lt" => compare::rows(Operator::Lt, args, schema, texts),
-        "$row_le" => compare::rows(Operator::LtEq, args, schema, texts),
-        "$row_gt" => compare::rows(Operator::Gt, args, schema, texts),
-        "$row_ge" => compare::rows(Operator::GtEq, args, schema, texts),
-        "$row_in" => compare::row_in(args, (schema, texts), purpose),
-        "coalesce" => choose::coalesce(args, schema, texts),
-        "nullif" => choose::nullif(args, schema, texts),
-        "greatest" | "least" => choose::extreme(name, args, schema, (texts, purpose)),
+        "$to_date" => to_date(args, schema, rule),
+        "$to_datetime" => to_datetime(args, schema, rule),
+        "$case" => choose::case(args, schema, rule),
+        "$simple_case" => choose::simple_case(args, (schema, rule)),
+        "$row_lt" => compare::rows(Operator::Lt, args, schema, rule),
+        "$row_le" => compare::rows(Operator::LtEq, args, schema, rule),
+        "$row_gt" => compare::rows(Operator::Gt, args, schema, rule),
+        "$row_ge" => compare::rows(Operator::GtEq, args, schema, rule),
+        "$row_in" => compare::row_in(args, (schema, rule)),
+        "coalesce" => choose::coalesce(args, schema, rule),
+        "nullif" => choose::nullif(args, schema, rule),
+        "greatest" | "least" => choose::extreme(name, args, schema, rule),
         "$in_row" => {
             let value = first(args);
             Ok(match type_of(&value, schema)? {
@@ -339,7 +431,7 @@ fn resolve_call(
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
         "$like" => {
-            let args = compare::texts_beside(args, schema, texts)?;
+            let args = compare::texts_beside(args, schema, rule)?;
             let like = Expr::ScalarFunction(ScalarFunction { func, args });
             Ok(fold(like, schema))
         }
@@ -357,38 +449,47 @@ fn resolve_call(
                 false => args,
             };
             let args = match wanted {
-                Some(kind) if purpose == Purpose::Shown => numbers_of(args, kind, schema, texts)?,
+                // Conditions that stand in front of operands hold for what is watched in them now, too.
+                Some(kind) if rule.watches() => {
+                    let args = numbers_of(args, kind, schema, rule)?;
+                    reached::in_operands(name, args, schema, rule)?
+                }
+                _ if rule.watches() => watched_numbers(name, args, schema, rule)?,
                 _ => {
-                    note_constants(name, &args, schema, texts)?;
+                    note_constants(name, &args, schema, rule)?;
                     args
                 }
             };
-            let args = times_of_today(name, args, schema, texts)?;
+            let args = times_of_today(name, args, schema, rule)?;
             let makes_dates = matches!(name, "date" | "timestamp")
-                && refuses_zero_of(args.first(), schema, texts)?;
-            let args = match purpose {
-                Purpose::Shown if makes_dates => {
+                && refuses_zero_of(args.first(), schema, rule)?;
+            let args = match name {
+                _ if rule.watches() && makes_dates => {
                     let mut args = args;
                     // TIMESTAMP() adds a time to it.
                     let date = std::mem::take(&mut args[0]);
-                    args[0] = moment_of(date, MomentKind::NonZeroDateTime, schema, texts)?;
+                    args[0] = moment_of(date, MomentKind::NonZeroDateTime, schema, rule)?;
                     args
                 }
-                Purpose::Shown => moments_of(name, args, schema, texts)?,
+                _ if rule.watches() => moments_of(name, args, schema, rule)?,
                 _ => args,
             };
             let args = match is_division(name) {
-                true if purpose.watches_divisors(texts) => watched_divisor(args, texts)?,
-                true if purpose == Purpose::Shown => args,
-                true if purpose == Purpose::Order && args.iter().all(is_constant) => args,
+                true if rule.watches_divisors() => watched_divisor(args, rule)?,
+                true if rule.purpose == Purpose::Shown || rule.purpose == Purpose::Copy => args,
+                true if rule.purpose == Purpose::Order && args.iter().all(is_constant) => args,
                 true => {
-                    note_constant_divisor(&args, texts, purpose)?;
+                    note_constant_divisor(&args, rule)?;
                     args
                 }
                 false => args,
             };
+            let cast_number = match name {
+                "$cast_decimal" if rule.watches() => reached::copy(&args[0])?,
+                _ => None,
+            };
             let watched = match name {
-                "str_to_date" if matches!(purpose, Purpose::Shown | Purpose::ChangeCondition) => {
+                "str_to_date" if rule.has_conditions() => {
                     // Nothing is noted twice, and what is noted about a nest does not multiply.
                     reached::copy(&args[0])?.zip(reached::copy(&args[1])?)
                 }
@@ -399,9 +500,13 @@ fn resolve_call(
                 true => fold(call("$no_zero_date", vec![value]), schema),
                 false => value,
             };
+            let value = match cast_number {
+                Some(number) => rule.truncated.fitted(value, number),
+                None => value,
+            };
             Ok(match watched {
                 Some((text, format)) if !is_read_whole(&text, &format) => {
-                    texts.truncated.parsed_date(value, text, format)
+                    rule.truncated.parsed_date(value, text, format)
                 }
                 _ => value,
             })
@@ -491,19 +596,105 @@ fn is_division(operator: &str) -> bool {
     matches!(operator, "$divide" | "$integer_divide" | "mod")
 }
 
+/// Operands that are to be numbers, of functions that take texts and others beside them: from which one on, and how
+/// many.
+const NUMBERS: [(&str, NumberKind, Range<usize>); 31] = [
+    ("$cast_decimal", NumberKind::Decimal, 0..1),
+    ("char", NumberKind::Integer, 0..usize::MAX),
+    ("conv", NumberKind::Integer, 1..3),
+    ("elt", NumberKind::Integer, 0..1),
+    ("format", NumberKind::Double, 0..1),
+    ("format", NumberKind::Integer, 1..2),
+    ("from_days", NumberKind::Integer, 0..1),
+    ("from_unixtime", NumberKind::Decimal, 0..1),
+    ("$from_unixtime", NumberKind::Decimal, 0..1),
+    ("insert", NumberKind::Integer, 1..3),
+    ("interval", NumberKind::Double, 0..usize::MAX),
+    ("left", NumberKind::Integer, 1..2),
+    ("locate", NumberKind::Integer, 2..3),
+    ("lpad", NumberKind::Integer, 1..2),
+    ("makedate", NumberKind::Integer, 0..2),
+    ("maketime", NumberKind::Integer, 0..2),
+    ("maketime", NumberKind::Decimal, 2..3),
+    ("period_add", NumberKind::Integer, 0..2),
+    ("period_diff", NumberKind::Integer, 0..2),
+    ("repeat", NumberKind::Integer, 1..2),
+    ("right", NumberKind::Integer, 1..2),
+    ("rpad", NumberKind::Integer, 1..2),
+    ("sec_to_time", NumberKind::Decimal, 0..1),
+    ("space", NumberKind::Integer, 0..1),
+    ("substring", NumberKind::Integer, 1..3),
+    ("substring_index", NumberKind::Integer, 2..3),
+    ("timestampadd", NumberKind::Integer, 1..2),
+    ("week", NumberKind::Integer, 1..2),
+    ("yearweek", NumberKind::Integer, 1..2),
+    ("$date_add", NumberKind::Integer, 1..2),
+    ("$date_subtract", NumberKind::Integer, 1..2),
+];
+
+/// Units of an interval that are counted by a whole number.
+const WHOLE_UNITS: [&str; 7] = ["year", "quarter", "month", "week", "day", "hour", "minute"];
+
+/// What numbers a function makes of texts, and of which of its operands.
+fn numbers_among(
+    function: &str,
+    operands: &[Expr],
+    schema: &DFSchema,
+) -> Result<Vec<(NumberKind, Range<usize>)>> {
+    let is_interval = matches!(function, "$date_add" | "$date_subtract");
+    if is_interval && !is_unit(operands, 2, &WHOLE_UNITS) {
+        return Ok(Vec::new());
+    }
+    // FIELD compares as numbers unless all are texts.
+    if function == "field" {
+        for operand in operands {
+            if !type_of(operand, schema)?.is_string() {
+                return Ok(vec![(NumberKind::Double, 0..operands.len())]);
+            }
+        }
+        return Ok(Vec::new());
+    }
+    // The text beside the number of `$finite` is what was computed.
+    if mathematics::takes_numbers(function) && !function.starts_with('$') {
+        return Ok(vec![(NumberKind::Double, 0..operands.len())]);
+    }
+    let known = NUMBERS.iter().filter(|(name, ..)| *name == function);
+    Ok(known
+        .map(|(_, kind, range)| (*kind, range.clone()))
+        .collect())
+}
+
+/// The operands of a function, where a text that is to be a number and may be none is watched.
+fn watched_numbers(
+    function: &str,
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Vec<Expr>> {
+    for (kind, range) in numbers_among(function, &operands, schema)? {
+        let operands = operands.iter_mut().take(range.end).skip(range.start);
+        for operand in operands {
+            if may_be_no_number(operand, kind, schema)? {
+                let text = std::mem::take(operand);
+                *operand = rule.truncated.number_text(kind, text);
+            }
+        }
+    }
+    Ok(operands)
+}
+
 /// Notes constant texts that are no numbers, where numbers are wanted. Conditions note no texts of rows: which rows a
 /// part of one is asked for depends on the plan.
 fn note_constants(
     function: &str,
     operands: &[Expr],
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<()> {
     let (kind, operands) = match function {
         "$cast_decimal" => (NumberKind::Decimal, &operands[..1]),
         name => match wanted_number(name) {
             Some(kind) => (kind, operands),
-            // The text beside the number of `$finite` is what was computed.
             None if mathematics::takes_numbers(name) && !name.starts_with('$') => {
                 (NumberKind::Double, operands)
             }
@@ -514,23 +705,22 @@ fn note_constants(
         if let Some(text) = literal(operand).and_then(|value| value.try_as_str().flatten())
             && matches!(type_of(operand, schema)?, SqlType::Text { .. })
         {
-            texts.truncated.note_constant_text(kind, text)?;
+            rule.note_constant_text(kind, text, &mut Vec::new())?;
         }
     }
     Ok(())
 }
 
 /// Notes a constant divisor that is zero, where the session wants to hear of it.
-fn note_constant_divisor(operands: &[Expr], texts: &Texts, purpose: Purpose) -> Result<()> {
+fn note_constant_divisor(operands: &[Expr], rule: Rule<'_>) -> Result<()> {
     match operands {
         [dividend, divisor]
-            if texts.truncated.watches_constant_divisors()
+            if rule.truncated.watches_constant_divisors()
                 && literal(divisor).is_some_and(is_zero)
                 && !literal(dividend).is_some_and(ScalarValue::is_null) =>
         {
-            texts
-                .truncated
-                .note_constant_division(purpose == Purpose::Sought)
+            let is_sought = rule.purpose == Purpose::Sought;
+            rule.truncated.note_constant_division(is_sought)
         }
         _ => Ok(()),
     }
@@ -547,12 +737,12 @@ fn is_zero(value: &ScalarValue) -> bool {
 
 /// The operands of a division. Where the session wants to hear of zeros, the divisor is looked at, unless it is a
 /// number other than zero.
-fn watched_divisor(mut operands: Vec<Expr>, texts: &Texts) -> Result<Vec<Expr>> {
+fn watched_divisor(mut operands: Vec<Expr>, rule: Rule<'_>) -> Result<Vec<Expr>> {
     if let [dividend, divisor] = operands.as_mut_slice()
         && literal(divisor).is_none_or(is_zero)
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
-        *divisor = reached::divisor(&texts.truncated, operand, dividend)?;
+        *divisor = reached::divisor(&rule.truncated, operand, dividend)?;
     }
     Ok(operands)
 }
@@ -562,22 +752,27 @@ fn numbers_of(
     operands: Vec<Expr>,
     kind: NumberKind,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     let number_of = |operand: Expr| -> Result<Expr> {
-        if !matches!(type_of(&operand, schema)?, SqlType::Text { .. }) {
-            return Ok(operand);
-        }
-        let is_whole = literal(&operand).is_some_and(|value| {
-            let text = value.try_as_str().flatten();
-            text.is_none_or(|text| kind.is_whole(text))
-        });
-        Ok(match is_whole {
-            true => operand,
-            false => texts.truncated.number_of(kind, operand),
+        Ok(match may_be_no_number(&operand, kind, schema)? {
+            true => rule.truncated.number_of(kind, operand),
+            false => operand,
         })
     };
     operands.into_iter().map(number_of).collect()
+}
+
+/// Whether an operand is a text, or bytes, and not known to be such a number. A hexadecimal literal is a number.
+fn may_be_no_number(operand: &Expr, kind: NumberKind, schema: &DFSchema) -> Result<bool> {
+    let ty = type_of(operand, schema)?;
+    if is_hybrid(operand) || !matches!(ty, SqlType::Text { .. } | SqlType::Bytes) {
+        return Ok(false);
+    }
+    Ok(match literal(operand) {
+        Some(value) => compare::text_of(value, &ty).is_some_and(|text| !kind.is_whole(&text)),
+        None => true,
+    })
 }
 
 /// Functions of a date, their first argument. A TIME is one of today.
@@ -658,7 +853,7 @@ fn moments_of(
     function: &str,
     mut args: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     let (moments, kind) = match (function, dates_among(function, &args)) {
         (_, Some(dates)) if takes_a_part(function, &args) => (dates, MomentKind::PartialDateTime),
@@ -669,13 +864,13 @@ fn moments_of(
         _ => return Ok(args),
     };
     for argument in args.get_mut(moments).into_iter().flatten() {
-        *argument = moment_of(std::mem::take(argument), kind, schema, texts)?;
+        *argument = moment_of_any(std::mem::take(argument), kind, schema, rule)?;
     }
     Ok(args)
 }
 
 /// A text is watched, unless it is a constant that is a date or a time.
-fn moment_of(operand: Expr, kind: MomentKind, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+fn moment_of(operand: Expr, kind: MomentKind, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     if !matches!(type_of(&operand, schema)?, SqlType::Text { .. }) {
         return Ok(operand);
     }
@@ -685,7 +880,30 @@ fn moment_of(operand: Expr, kind: MomentKind, schema: &DFSchema, texts: &Texts) 
     });
     Ok(match is_one {
         true => operand,
-        false => texts.truncated.moment(kind, operand),
+        false => rule.truncated.moment(kind, operand),
+    })
+}
+
+/// As [`moment_of`], also of bytes, labels, and the digits of numbers.
+fn moment_of_any(
+    operand: Expr,
+    kind: MomentKind,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Expr> {
+    Ok(match type_of(&operand, schema)? {
+        SqlType::Text { .. } => moment_of(operand, kind, schema, rule)?,
+        SqlType::Bytes
+        | SqlType::Enum { .. }
+        | SqlType::Integer { .. }
+        | SqlType::Decimal { .. }
+        | SqlType::Float
+        | SqlType::Double
+            if !literal(&operand).is_some_and(ScalarValue::is_null) =>
+        {
+            rule.truncated.moment(kind, operand)
+        }
+        _ => operand,
     })
 }
 
@@ -694,7 +912,7 @@ fn times_of_today(
     function: &str,
     mut args: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     let dates = match (function, dates_among(function, &args)) {
         (_, Some(dates)) => dates,
@@ -705,7 +923,7 @@ fn times_of_today(
     for argument in args.get_mut(dates).into_iter().flatten() {
         if let SqlType::Time { fsp } = type_of(argument, schema)? {
             let time = std::mem::take(argument);
-            *argument = fold(texts.of_today(time, fsp), schema);
+            *argument = fold(rule.of_today(time, fsp), schema);
         }
     }
     Ok(args)
@@ -717,36 +935,32 @@ fn first(args: Vec<Expr>) -> Expr {
         .unwrap_or_else(|| lit(ScalarValue::Null))
 }
 
-fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema, texts: &Texts) -> Result<Expr> {
+fn binary(op: Operator, args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let mut args = args.into_iter();
     match (args.next(), args.next()) {
-        (Some(left), Some(right)) => compare::comparison(op, left, right, schema, texts),
+        (Some(left), Some(right)) => compare::comparison(op, left, right, schema, rule),
         _ => datafusion_common::internal_err!("a comparison has two operands"),
     }
 }
 
 /// Whether a zero date that is made of this value is NULL. One that a column of dates holds stays what it is.
-fn refuses_zero_of(value: Option<&Expr>, schema: &DFSchema, texts: &Texts) -> Result<bool> {
+fn refuses_zero_of(value: Option<&Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<bool> {
     Ok(match value {
-        Some(value) if texts.refuses_zero_dates => !type_of(value, schema)?.is_temporal(),
+        Some(value) if rule.refuses_zero_dates => !type_of(value, schema)?.is_temporal(),
         _ => false,
     })
 }
 
 /// A value that is to be a date, watched where it is shown, and whether the zero date is NULL then.
-fn made_date(
-    value: Expr,
-    schema: &DFSchema,
-    (texts, purpose): (&Texts, Purpose),
-) -> Result<(Expr, bool)> {
-    let refuses_zero = refuses_zero_of(Some(&value), schema, texts)?;
+fn made_date(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<(Expr, bool)> {
+    let refuses_zero = refuses_zero_of(Some(&value), schema, rule)?;
     let kind = match refuses_zero {
         true => MomentKind::NonZeroDateTime,
         false => MomentKind::DateTime,
     };
-    let value = match purpose {
-        Purpose::Shown => moment_of(value, kind, schema, texts)?,
-        _ => value,
+    let value = match rule.watches() {
+        true => moment_of_any(value, kind, schema, rule)?,
+        false => value,
     };
     Ok((value, refuses_zero))
 }
@@ -760,13 +974,9 @@ fn without_zero(date: Expr, refuses_zero: bool, schema: &DFSchema) -> Expr {
 }
 
 /// CAST AS DATETIME: a time is one of today.
-fn to_datetime(
-    args: Vec<Expr>,
-    schema: &DFSchema,
-    (texts, purpose): (&Texts, Purpose),
-) -> Result<Expr> {
+fn to_datetime(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [value, fsp, today] = operands(args)?;
-    let (value, refuses_zero) = made_date(value, schema, (texts, purpose))?;
+    let (value, refuses_zero) = made_date(value, schema, rule)?;
     let moment = match type_of(&value, schema)? {
         SqlType::Time { .. } => call("$on_day", vec![value, fsp, today]),
         _ => call("$cast_datetime", vec![value, fsp]),
@@ -775,18 +985,14 @@ fn to_datetime(
 }
 
 /// CAST AS DATE.
-fn to_date(
-    args: Vec<Expr>,
-    schema: &DFSchema,
-    (texts, purpose): (&Texts, Purpose),
-) -> Result<Expr> {
+fn to_date(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [value, today] = operands(args)?;
     let (value, refuses_zero) = match type_of(&value, schema)? {
         SqlType::Time { .. } => (
-            to_datetime(vec![value, lit(6i64), today], schema, (texts, purpose))?,
+            to_datetime(vec![value, lit(6i64), today], schema, rule)?,
             false,
         ),
-        _ => made_date(value, schema, (texts, purpose))?,
+        _ => made_date(value, schema, rule)?,
     };
     Ok(without_zero(
         call("$cast_date", vec![value]),

@@ -1,25 +1,28 @@
-//! Which divisions a row comes to.
+//! Which operands a row comes to.
 //!
-//! MySQL hears of a division by zero only if it computes the division. It computes operands from left to right, and
-//! stops at a NULL, at a false one of AND, at a true one of OR, at a member of IN that is equal. Here operands are
-//! computed for all rows of a batch. So the divisor's function ([`TruncatedTexts::divisor`]) has conditions beside the
-//! divisor, and notes the zeros of rows where all of them are true:
+//! MySQL hears of a division by zero only if it computes the division, and of a text that is no number only if it
+//! converts the text. It computes operands from left to right, and stops at a NULL, at a false one of AND, at a true
+//! one of OR, at a member of IN that is equal. Here operands are computed for all rows of a batch. So the functions
+//! that note something ([`TruncatedTexts`]) have conditions behind their operands, and note only what they meet in rows
+//! for which all of these are true:
 //!
 //! ```text
 //!   b <> 0 AND a / b > 1      b <> 0 AND a / $divisor(b, a IS NOT NULL, (b <> 0) IS NOT FALSE) > 1
+//!   i IN (1, '12x')           i = 1 OR $of_constant(i = 12, i IS NOT NULL, (i = 1) IS NOT TRUE)
 //! ```
 //!
-//! STR_TO_DATE, which cannot read every text, is watched in the same way.
+//! A CASE computes its branches for the rows that come to them anyway.
 //!
-//! A condition repeats other operands. In the copy nothing is noted, and no divisor has conditions: what is copied
-//! stays as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing.
+//! A condition repeats other operands. In the copy nothing is noted, and nothing has conditions: what is copied stays
+//! as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing.
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{DFSchema, Result};
+use datafusion_common::{DFSchema, Result, ScalarValue};
 use datafusion_expr::expr::{BinaryExpr, ScalarFunction};
 use datafusion_expr::{Expr, Operator, lit};
 
-use super::{Texts, compare, literal, type_of};
+use super::{Purpose, Rule, compare, is_of_rows, literal, type_of};
+use crate::functions::call;
 use crate::functions::truncated::TruncatedTexts;
 use crate::functions::types::SqlType;
 
@@ -88,6 +91,7 @@ fn computes_all(function: &str, operands: &[Expr], schema: &DFSchema) -> Result<
             {
                 return Ok(true);
             }
+            SqlType::Null if function != "$integer_divide" => return Ok(true),
             SqlType::Integer { .. } | SqlType::Boolean => {}
             _ => all_whole = false,
         }
@@ -95,12 +99,12 @@ fn computes_all(function: &str, operands: &[Expr], schema: &DFSchema) -> Result<
     Ok(all_whole)
 }
 
-/// The operands of a function, with conditions at the divisors of those that may not be computed.
+/// The operands of a function, with conditions in those that may not be computed.
 pub(super) fn in_operands(
     function: &str,
     mut operands: Vec<Expr>,
     schema: &DFSchema,
-    texts: &Texts,
+    rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     if !operands.iter().skip(1).any(takes_conditions) {
         return Ok(operands);
@@ -118,7 +122,8 @@ pub(super) fn in_operands(
         }
         if is_list && at > 0 {
             if let (Some(x), Some(member)) = (copy(&operands[0])?, copy(&operands[at])?) {
-                let equal = compare::comparison(Operator::Eq, x, member, schema, texts)?;
+                let silent = rule.for_purpose(Purpose::Copy);
+                let equal = compare::comparison(Operator::Eq, x, member, schema, silent)?;
                 conditions.push(equal.is_not_true());
             }
         } else {
@@ -128,39 +133,49 @@ pub(super) fn in_operands(
     Ok(operands)
 }
 
-/// AND and OR, with conditions at the divisors of the operand that may not be computed.
-pub(super) fn in_connective(mut connective: BinaryExpr) -> Result<BinaryExpr> {
-    let is_and = match connective.op {
-        Operator::And => true,
-        Operator::Or => false,
-        _ => return Ok(connective),
+/// AND and OR, with conditions in the operand that may not be computed.
+pub(super) fn in_connective(mut connective: BinaryExpr, rule: Rule<'_>) -> Result<Expr> {
+    let (is_and, both) = match connective.op {
+        Operator::And => (true, "$both"),
+        Operator::Or => (false, "$either"),
+        _ => return Ok(Expr::BinaryExpr(connective)),
     };
     if takes_conditions(&connective.right)
         && let Some(left) = copy(&connective.left)?
     {
-        let goes_on = match is_and {
-            true => left.is_not_false(),
-            false => left.is_not_true(),
-        };
         let right = std::mem::take(&mut *connective.right);
-        *connective.right = with_conditions(right, &[goes_on])?;
+        let conditions = match literal(&left) {
+            // What is behind it is never computed.
+            Some(ScalarValue::Boolean(Some(value))) if *value != is_and => vec![lit(false)],
+            Some(_) => Vec::new(),
+            None if is_and => vec![left.is_not_false()],
+            None => vec![left.is_not_true()],
+        };
+        *connective.right = with_conditions(right, &conditions)?;
     }
-    Ok(connective)
+    // Rules that simplify would do without what stands in front of a constant, as is right in a condition.
+    let is_computed = |expr: &Expr| matches!(expr, Expr::ScalarFunction(_));
+    let is_kept = rule.purpose == Purpose::Shown
+        && !is_of_rows(&connective.right)?
+        && connective.left.exists(|expr| Ok(is_computed(expr)))?;
+    Ok(match is_kept {
+        true => call(both, vec![*connective.left, *connective.right]),
+        false => Expr::BinaryExpr(connective),
+    })
 }
 
 /// What is divided by, which is looked at for zeros where there is something to divide.
 pub(super) fn divisor(truncated: &TruncatedTexts, operand: Expr, dividend: &Expr) -> Result<Expr> {
-    let conditions = match literal(dividend) {
-        Some(value) if value.is_null() => vec![lit(false)],
-        _ => is_there(dividend)?,
-    };
-    Ok(truncated.divisor(operand, conditions))
+    Ok(truncated.divisor(operand, is_there(dividend)?))
 }
 
-/// The operand is not NULL. A constant says nothing: MySQL computes what stands beside one.
-fn is_there(operand: &Expr) -> Result<Vec<Expr>> {
-    if literal(operand).is_some() {
-        return Ok(Vec::new());
+/// The operand is not NULL.
+pub(super) fn is_there(operand: &Expr) -> Result<Vec<Expr>> {
+    if let Some(value) = literal(operand) {
+        return Ok(match value.is_null() {
+            true => vec![lit(false)],
+            false => Vec::new(),
+        });
     }
     let mut leaves = Vec::new();
     if !null_leaves(operand, &mut leaves) {
@@ -195,7 +210,7 @@ fn null_leaves(expression: &Expr, leaves: &mut Vec<Expr>) -> bool {
 }
 
 pub(super) fn takes_conditions(expression: &Expr) -> bool {
-    let is_one = |call: &ScalarFunction| TruncatedTexts::takes_conditions(call.func.name());
+    let is_one = |call: &ScalarFunction| TruncatedTexts::notes(call.func.name());
     let found =
         expression.exists(|expr| Ok(matches!(expr, Expr::ScalarFunction(call) if is_one(call))));
     found.unwrap_or(false)
@@ -205,7 +220,7 @@ pub(super) fn with_conditions(expression: Expr, conditions: &[Expr]) -> Result<E
     let with = expression.transform_up(|expr| {
         Ok(match expr {
             Expr::ScalarFunction(ScalarFunction { func, mut args })
-                if TruncatedTexts::takes_conditions(func.name()) =>
+                if TruncatedTexts::notes(func.name()) =>
             {
                 for condition in conditions {
                     if !args.contains(condition) {
@@ -227,11 +242,12 @@ pub(super) fn copy(expression: &Expr) -> Result<Option<Expr>> {
     }
     let silent = expression.clone().transform_down(|mut expr| {
         let mut is_changed = false;
-        while let Expr::ScalarFunction(call) = &mut expr
-            && TruncatedTexts::notes(call.func.name())
-            && !call.args.is_empty()
-        {
-            expr = call.args.swap_remove(0);
+        while let Expr::ScalarFunction(call) = expr {
+            if !TruncatedTexts::notes(call.func.name()) || call.args.is_empty() {
+                expr = Expr::ScalarFunction(call);
+                break;
+            }
+            expr = TruncatedTexts::silent(call);
             is_changed = true;
         }
         Ok(match is_changed {
@@ -250,7 +266,7 @@ fn size(expression: &Expr) -> Result<usize> {
         Ok(match expr {
             _ if nodes > MAX_CONDITION_NODES => TreeNodeRecursion::Stop,
             // Its conditions are not copied.
-            Expr::ScalarFunction(call) if TruncatedTexts::takes_conditions(call.func.name()) => {
+            Expr::ScalarFunction(call) if TruncatedTexts::notes(call.func.name()) => {
                 if let Some(operand) = call.args.first() {
                     nodes += size(operand)?;
                 }

@@ -23,7 +23,7 @@ impl Binder<'_> {
             Some(source) if self.watches_conditions && self.open_subqueries == 0 => {
                 self.watched_condition(expr, &indexed_columns_of(source))?
             }
-            _ => self.condition(expr)?,
+            _ => self.condition(expr)?.decided(),
         };
         match self.texts.are_refused() {
             true => Ok(self.typing().refused_texts(condition)?),
@@ -44,9 +44,25 @@ impl Binder<'_> {
                 false => Purpose::Other,
             };
             let condition = self.with_purpose(purpose, |this| this.condition(part))?;
-            bound.push((condition, has_subquery));
+            bound.push((condition.decided(), has_subquery));
         }
-        Ok(self.typing().watched_condition(bound, indexed)?)
+        Ok(self.typing().watched_condition(bound, indexed)?.decided())
+    }
+
+    /// The condition of rows that are looked at one by one, as far as keys have not found them.
+    pub(super) fn condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
+        if !self.texts.are_refused() {
+            return Ok(self.condition(expr)?.decided());
+        }
+        let mut parts = Vec::new();
+        add_conjuncts(expr, &mut parts);
+        // A row comes to a part where those in front of it are true.
+        let bound = parts.into_iter().map(|part| {
+            let condition =
+                self.with_purpose(Purpose::ChangeCondition, |this| this.condition(part))?;
+            Ok(condition.decided())
+        });
+        Ok(Scalar::and(bound.collect::<Bound<Vec<_>>>()?).decided())
     }
 }
 

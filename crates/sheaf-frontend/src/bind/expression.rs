@@ -680,12 +680,14 @@ impl Binder<'_> {
         let compare = |operator, (left, right)| typing.comparison(operator, left, right);
         match operator {
             Comparison::Equal | Comparison::NullSafeEqual => {
-                let all = pairs.map(|pair| compare(operator, pair));
-                Ok(Scalar::and(all.collect::<Result<Vec<_>, _>>()?))
+                let mut all = pairs.map(|pair| compare(operator, pair));
+                let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
+                Ok(all.try_fold(first, |before, one| typing.and(before, one?))?)
             }
             Comparison::NotEqual => {
-                let any = pairs.map(|pair| compare(operator, pair));
-                Ok(Scalar::or(any.collect::<Result<Vec<_>, _>>()?))
+                let mut any = pairs.map(|pair| compare(operator, pair));
+                let first = any.next().unwrap_or(Ok(Scalar::constant(false)))?;
+                Ok(any.try_fold(first, |before, one| typing.or(before, one?))?)
             }
             _ => {
                 let name = match operator {

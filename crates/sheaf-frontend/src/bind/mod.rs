@@ -160,7 +160,8 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let text = StatementText::new(context.sql);
     let texts = texts_of(context);
     let mut variables = Variables::of(context);
-    let watches_conditions = texts.watch_conditions() && !change_condition::has_limit(query);
+    let is_watched = texts.watch_conditions() || texts.are_refused();
+    let watches_conditions = is_watched && !change_condition::has_limit(query);
     let (bound, relation, outputs) = loop {
         let mut binder = Binder::new(context, (&text, &texts), variables);
         binder.watches_conditions = watches_conditions;

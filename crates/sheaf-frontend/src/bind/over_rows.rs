@@ -74,13 +74,7 @@ pub fn over_rows(
     block.lists_values = context.listed != Listed::Items;
     binder.blocks.push(block);
     let condition = match condition {
-        Some(condition) => {
-            let condition = binder.condition(condition)?;
-            Some(match texts.are_refused() {
-                true => binder.typing().refused_texts(condition)?,
-                false => condition,
-            })
-        }
+        Some(condition) => Some(binder.condition_of_found_rows(condition)?),
         None => None,
     };
     // Texts of a list that has no SELECT in the statement begin with it.
