@@ -35,6 +35,7 @@ pub mod string;
 pub mod truncated;
 pub mod types;
 pub mod user_variables;
+mod uuid;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -344,7 +345,7 @@ impl ScalarUDFImpl for MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 14] = [
+    let tables: [&'static [Function]; 15] = [
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
@@ -357,6 +358,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         keys::FUNCTIONS,
         like::FUNCTIONS,
         mathematics::FUNCTIONS,
+        uuid::FUNCTIONS,
         regexp::FUNCTIONS,
         string::FUNCTIONS,
     ];
