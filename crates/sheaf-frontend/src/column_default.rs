@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_table::{Column, DefaultValue};
+use sheaf_table::{Column, DefaultExpression, DefaultValue};
 use sheaf_types::{ColumnType, Value, column_text};
 use sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, TimezoneInfo,
@@ -13,7 +13,9 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
+use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
+use crate::parser::parse_expression;
 use crate::syntax::{call, literal, null, number, object_text, text};
 use crate::walk::ExpressionVisitor;
 
@@ -31,6 +33,7 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
             };
             return Ok(call("current_timestamp", vec![number(digits)]));
         }
+        Some(DefaultValue::Expression(default)) => return computed_default(default),
         None if column.auto_increment => return Ok(number(0)),
         None if column.nullable => return Ok(null()),
         None => return Err(SqlError::no_default_for_field(&column.name)),
@@ -54,6 +57,17 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
         }
         _ => text(shown),
     })
+}
+
+/// The expression that computes a default, in parentheses.
+///
+/// # Errors
+/// If it cannot be read, which it could when the column was defined.
+pub fn computed_default(default: &DefaultExpression) -> Result<Expr> {
+    // As it was read: `sql_mode` says nothing about what is kept.
+    let dialect = SheafDialect::default();
+    let expression = parse_expression(&default.text, &dialect)?;
+    Ok(Expr::Nested(Box::new(expression)))
 }
 
 fn typed(shown: String, data_type: DataType) -> Expr {

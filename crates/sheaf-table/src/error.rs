@@ -121,6 +121,19 @@ pub enum TableError {
         "Check constraint '{name}' uses column '{column}', hence column cannot be dropped or renamed."
     )]
     ColumnNeededByCheck { name: String, column: String },
+    #[error(
+        "Column '{column}' of table '{table}' has a default value expression dependency and cannot be dropped or renamed."
+    )]
+    ColumnNeededByDefault { column: String, table: String },
+    #[error(
+        "Default value expression of column '{column}' cannot refer to a column defined after it if that column is a \
+         generated column or has an expression as default value."
+    )]
+    DefaultOfLaterColumn { column: String },
+    #[error(
+        "Default value expression of column '{column}' cannot refer to an auto-increment column."
+    )]
+    DefaultOfAutoIncrement { column: String },
     #[error("Unknown database '{name}'")]
     UnknownDatabase { name: String },
     #[error("Can't create database '{name}'; database exists")]
@@ -264,6 +277,9 @@ impl TableError {
                 codes::CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN
             }
             TableError::ColumnNeededByCheck { .. } => codes::DEPENDENT_BY_CHECK_CONSTRAINT,
+            TableError::ColumnNeededByDefault { .. } => codes::DEPENDENT_BY_DEFAULT_GENERATED_VALUE,
+            TableError::DefaultOfLaterColumn { .. } => codes::DEFAULT_VAL_GENERATED_NON_PRIOR,
+            TableError::DefaultOfAutoIncrement { .. } => codes::DEFAULT_VAL_GENERATED_REF_AUTO_INC,
             TableError::UnknownDatabase { .. } => codes::BAD_DB_ERROR,
             TableError::DatabaseExists { .. } => codes::DB_CREATE_EXISTS,
             TableError::CannotDropDatabase { .. } => codes::DB_DROP_EXISTS,

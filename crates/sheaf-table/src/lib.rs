@@ -51,8 +51,8 @@ pub use definition::foreign_key;
 pub use definition::foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use definition::schema;
 pub use definition::schema::{
-    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY,
-    TableDefinition,
+    Column, CreateTable, DefaultExpression, DefaultValue, Index, IndexPart, IndexPartSpec,
+    IndexSpec, PRIMARY, TableDefinition,
 };
 pub use definition::show_create;
 pub use error::{Result, TableError};

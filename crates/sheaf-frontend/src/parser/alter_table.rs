@@ -216,14 +216,19 @@ impl StatementParser<'_> {
         }
         self.accept("COLUMN");
         let column = self.identifier()?;
-        let default = if self.accept("SET DEFAULT") {
-            Some(Box::new(self.tokens.parse_prefix()?))
+        let (default, default_text) = if self.accept("SET DEFAULT") {
+            let (default, text) = self.column_default()?;
+            (Some(Box::new(default)), text)
         } else if self.accept("DROP DEFAULT") {
-            None
+            (None, String::new())
         } else {
             return self.unexpected("SET DEFAULT or DROP DEFAULT");
         };
-        Ok(TableChange::SetDefault { column, default })
+        Ok(TableChange::SetDefault {
+            column,
+            default,
+            default_text,
+        })
     }
 
     /// Options that ALTER TABLE changes.

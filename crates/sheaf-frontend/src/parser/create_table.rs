@@ -303,6 +303,17 @@ impl StatementParser<'_> {
         })
     }
 
+    /// A default, and its text.
+    pub(super) fn column_default(&mut self) -> ParseResult<(sqlparser::ast::Expr, String)> {
+        let begin = self.tokens.index();
+        let default = self.tokens.parse_prefix()?;
+        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
+            .map(|at| self.tokens.token_at(at).clone())
+            .collect();
+        let text = check_text::kept_text(&tokens, &default);
+        Ok((default, text))
+    }
+
     /// `[NOT] ENFORCED`, if it comes next.
     pub(super) fn enforcement(&mut self) -> ParseResult<Option<bool>> {
         let word = self.accept_one_of(&["ENFORCED", "NOT ENFORCED"]);
@@ -322,6 +333,7 @@ impl StatementParser<'_> {
             not_null: serial,
             explicit_null: false,
             default: None,
+            default_text: String::new(),
             on_update: None,
             auto_increment: serial,
             comment: String::new(),
@@ -347,7 +359,8 @@ impl StatementParser<'_> {
                 column.explicit_null = true;
             } else if self.accept("DEFAULT") {
                 // A literal, a call or something in parentheses: NOT NULL behind it belongs to the column.
-                column.default = Some(self.tokens.parse_prefix()?);
+                let (default, text) = self.column_default()?;
+                (column.default, column.default_text) = (Some(default), text);
             } else if self.accept("ON UPDATE") {
                 // So does NOT NULL behind a call.
                 column.on_update = Some(self.tokens.parse_prefix()?);

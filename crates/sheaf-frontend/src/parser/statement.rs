@@ -263,6 +263,8 @@ pub struct ColumnDefinition {
     /// NULL was written.
     pub explicit_null: bool,
     pub default: Option<ast::Expr>,
+    /// The default as it is kept if it is computed for each row.
+    pub default_text: String,
     pub on_update: Option<ast::Expr>,
     pub auto_increment: bool,
     pub comment: String,
@@ -361,6 +363,8 @@ pub enum TableChange {
     SetDefault {
         column: String,
         default: Option<Box<ast::Expr>>,
+        /// As that of [`ColumnDefinition`].
+        default_text: String,
     },
     DropColumn {
         name: String,

@@ -7,6 +7,7 @@ use sheaf_types::{ColumnType, Value, column_type::MAX_CHARACTER_BYTES};
 pub(crate) fn column_default(column: &Column) -> Option<String> {
     match column.default.as_ref()? {
         DefaultValue::CurrentTimestamp => Some(current_timestamp(&column.ty)),
+        DefaultValue::Expression(default) => Some(default.text.clone()),
         DefaultValue::Value(Value::Null) => None,
         DefaultValue::Value(Value::Enum(number)) => Some(match &column.ty {
             ColumnType::Enum { labels, .. } if *number > 0 => labels
@@ -34,7 +35,10 @@ pub(crate) fn generation_extra(column: &Column) -> String {
     if column.auto_increment {
         extra.push("auto_increment".to_string());
     }
-    if matches!(column.default, Some(DefaultValue::CurrentTimestamp)) {
+    if matches!(
+        column.default,
+        Some(DefaultValue::CurrentTimestamp | DefaultValue::Expression(_))
+    ) {
         extra.push("DEFAULT_GENERATED".to_string());
     }
     if column.on_update_current_timestamp {

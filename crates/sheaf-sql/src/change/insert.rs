@@ -408,7 +408,9 @@ impl Session {
     ) -> Result<()> {
         let now = self.local_now_micros();
         let (table, options) = (writer.table(), writer.options());
+        let defaults = self.computed_defaults(&table.definition)?;
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let mut shape = shape.with_defaults(defaults);
         let is_only_row = rows.len() == 1 && !options.ignore;
         writer.expect_rows(rows.len() as u64);
         for (n, sources) in rows.into_iter().enumerate() {
@@ -432,6 +434,7 @@ impl Session {
                     }
                 }
             }
+            shape.complete(&mut row, n as u64 + 1, &mut self.warnings)?;
             writer.write(&row, &mut self.warnings)?;
         }
         Ok(())
@@ -521,10 +524,12 @@ impl Session {
         rows: RowsToInsert,
     ) -> Result<()> {
         let now = self.local_now_micros();
+        let defaults = self.computed_defaults(&writer.table().definition)?;
         let runner = Runner::new(&self.handle, &self.workers);
         let warnings = &mut self.warnings;
         let (table, options) = (writer.table(), writer.options());
         let shape = RowShape::new(table, &targets, options, now, warnings)?;
+        let mut shape = shape.with_defaults(defaults);
         let mut row = shape.new_row();
         let table = Arc::clone(writer.table());
         let type_of = |target: usize| &table.definition.columns[target].ty;
@@ -540,6 +545,7 @@ impl Session {
                     if values.len() > targets.len() {
                         writer.set_source(values.drain(targets.len()..));
                     }
+                    shape.complete(&mut row, number, warnings)?;
                     writer.write(&row, warnings)?;
                 }
                 Ok(())
@@ -559,6 +565,7 @@ impl Session {
                             let source = source.map(|column| value_at(column.as_ref(), position));
                             writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
                         }
+                        shape.complete(&mut row, number, warnings)?;
                         writer.write(&row, warnings)?;
                     }
                     Ok(())

@@ -184,7 +184,9 @@ impl Session {
         });
         let targets: Vec<usize> = given.chain(set_positions.iter().copied()).collect();
         let (table, options) = (writer.table(), writer.options());
+        let defaults = self.computed_defaults(columns)?;
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
+        let mut shape = shape.with_defaults(defaults);
         let is_bytes: Vec<bool> = columns
             .columns
             .iter()
@@ -277,6 +279,7 @@ impl Session {
                 let value = self.evaluate(Parsed::new(&expression, text))?;
                 shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
             }
+            shape.complete(&mut row, number, &mut self.warnings)?;
             writer.write(&row, &mut self.warnings)?;
         }
         Ok(())

@@ -18,6 +18,7 @@
 
 pub(crate) mod assigned;
 pub(crate) mod change_query;
+pub(crate) mod computed_defaults;
 pub(crate) mod delete;
 pub(crate) mod field_reader;
 pub(crate) mod first_finds;

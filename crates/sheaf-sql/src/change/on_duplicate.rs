@@ -21,6 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sheaf_frontend::bind::over_rows::not_over_rows;
+use sheaf_frontend::column_default::computed_default;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table};
@@ -211,11 +212,16 @@ impl Session {
             let column = definition
                 .column_position(&name)
                 .ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
-            if is_default(&assignment.value) {
+            let computed = match definition.columns[column].default_expression() {
+                Some(default) if is_default(&assignment.value) => Some(computed_default(default)?),
+                _ => None,
+            };
+            if computed.is_none() && is_default(&assignment.value) {
                 planned.push((column, Assigned::Default));
                 continue;
             }
-            let number = hybrid_number(&assignment.value, &definition.columns[column].ty);
+            let number =
+                hybrid_number(&assignment.value, &definition.columns[column].ty).or(computed);
             let mut value = number.unwrap_or_else(|| assignment.value.clone());
             write_defaults(table, &mut value)?;
             walk_expression(&mut value, &mut naming);

@@ -26,7 +26,7 @@ use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
 
 /// Functions whose value does not depend on their operands alone.
-const DISALLOWED: &[&str] = &[
+pub(crate) const DISALLOWED: &[&str] = &[
     "BENCHMARK",
     "CONNECTION_ID",
     "CURDATE",
@@ -286,9 +286,7 @@ impl ExpressionVisitor for Refusal<'_> {
             }
             ast::Expr::Function(function) => {
                 let called = function.name.to_string().to_ascii_uppercase();
-                let takes_now = called == "UNIX_TIMESTAMP"
-                    && matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty());
-                if DISALLOWED.contains(&called.as_str()) || takes_now {
+                if DISALLOWED.contains(&called.as_str()) || takes_now(&called, function) {
                     self.refuse_function(&called.to_ascii_lowercase());
                 }
             }
@@ -296,6 +294,12 @@ impl ExpressionVisitor for Refusal<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether this is UNIX_TIMESTAMP of the present.
+pub(crate) fn takes_now(called: &str, function: &ast::Function) -> bool {
+    called == "UNIX_TIMESTAMP"
+        && matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty())
 }
 
 /// False for what is a number, a text or a time for certain.

@@ -20,6 +20,7 @@ use sheaf_types::{
 };
 
 use crate::change::change_query::{is_ignorable, position_of};
+use crate::change::computed_defaults::ComputedDefaults;
 use crate::change::on_duplicate::DuplicateUpdate;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::error::{Result, SqlError};
@@ -113,6 +114,11 @@ pub(crate) struct RowShape {
     keeps_zero: bool,
     /// A row with the defaults of the others.
     template: Vec<Value>,
+    /// Defaults that are computed for each row, of columns that the statement does not give.
+    computed: Vec<usize>,
+    /// Others of the row at hand.
+    computed_now: Vec<usize>,
+    defaults: Option<ComputedDefaults>,
 }
 
 impl RowShape {
@@ -154,7 +160,42 @@ impl RowShape {
             mode,
             keeps_zero: options.keeps_zero,
             template,
+            computed: (0..definition.columns.len())
+                .filter(|at| !targets.contains(at))
+                .filter(|at| definition.columns[*at].default_expression().is_some())
+                .collect(),
+            computed_now: Vec::new(),
+            defaults: None,
         })
+    }
+
+    /// Computes defaults with these.
+    pub(crate) fn with_defaults(self, defaults: Option<ComputedDefaults>) -> RowShape {
+        RowShape { defaults, ..self }
+    }
+
+    /// Computes what is still to be computed of a row that has all values that it was given.
+    pub(crate) fn complete(
+        &mut self,
+        row: &mut [Value],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let Some(defaults) = &self.defaults else {
+            return Ok(());
+        };
+        let mut positions = std::mem::take(&mut self.computed_now);
+        positions.extend_from_slice(&self.computed);
+        // From left to right: a default may name columns in front of it.
+        positions.sort_unstable();
+        for position in positions {
+            let value = defaults.value(position, row)?;
+            if !self.column(position).nullable && value.is_null() {
+                return Err(issue(self.column(position), ColumnProblem::Null, row_number).into());
+            }
+            self.put(row, position, &value, row_number, warnings)?;
+        }
+        Ok(())
     }
 
     /// A row to fill.
@@ -255,6 +296,13 @@ impl RowShape {
         now_micros: i64,
         warnings: &mut Warnings,
     ) -> Result<()> {
+        // As in MySQL: here and now, whatever the row is given behind it.
+        if let Some(defaults) = &self.defaults
+            && self.column(position).default_expression().is_some()
+        {
+            let value = defaults.value(position, row)?;
+            return self.put(row, position, &value, 1, warnings);
+        }
         let column = self.column(position);
         row[position] = match default_of(column, now_micros) {
             Some(value) => value,
@@ -270,8 +318,15 @@ impl RowShape {
         Ok(())
     }
 
+    fn note_computed(&mut self, position: usize) {
+        if self.column(position).default_expression().is_some() {
+            self.computed_now.push(position);
+        }
+    }
+
     /// The column's own value for a field that a file does not have.
-    pub(crate) fn put_missing(&self, row: &mut [Value], position: usize, now_micros: i64) {
+    pub(crate) fn put_missing(&mut self, row: &mut [Value], position: usize, now_micros: i64) {
+        self.note_computed(position);
         let column = self.column(position);
         row[position] = default_of(column, now_micros).unwrap_or_else(|| implicit_default(column));
     }

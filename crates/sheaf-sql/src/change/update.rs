@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use sheaf_frontend::column_default::default_expression;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::convert::{default_in_row, to_column};
@@ -490,7 +491,12 @@ fn assigned_columns(
                 reference,
                 column,
                 value: match is_default(value) {
-                    true => NewValue::Default,
+                    true => match table.map(|table| &table.definition.columns[column]) {
+                        Some(column) if column.default_expression().is_some() => {
+                            NewValue::Expression(Box::new(default_expression(column)?))
+                        }
+                        _ => NewValue::Default,
+                    },
                     false => {
                         let mut value = number.unwrap_or_else(|| value.clone());
                         if let ([_], Some(table)) = (references.0.as_slice(), table) {

@@ -9,7 +9,7 @@
 
 use std::ops::ControlFlow;
 
-use sheaf_frontend::column_default::DefaultsOf;
+use sheaf_frontend::column_default::{DefaultsOf, computed_default};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_of;
 use sheaf_table::{Column, Table};
@@ -116,7 +116,10 @@ impl ValuesBefore<'_> {
         let given = given.rev().find(|(_, target)| **target == position);
         match given {
             Some((value, _)) if !is_default(value) => as_stored(value, &column.ty),
-            _ => as_stored(&default_value(column, self.now_micros), &column.ty),
+            _ => match column.default_expression() {
+                Some(default) => as_stored(&computed_default(default)?, &column.ty),
+                None => as_stored(&default_value(column, self.now_micros), &column.ty),
+            },
         }
     }
 }

@@ -56,6 +56,7 @@ impl Session {
         let (next, work) = Catalog::altered_definition(&current, &alterations)?;
         let added: Vec<CheckSpec> = added_checks(&alterations);
         self.try_checks(&table, &added, &next.columns)?;
+        self.try_defaults(&table, &next.columns)?;
         check_demands(changes.ast, work)?;
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
@@ -68,11 +69,16 @@ impl Session {
             check_foreign_keys: self.variables.foreign_key_checks(),
             version: Some(current),
             row_test: None,
+            row_fill: None,
         };
         // Rows are tested where a CHECK is new to them, and where their values may change.
         let mut failure = None;
         if work == AlterWork::Copy || alterations.iter().any(brings_check) {
             (options.row_test, failure) = self.row_test(&next)?.unzip();
+        }
+        let mut fill_failure = None;
+        if work.copies() {
+            (options.row_fill, fill_failure) = self.row_fill(&next)?.unzip();
         }
         let altered = if work > AlterWork::Definition {
             let progress = SessionProgress::new(self.handle());
@@ -90,8 +96,11 @@ impl Session {
             let catalog = self.engine.catalog();
             let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
             // Why a CHECK could not be evaluated.
-            if let Some(error) = failure.and_then(|failure| failure.lock().ok()?.take()) {
-                return Err(error);
+            let failures = failure.into_iter().chain(fill_failure);
+            for failure in failures {
+                if let Some(error) = failure.lock().ok().and_then(|mut failure| failure.take()) {
+                    return Err(error);
+                }
             }
             unless_changed(altered)?
         } else if !alterations.is_empty() {
@@ -198,7 +207,11 @@ impl Session {
                     name: old.clone(),
                     new: new.clone(),
                 },
-                TableChange::SetDefault { column, default } => {
+                TableChange::SetDefault {
+                    column,
+                    default,
+                    default_text,
+                } => {
                     let position = definition.column_position(column);
                     let position = position.ok_or_else(|| TableError::UnknownColumn {
                         column: column.clone(),
@@ -207,7 +220,7 @@ impl Session {
                     let default = match default {
                         Some(default) => {
                             let column = &definition.columns[position];
-                            Some(self.default_value(column, Parsed::new(default, text))?)
+                            Some(self.default_value(column, (default, default_text), text)?)
                         }
                         None => None,
                     };

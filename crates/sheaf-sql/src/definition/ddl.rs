@@ -4,15 +4,17 @@
 //! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
 use arrow::datatypes::{DataType, Field};
+use sheaf_frontend::parser::check_text::column_names;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
-    CheckSpec, Column, CreateTable, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
-    TableDefinition, TableError,
+    CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
+    IndexSpec, TableDefinition, TableError,
 };
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
+use crate::change::computed_defaults::varies;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableName};
@@ -150,6 +152,7 @@ impl Session {
             checks.push(self.check_spec(check, &shown)?);
         }
         self.try_checks(&name, &checks, &columns)?;
+        self.try_defaults(&name, &columns)?;
         let foreign_keys = create
             .foreign_keys
             .iter()
@@ -266,7 +269,8 @@ impl Session {
             ..Column::new(definition.name.clone(), ty, nullable)
         };
         if let Some(default) = &definition.default {
-            let default = self.default_value(&column, Parsed::new(default, text))?;
+            let kept = &definition.default_text;
+            let default = self.default_value(&column, (default, kept), text)?;
             column.default = Some(default);
         }
         if let Some(on_update) = &definition.on_update {
@@ -284,9 +288,18 @@ impl Session {
     pub(super) fn default_value(
         &mut self,
         column: &Column,
-        default: Parsed<'_, &ast::Expr>,
+        (default, kept): (&ast::Expr, &str),
+        text: &str,
     ) -> Result<DefaultValue> {
-        let Parsed { ast: default, text } = default;
+        if let ast::Expr::Nested(inner) = default
+            && !is_current_timestamp(inner)
+            && varies(inner)
+        {
+            return Ok(DefaultValue::Expression(DefaultExpression {
+                text: kept.to_string(),
+                columns: column_names(inner),
+            }));
+        }
         if is_current_timestamp(default) {
             return if has_time_of_day(&column.ty) {
                 Ok(DefaultValue::CurrentTimestamp)

@@ -52,7 +52,11 @@ impl Session {
                 auto_increment: false,
                 default: match column.auto_increment && !nullable {
                     true => Some(DefaultValue::Value(zero_of(&column.ty))),
-                    false => column.default.clone(),
+                    // Its columns are not there.
+                    false => match column.default_expression() {
+                        Some(default) if !default.columns.is_empty() => None,
+                        _ => column.default.clone(),
+                    },
                 },
                 ..column
             },

@@ -338,7 +338,11 @@ impl Compiler<'_> {
 
     fn value(&mut self, expr: &ast::Expr, column: usize) -> Option<NewValue> {
         if is_default(expr) {
-            return Some(NewValue::Default);
+            let column = &self.names.definition().columns[column];
+            return column
+                .default_expression()
+                .is_none()
+                .then_some(NewValue::Default);
         }
         if let Some(value) = NewValue::of(expr, self.names) {
             return Some(value);

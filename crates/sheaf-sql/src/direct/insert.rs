@@ -242,6 +242,9 @@ impl Insert {
         };
         let (database, table) = (&destination.database, &destination.table);
         let table = session.engine.catalog().table(database, table).ok()?;
+        if table.definition.has_computed_defaults() {
+            return None;
+        }
         // `INSERT INTO t () VALUES ()` gives no column a value.
         let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
         let targets = match all_default {

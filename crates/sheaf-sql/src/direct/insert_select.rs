@@ -66,6 +66,9 @@ impl InsertSelect {
         destination.options.bulk = true;
         let (database, name) = (&destination.database, &destination.table);
         let table = session.engine.catalog().table(database, name).ok()?;
+        if table.definition.has_computed_defaults() {
+            return None;
+        }
         let targets = Session::target_columns(&table, &destination.columns).ok()?;
         let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));

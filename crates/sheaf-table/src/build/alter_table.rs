@@ -35,6 +35,7 @@ use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
 use crate::definition::check_constraint::{CheckSpec, RowTest};
+use crate::definition::convert::RowFill;
 use crate::definition::foreign_key::{
     ForeignKey, ForeignKeySpec, leading_index, referenced_positions,
 };
@@ -128,6 +129,8 @@ pub struct AlterOptions {
     pub series: AutoIncrementSeries,
     /// What CURRENT_TIMESTAMP stands for as the default of a new column.
     pub now_micros: i64,
+    /// Computes what new columns hold whose defaults are expressions.
+    pub row_fill: Option<RowFill>,
     /// Types of columns that foreign keys compare stay (the variable `foreign_key_checks`).
     pub check_foreign_keys: bool,
     /// What the changes were made for; `None`: whatever there is.
@@ -145,6 +148,7 @@ impl Default for AlterOptions {
             keeps_zero: false,
             series: AutoIncrementSeries::default(),
             now_micros: 0,
+            row_fill: None,
             check_foreign_keys: true,
             version: None,
             row_test: None,

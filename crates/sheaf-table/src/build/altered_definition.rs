@@ -205,6 +205,16 @@ fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()>
     }
     for change in changes {
         match change {
+            Alteration::DropColumn(name) => needed_by_no_default(next, name)?,
+            Alteration::RenameColumn { name, new } if name != new => {
+                needed_by_no_default(next, name)?;
+            }
+            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => {
+                needed_by_no_default(next, name)?;
+            }
+            _ => {}
+        }
+        match change {
             Alteration::DropColumn(name) => {
                 check_constraint::drop_column(&mut next.checks, name)?;
             }
@@ -218,6 +228,21 @@ fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()>
         }
     }
     Ok(())
+}
+
+/// Error `ColumnNeededByDefault` if the default of a column names this one, which is dropped or gets another name.
+fn needed_by_no_default(next: &TableDefinition, name: &str) -> Result<()> {
+    let names = |column: &Column| {
+        let default = column.default_expression();
+        default.is_some_and(|default| default.columns.iter().any(|named| same_name(named, name)))
+    };
+    match next.columns.iter().any(names) {
+        true => Err(TableError::ColumnNeededByDefault {
+            column: name.to_string(),
+            table: next.name.clone(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Adds CHECKs, and turns some on or off.

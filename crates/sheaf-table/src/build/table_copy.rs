@@ -26,7 +26,7 @@ use crate::build::altered_definition::AlteredDefinition;
 use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::tree_load::TreeLoad;
 use crate::catalog::Catalog;
-use crate::definition::convert::{default_of, to_column};
+use crate::definition::convert::{RowFill, default_of, to_column};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
 use crate::progress::Progress;
@@ -111,6 +111,9 @@ struct Conversion<'a> {
     old: &'a [Column],
     new: Vec<Column>,
     sources: Vec<Source>,
+    /// Positions of new columns whose defaults are computed.
+    computed: Vec<usize>,
+    fill: Option<RowFill>,
     mode: Mode,
     keeps_zero: bool,
     /// Rows so far.
@@ -131,9 +134,13 @@ impl<'a> Conversion<'a> {
             Some(source) => Source::Column(*source),
             None => new_value(column, options),
         });
+        let is_computed =
+            |at: &usize| altered.sources[*at].is_none() && new[*at].default_expression().is_some();
         Conversion {
             old,
             sources: sources.collect(),
+            computed: (0..new.len()).filter(is_computed).collect(),
+            fill: options.row_fill.clone(),
             new,
             mode: options.mode,
             keeps_zero: options.keeps_zero,
@@ -159,6 +166,11 @@ impl<'a> Conversion<'a> {
                     return Err(self.issue(position, problem.clone()).into());
                 }
             });
+        }
+        if let Some(RowFill(fill)) = &self.fill
+            && !self.computed.is_empty()
+        {
+            fill(&mut converted, &self.computed)?;
         }
         Ok(converted)
     }

@@ -375,6 +375,7 @@ pub(crate) fn check_column(column: &mut Column) -> Result<()> {
         Some(_) if column.auto_increment => return Err(invalid),
         Some(DefaultValue::CurrentTimestamp) if has_clock => Some(DefaultValue::CurrentTimestamp),
         Some(DefaultValue::CurrentTimestamp) => return Err(invalid),
+        Some(DefaultValue::Expression(default)) => Some(DefaultValue::Expression(default.clone())),
         Some(DefaultValue::Value(Value::Null)) if column.nullable => {
             Some(DefaultValue::Value(Value::Null))
         }

@@ -8,17 +8,22 @@ use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::definition::check_constraint::CheckConstraint;
 use crate::definition::foreign_key::{ForeignKey, ReferentialAction};
-use crate::definition::schema::{Column, DefaultValue, Index, IndexPart, TableDefinition};
+use crate::definition::schema::{
+    Column, DefaultExpression, DefaultValue, Index, IndexPart, TableDefinition,
+};
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 3;
+pub(crate) const FORMAT: u64 = 4;
+/// The newest format without expressions as defaults. Definitions that have none are written in it.
+const FORMAT_WITHOUT_EXPRESSIONS: u64 = 3;
 
 const NULLABLE: u64 = 1;
 const AUTO_INCREMENT: u64 = 2;
 const ON_UPDATE_CURRENT_TIMESTAMP: u64 = 4;
 const DEFAULT_VALUE: u64 = 8;
 const DEFAULT_CURRENT_TIMESTAMP: u64 = 16;
+const DEFAULT_EXPRESSION: u64 = 32;
 
 const UNIQUE: u64 = 1;
 const PRIMARY: u64 = 2;
@@ -112,14 +117,21 @@ impl Writer {
                     column.on_update_current_timestamp,
                     ON_UPDATE_CURRENT_TIMESTAMP,
                 )
-                | match column.default {
+                | match &column.default {
                     None => 0,
                     Some(DefaultValue::Value(_)) => DEFAULT_VALUE,
                     Some(DefaultValue::CurrentTimestamp) => DEFAULT_CURRENT_TIMESTAMP,
+                    Some(DefaultValue::Expression(_)) => DEFAULT_EXPRESSION,
                 },
         );
-        if let Some(DefaultValue::Value(value)) = &column.default {
-            self.value(value);
+        match &column.default {
+            Some(DefaultValue::Value(value)) => self.value(value),
+            Some(DefaultValue::Expression(DefaultExpression { text, columns })) => {
+                self.text(text);
+                self.number(columns.len() as u64);
+                columns.iter().for_each(|column| self.text(column));
+            }
+            Some(DefaultValue::CurrentTimestamp) | None => {}
         }
         self.text(&column.comment);
     }
@@ -281,6 +293,12 @@ impl<'a> Reader<'a> {
         let flags = self.number()?;
         let default = if flags & DEFAULT_VALUE != 0 {
             Some(DefaultValue::Value(self.value()?))
+        } else if flags & DEFAULT_EXPRESSION != 0 {
+            let text = self.text()?;
+            let columns = (0..self.count()?).map(|_| self.text());
+            let columns = columns.collect::<Result<_>>()?;
+            let expression = DefaultExpression { text, columns };
+            Some(DefaultValue::Expression(expression))
         } else {
             (flags & DEFAULT_CURRENT_TIMESTAMP != 0).then_some(DefaultValue::CurrentTimestamp)
         };
@@ -382,7 +400,13 @@ impl<'a> Reader<'a> {
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    writer.number(FORMAT);
+    let mut columns = definition.columns.iter();
+    writer.number(
+        match columns.any(|column| column.default_expression().is_some()) {
+            true => FORMAT,
+            false => FORMAT_WITHOUT_EXPRESSIONS,
+        },
+    );
     writer.number(definition.id);
     writer.number(definition.columns.len() as u64);
     definition

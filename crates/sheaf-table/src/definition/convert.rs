@@ -3,10 +3,13 @@
 //! The rules of assignment are those of the column's type ([`sheaf_types::assignment`]). A column adds whether it may
 //! be NULL, and its default.
 
+use std::sync::Arc;
+
 use sheaf_types::assignment::{self, Mode, current_timestamp, zero_value};
 use sheaf_types::{ColumnProblem, ColumnType, Value};
 
 use crate::definition::schema::{Column, DefaultValue};
+use crate::error::TableError;
 
 /// Converts any value to the column's type as MySQL assigns it. NULL for an AUTO_INCREMENT column stays NULL.
 ///
@@ -26,12 +29,27 @@ pub fn to_column(
     }
 }
 
+/// Computes the defaults that are expressions, of the columns of a row at these positions. The other columns have their
+/// values.
+#[derive(Clone)]
+pub struct RowFill(pub Arc<Fill>);
+
+type Fill = dyn Fn(&mut [Value], &[usize]) -> Result<(), TableError> + Send + Sync;
+
+impl std::fmt::Debug for RowFill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RowFill")
+    }
+}
+
 /// A column's default; `None` if it has none and cannot be NULL, unless it is an ENUM. `now_micros`: what
 /// CURRENT_TIMESTAMP stands for.
 pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     match &column.default {
         Some(DefaultValue::Value(value)) => Some(value.clone()),
         Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
+        // The SQL floor computes it, when the other columns of the row have their values.
+        Some(DefaultValue::Expression(_)) => Some(Value::Null),
         None if column.nullable || column.auto_increment => Some(Value::Null),
         // The first label.
         None if matches!(column.ty, ColumnType::Enum { .. }) => Some(Value::Enum(1)),

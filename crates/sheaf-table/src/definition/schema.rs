@@ -28,6 +28,17 @@ pub enum DefaultValue {
     Value(Value),
     /// DEFAULT CURRENT_TIMESTAMP (with the column's own fraction digits).
     CurrentTimestamp,
+    /// `DEFAULT (expression)` whose value is another one for other rows, statements or sessions.
+    Expression(DefaultExpression),
+}
+
+/// What a column gets is computed for each row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultExpression {
+    /// Without parentheses around it; columns are in backticks and without a table.
+    pub text: String,
+    /// The columns that it names.
+    pub columns: Vec<String>,
 }
 
 /// One column.
@@ -45,6 +56,14 @@ pub struct Column {
 }
 
 impl Column {
+    /// The expression that its default is, if it is one.
+    pub fn default_expression(&self) -> Option<&DefaultExpression> {
+        match &self.default {
+            Some(DefaultValue::Expression(expression)) => Some(expression),
+            _ => None,
+        }
+    }
+
     /// A column with a name, a type and nothing else.
     pub fn new(name: impl Into<String>, ty: ColumnType, nullable: bool) -> Column {
         Column {
@@ -107,6 +126,13 @@ pub struct TableDefinition {
 }
 
 impl TableDefinition {
+    /// Defaults of columns are computed for each row.
+    pub fn has_computed_defaults(&self) -> bool {
+        self.columns
+            .iter()
+            .any(|column| column.default_expression().is_some())
+    }
+
     /// Position of a column by name, without regard to case.
     pub fn column_position(&self, name: &str) -> Option<usize> {
         self.columns

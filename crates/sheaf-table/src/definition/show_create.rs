@@ -82,6 +82,7 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
     };
     match &column.default {
         Some(DefaultValue::CurrentTimestamp) => write!(out, " DEFAULT {now}")?,
+        Some(DefaultValue::Expression(default)) => write!(out, " DEFAULT ({})", default.text)?,
         Some(DefaultValue::Value(Value::Null)) | None => {
             let silent = !column.nullable || column.ty.is_long();
             if !silent {
