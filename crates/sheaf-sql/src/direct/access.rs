@@ -46,10 +46,11 @@ pub(super) const MAX_LIST: usize = 1_000;
 /// What the place of a list that a run brings begins with. No parameter is written like this.
 const LIST: &str = "?*";
 
-/// `<` and its like; `<>` is left to the vectorised path.
+/// `<` and its like. `<>` is tested, and never bound by keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Equal,
+    NotEqual,
     Less,
     LessOrEqual,
     Greater,
@@ -60,6 +61,7 @@ impl Relation {
     fn of(op: &ast::BinaryOperator) -> Option<Relation> {
         Some(match op {
             ast::BinaryOperator::Eq => Relation::Equal,
+            ast::BinaryOperator::NotEq => Relation::NotEqual,
             ast::BinaryOperator::Lt => Relation::Less,
             ast::BinaryOperator::LtEq => Relation::LessOrEqual,
             ast::BinaryOperator::Gt => Relation::Greater,
@@ -71,7 +73,7 @@ impl Relation {
     /// The relation of the operands the other way round.
     fn swapped(self) -> Relation {
         match self {
-            Relation::Equal => Relation::Equal,
+            Relation::Equal | Relation::NotEqual => self,
             Relation::Less => Relation::Greater,
             Relation::LessOrEqual => Relation::GreaterOrEqual,
             Relation::Greater => Relation::Less,
@@ -83,10 +85,15 @@ impl Relation {
         matches!(self, Relation::Less | Relation::LessOrEqual)
     }
 
+    fn is_lower(self) -> bool {
+        matches!(self, Relation::Greater | Relation::GreaterOrEqual)
+    }
+
     /// Whether a value that stands so to the operand fulfils the comparison.
     pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
             Relation::Equal => order.is_eq(),
+            Relation::NotEqual => order.is_ne(),
             Relation::Less => order.is_lt(),
             Relation::LessOrEqual => order.is_le(),
             Relation::Greater => order.is_gt(),
@@ -272,11 +279,8 @@ fn collect_branches(
     }
     let relations: Vec<Relation> = branch.iter().map(|(relation, _)| *relation).collect();
     let is_range = match relations.as_slice() {
-        [_] => true,
-        [one, other] => {
-            let has_point = [one, other].contains(&&Relation::Equal);
-            !has_point && one.is_upper() != other.is_upper()
-        }
+        [only] => *only != Relation::NotEqual,
+        [one, other] => one.is_upper() && other.is_lower() || one.is_lower() && other.is_upper(),
         _ => false,
     };
     branches.push(branch);
@@ -459,7 +463,7 @@ impl Access {
                     |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_upper()),
                 );
                 let lower = first(
-                    |kind| matches!(kind, Kind::Relation(relation, _) if !relation.is_upper()),
+                    |kind| matches!(kind, Kind::Relation(relation, _) if relation.is_lower()),
                 );
                 if lower.is_some() || upper.is_some() {
                     next = Next::Within { lower, upper };

@@ -100,6 +100,7 @@ impl Relation {
     fn text(self) -> &'static str {
         match self {
             Relation::Equal => "=",
+            Relation::NotEqual => "<>",
             Relation::Less => "<",
             Relation::LessOrEqual => "<=",
             Relation::Greater => ">",
