@@ -89,8 +89,8 @@ enum NewValue {
 }
 
 impl Duplicates {
-    /// What an INSERT into these columns says of conflicting rows, if it says something. `None`: the vectorised path has
-    /// to do it.
+    /// What an INSERT into these columns says of conflicting rows, if it says something. `None`: the vectorised path
+    /// has to do it.
     pub(super) fn of_insert(
         insert: &ast::Insert,
         into: (&Table, &[usize]),

@@ -234,14 +234,19 @@ impl ComputedGroups {
         let keys = keys.map(|(_, key)| below.expression(key));
         let keys = keys.collect::<Option<Vec<_>>>()?;
         let (mut ids, mut fields, mut carried) = (Vec::new(), Vec::new(), Vec::new());
-        let passed_on = groups.keys.iter().map(|(id, _)| id).chain(&groups.carried);
-        for id in passed_on {
+        let equal = groups.keys.iter();
+        let equal = equal.map(|(id, key)| (id, key.as_column() == Some(*id)));
+        let others = groups.carried.iter().map(|id| (id, false));
+        for (id, is_key) in equal.chain(others) {
             // A key is grouped by together with the columns that it determines, whether or not they are read.
             let Some(place) = below.place(*id) else {
                 continue;
             };
             ids.push(*id);
-            fields.push(below.schema.field(place).clone().with_nullable(true));
+            let field = below.schema.field(place).clone();
+            // What is taken from a group's first row may be NULL, to a plan and to clients.
+            let nullable = !is_key || field.is_nullable();
+            fields.push(field.with_nullable(nullable));
             carried.push(place);
         }
         let mut aggregates = Vec::with_capacity(groups.aggregates.len());
@@ -401,11 +406,18 @@ fn level_of_rows(session: &Session, query: &RowQuery, rows: &Columns<'_>) -> Opt
     })
 }
 
-/// Whether a value over groups is a number that aggregates alone come to. Of others, only a plan tells how long they
-/// are and whether they may be NULL.
-fn is_of_aggregates(value: &Scalar, groups: &Groups) -> bool {
-    let is_aggregate = |column: ColumnId| groups.aggregates.iter().any(|(id, _)| *id == column);
-    !is_string(value.field().data_type()) && value.columns().iter().all(is_aggregate)
+/// Whether a value over groups is a column of the FROM, or a number that aggregates alone come to. Of others, only a
+/// plan tells how long they are and whether they may be NULL.
+fn is_known_of_groups(value: &Scalar, query: &RowQuery, groups: &Groups) -> bool {
+    let is_of_from = |id: ColumnId| query.columns.iter().any(|column| column.id == id);
+    let is_aggregate = |id: ColumnId| groups.aggregates.iter().any(|(own, _)| *own == id);
+    match value.as_column() {
+        Some(column) if is_of_from(column) => !groups.keys.is_empty(),
+        _ => {
+            let is_number = !is_string(value.field().data_type());
+            is_number && value.columns().iter().all(is_aggregate)
+        }
+    }
 }
 
 impl Session {
@@ -420,7 +432,9 @@ impl Session {
         let position = |id: ColumnId| query.columns.iter().position(|column| column.id == id);
         let mut values = query.shown.iter().map(|(at, ..)| &query.list[*at].value);
         if let Some(groups) = &query.groups
-            && !values.clone().all(|value| is_of_aggregates(value, groups))
+            && !values
+                .clone()
+                .all(|value| is_known_of_groups(value, query, groups))
         {
             return None;
         }
