@@ -18,6 +18,7 @@ use datafusion_expr::{
 };
 
 use super::result_field;
+use crate::operator::detached_exec::detached_array;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AnyValue {
@@ -187,13 +188,9 @@ impl FirstOfEachGroup {
             EmitTo::All => all.len(),
             EmitTo::First(count) => count,
         };
-        let rest = all.slice(emitted, all.len() - emitted);
+        // In a sorted input groups are emitted again and again: the rest would keep alive what all of them had.
+        let rest = detached_array(all.slice(emitted, all.len() - emitted))?;
         self.groups = rest.len();
-        // In a sorted input all groups but the last are emitted again and again: it would keep alive what they had.
-        let rest = match rest.len() < emitted {
-            true => copied(&rest, &(0..rest.len() as u32).collect())?,
-            false => rest,
-        };
         self.chunks = if rest.is_empty() {
             Vec::new()
         } else {
@@ -310,6 +307,32 @@ mod tests {
             assert_eq!(emitted.len(), 999 + start);
             least = least.min(first.size());
             assert!(first.size() <= 2 * least, "round {round}: {}", first.size());
+        }
+    }
+
+    #[test]
+    fn groups_that_wait_for_a_batch_of_their_own_take_their_own_memory() {
+        let mut first = FirstOfEachGroup {
+            data_type: DataType::Utf8View,
+            chunks: Vec::new(),
+            groups: 0,
+        };
+        // Batches have more rows than are emitted at a time, so more and more groups are left.
+        let mut left = 0;
+        for round in 0..100 {
+            let rows = 1000 * round..1000 * (round + 1);
+            let values = rows.map(|row| format!("a value of more than twelve bytes: {row:06}"));
+            let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(values));
+            let groups: Vec<usize> = (left..left + 1000).collect();
+            first
+                .update_batch(&[values], &groups, None, left + 1000)
+                .unwrap();
+            let emitted = first.state(EmitTo::First(970)).unwrap();
+            assert_eq!(emitted[0].len(), 970);
+            left += 30;
+            // A text and its view.
+            let most = 3 * left * (41 + 16);
+            assert!(first.size() <= most, "round {round}: {}", first.size());
         }
     }
 }

@@ -137,6 +137,14 @@ pub fn detached(batch: RecordBatch) -> Result<RecordBatch> {
     )?)
 }
 
+/// The array, or a copy if it is a small part of its buffers.
+pub(crate) fn detached_array(array: ArrayRef) -> Result<ArrayRef> {
+    match array.get_array_memory_size() <= MOST_HELD * used_bytes(&array)? {
+        true => Ok(array),
+        false => copied(&array),
+    }
+}
+
 /// Strings in one buffer of their own; other arrays as they are.
 pub(crate) fn gathered(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
