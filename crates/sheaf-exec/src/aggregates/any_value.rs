@@ -196,7 +196,8 @@ impl FirstOfEachGroup {
         } else {
             vec![rest]
         };
-        Ok(all.slice(0, emitted))
+        // Nor do those that leave hold on to the others.
+        detached_array(all.slice(0, emitted))
     }
 }
 
@@ -329,6 +330,7 @@ mod tests {
                 .unwrap();
             let emitted = first.state(EmitTo::First(970)).unwrap();
             assert_eq!(emitted[0].len(), 970);
+            assert!(emitted[0].get_array_memory_size() <= 3 * 970 * (41 + 16));
             left += 30;
             // A text and its view.
             let most = 3 * left * (41 + 16);
