@@ -550,8 +550,16 @@ mod tests {
 
     #[test]
     fn definitions_read_back() {
-        let definition = definition();
+        let mut definition = definition();
         let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_EXPRESSIONS);
+        assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        definition.columns[1].default = Some(DefaultValue::Expression(DefaultExpression {
+            text: "`id` + rand()".into(),
+            columns: vec!["id".into()],
+        }));
+        let bytes = encode_definition(&definition);
+        assert_eq!(u64::from(bytes[0]), FORMAT);
         assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
     }
 
@@ -567,7 +575,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 4, known: 3 })
+            Err(TableError::CatalogTooNew { found: 5, known: 4 })
         ));
     }
 }
