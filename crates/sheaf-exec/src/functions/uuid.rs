@@ -1,7 +1,8 @@
 //! `UUID()`: a number of 128 bits that nobody else has, of version 1 (RFC 4122).
 //!
 //! It is made of the time in steps of 100 nanoseconds, a number that two at the same time would differ in, and a node
-//! that the process has chosen at random. No two of a process have the same time: the next one is at least a step later.
+//! that the process has chosen at random. No two of a process have the same time: the next one is at least a step
+//! later.
 //!
 //! ```text
 //!   6ccd780c-baba-1026-9564-5b8c656024db      low, middle and high part of the time, clock sequence, node
