@@ -919,6 +919,9 @@ fn for_update_excludes_others_whatever_it_reads() {
     for statement in [
         "select * from test where id = 1 union all select * from test where id = 1 for update",
         "select * from test where id = 1 for update",
+        "select * from (select * from test where id = 1 for update) d",
+        "select (select value from test where id = 1 for update)",
+        "with d as (select * from test where id = 1 for update) select * from d",
     ] {
         let scene = Scene::new();
         let (mut t1, mut t2) = (scene.begin(REPEATABLE), scene.begin(SERIALIZABLE));

@@ -27,6 +27,7 @@ use std::time::Duration;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use sheaf_frontend::locking::has_locking_clause;
+use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::{ReadGuard, Table};
 use sheaf_types::Value;
@@ -106,6 +107,30 @@ fn is_for_update(body: &ast::SetExpr, locks: &[ast::LockClause]) -> bool {
         }
 }
 
+/// Collects what queries inside of a query lock: their FROM and what they say about it.
+#[derive(Default)]
+struct QueriesInside {
+    /// The query itself has been met.
+    is_inside: bool,
+    locking: Vec<(Vec<ast::TableWithJoins>, Vec<ast::LockClause>)>,
+}
+
+impl ExpressionVisitor for QueriesInside {
+    fn enter_query(&mut self, query: &ast::Query) {
+        if std::mem::replace(&mut self.is_inside, true)
+            && !query.locks.is_empty()
+            && let ast::SetExpr::Select(select) = query.body.as_ref()
+        {
+            self.locking
+                .push((select.from.clone(), query.locks.clone()));
+        }
+    }
+
+    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
 impl Session {
     /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone.
     pub(crate) fn read_lock_mode(
@@ -121,7 +146,9 @@ impl Session {
             }
             _ => None,
         };
+        let inner = self.tables_for_update_inside(query);
         Ok(move |table: &Arc<Table>| match &named {
+            _ if inner.iter().any(|known| Arc::ptr_eq(known, table)) => LockMode::Exclusive,
             _ if !is_exclusive => LockMode::Shared,
             None => LockMode::Exclusive,
             Some(targets) => {
@@ -131,6 +158,24 @@ impl Session {
                     .map_or(LockMode::Shared, |target| target.mode)
             }
         })
+    }
+
+    /// The tables that queries inside of this one (in its FROM, in expressions) name with FOR UPDATE.
+    fn tables_for_update_inside(&self, query: &ast::Query) -> Vec<Arc<Table>> {
+        let mut inside = QueriesInside::default();
+        walk_query(&mut query.clone(), &mut inside);
+        let mut tables = Vec::new();
+        for (from, locks) in inside.locking {
+            // A name of a common table expression is no table's.
+            let references = self.references_of(&from);
+            let Ok((targets, _)) = references.and_then(|known| targets_of(&known, &locks)) else {
+                continue;
+            };
+            let exclusive = targets.into_iter();
+            let exclusive = exclusive.filter(|target| target.mode == LockMode::Exclusive);
+            tables.extend(exclusive.map(|target| target.table));
+        }
+        tables
     }
 
     /// The tables whose rows a query locks, with the columns that name the rows. The tables stay as they are while the
