@@ -48,11 +48,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     // AND and OR of two conditions that are both computed, whatever the first one is.
     Function::new("$both", (2, 2), condition, |call| {
-        let [left, right] = conditions(&call)?;
+        let [left, right] = conditions(call)?;
         Ok(Arc::new(and_kleene(&left, &right)?))
     }),
     Function::new("$either", (2, 2), condition, |call| {
-        let [left, right] = conditions(&call)?;
+        let [left, right] = conditions(call)?;
         Ok(Arc::new(or_kleene(&left, &right)?))
     }),
     // A value, and an operand that is computed beside it, since it notes something.
