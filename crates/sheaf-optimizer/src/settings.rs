@@ -251,6 +251,9 @@ pub struct PlannerSettings {
     /// Memory that one statement should get along with, in bytes: a hash join whose build side is estimated to
     /// be bigger pays for going to files. 0: little must do, see `is_thrifty`.
     pub query_memory_bytes: usize,
+    /// A sort for the first rows holds them in memory. Where more than so many are wanted, all are sorted, which can
+    /// spill. A plan that another one may replace when memory is short has no need of it.
+    pub most_first_rows: usize,
     /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three
     /// quarters.
     pub read_ahead_pages: usize,
@@ -293,6 +296,7 @@ impl Default for PlannerSettings {
             batch_rows: BATCH_ROWS,
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
+            most_first_rows: usize::MAX,
             read_ahead_pages: 256,
             max_recursion_rounds: 1_000,
             regret_budget_us: None,

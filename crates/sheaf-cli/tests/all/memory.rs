@@ -488,6 +488,32 @@ fn changes_of_all_rows_and_small_ones_go_on_side_by_side() {
     assert!(longest < MOST_WAIT, "a small change took {longest:?}");
 }
 
+/// A change of the first rows of an order finds more of them than fit in memory.
+#[test]
+fn many_first_rows_are_changed() {
+    const MANY: u64 = 150_000;
+    let server = filled();
+    let mut connection = connect(server.port);
+    let changes = [
+        format!("UPDATE d.a SET k = -1 ORDER BY s, id LIMIT {MANY}"),
+        format!("DELETE FROM d.a ORDER BY s DESC, id LIMIT {MANY}"),
+    ];
+    for sql in &changes {
+        within_memory(server.child.id(), || connection.query_drop(sql)).expect(sql);
+        assert_eq!(connection.affected_rows(), MANY, "{sql}");
+    }
+    let left = ROWS as u64 - MANY;
+    assert_eq!(
+        answer_of(&mut connection, "SELECT COUNT(*) FROM d.a WHERE k = -1"),
+        [left.min(MANY).to_string()]
+    );
+    let locked = within_memory(server.child.id(), || {
+        let sql = format!("SELECT id FROM d.a ORDER BY s, id LIMIT {left} FOR UPDATE");
+        answer_of(&mut connection, &sql).len()
+    });
+    assert_eq!(locked as u64, left);
+}
+
 /// Texts of groups may together be longer than all memory. One group is in memory, as far as its texts are shown.
 #[test]
 fn long_texts_of_groups_have_an_answer_where_each_group_fits() {

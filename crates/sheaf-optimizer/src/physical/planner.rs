@@ -162,7 +162,11 @@ fn finished(
         if is_thrifty {
             plan = rules::sort_in_one_stream(plan)?;
         }
-        plan = rules::sort_all_rows(plan, is_thrifty)?;
+        let most = match is_thrifty {
+            true => rules::FEW_ROWS,
+            false => context.settings.most_first_rows,
+        };
+        plan = rules::sort_all_rows(plan, most)?;
         plan = late_columns::read_late(plan, &context.cancel)?;
     }
     context.cancel.check().map_err(access_error)?;

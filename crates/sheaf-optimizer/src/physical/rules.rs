@@ -205,21 +205,15 @@ pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
 /// them compares each key where all before it are equal, so it grows with the square of their number.
 const MAX_TOP_K_KEYS: usize = 16;
 
-/// Sorts all rows where the first ones alone are wanted, by many keys; where memory is short, also where many rows are
-/// wanted: a sort of the first ones holds them in memory, one of all rows can spill. To be done after the
-/// [rules](apply), of which one would put the limit back into the sort.
-pub fn sort_all_rows(
-    plan: Arc<dyn ExecutionPlan>,
-    has_little_memory: bool,
-) -> Result<Arc<dyn ExecutionPlan>> {
+/// Sorts all rows where the first ones alone are wanted, by many keys, or more than `most` of them: a sort of the first
+/// ones holds them in memory, one of all rows can spill. To be done after the [rules](apply), of which one would put
+/// the limit back into the sort.
+pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>, most: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let sorted = plan.transform_up(|node| {
         let Some(sort) = node.downcast_ref::<SortExec>() else {
             return Ok(Transformed::no(node));
         };
-        let is_meant = |fetch: &usize| {
-            let is_much = has_little_memory && *fetch > FEW_ROWS;
-            is_much || sort.expr().len() > MAX_TOP_K_KEYS
-        };
+        let is_meant = |fetch: &usize| *fetch > most || sort.expr().len() > MAX_TOP_K_KEYS;
         let Some(fetch) = sort.fetch().filter(is_meant) else {
             return Ok(Transformed::no(node));
         };

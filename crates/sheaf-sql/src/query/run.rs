@@ -63,6 +63,9 @@ const MIN_BATCH_RESULT_BYTES: usize = 8 << 20;
 const MAX_BATCH_RESULT_BYTES: usize = 256 << 20;
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
+
+/// The share of a statement's memory that the first rows of an order may take that a change is limited to.
+const FIRST_ROWS_SHARE: f64 = 0.5;
 /// How long a plan that takes less memory waits for what the one before it has had, and how often it looks.
 const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
 const GIVING_BACK_SLICE: Duration = Duration::from_millis(1);
@@ -630,6 +633,10 @@ impl Session {
         let mut context = self.planner_context(view);
         if purpose == Purpose::Change {
             context.settings.target_partitions = 1;
+            // No other plan takes its place when memory is short.
+            let memory = context.settings.query_memory_bytes as f64;
+            context.settings.most_first_rows =
+                (memory * FIRST_ROWS_SHARE / KEPT_ROW_BYTES) as usize;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
         let mut physical = plan_physical(&optimized, &context)?;
