@@ -5,7 +5,7 @@
 //! the algebra (`sheaf-algebra`). Its rules make joins of subqueries, and then it becomes a logical plan.
 //!
 //! It is a crate apart from sessions because it is slow to compile and changes rarely. Only here are sqlparser's
-//! generic walks over trees instantiated, at a low optimisation level.
+//! generic walks over trees instantiated.
 
 pub mod bind;
 pub mod column_default;
@@ -20,6 +20,7 @@ mod reserved;
 mod sleep;
 mod statement_text;
 mod syntax;
+pub mod varying;
 pub mod walk;
 
 pub use statement_text::StatementText;

@@ -12,19 +12,16 @@
 //! Like CHECKs, the expressions of a table are one list over its columns (`query/row_evaluator.rs`). Direct plans leave
 //! tables that have some to the vectorised way.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use sheaf_frontend::column_default::default_expression;
-use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::{RowFill, to_column};
 use sheaf_table::schema::same_name;
 use sheaf_table::{Column, TableDefinition, TableError};
 use sheaf_types::{ColumnIssue, Value};
 use sqlparser::ast;
 
-use crate::change::table_checks::{DISALLOWED, Failure, takes_now};
+use crate::change::table_checks::Failure;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
@@ -157,36 +154,5 @@ impl Session {
             Ok(())
         };
         Ok(Some((RowFill(Arc::new(fill)), failure)))
-    }
-}
-
-/// Whether the value of a default may be another one for other rows, statements or sessions.
-pub(crate) fn varies(expression: &ast::Expr) -> bool {
-    if !column_names(expression).is_empty() {
-        return true;
-    }
-    let mut calls = Calls::default();
-    walk_expression(&mut expression.clone(), &mut calls);
-    calls.vary && !calls.has_query
-}
-
-/// Looks for calls whose value does not depend on their operands alone.
-#[derive(Default)]
-struct Calls {
-    vary: bool,
-    has_query: bool,
-}
-
-impl ExpressionVisitor for Calls {
-    fn enter_query(&mut self, _query: &ast::Query) {
-        self.has_query = true;
-    }
-
-    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
-        if let ast::Expr::Function(function) = expression {
-            let called = function.name.to_string().to_ascii_uppercase();
-            self.vary |= DISALLOWED.contains(&called.as_str()) || takes_now(&called, function);
-        }
-        ControlFlow::Continue(())
     }
 }

@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::varying::varying_call;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError};
 use sheaf_types::Value;
@@ -24,46 +25,6 @@ use crate::parser::Parsed;
 use crate::parser::statement::{CheckDefinition, Statement};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::session::Session;
-
-/// Functions whose value does not depend on their operands alone.
-pub(crate) const DISALLOWED: &[&str] = &[
-    "BENCHMARK",
-    "CONNECTION_ID",
-    "CURDATE",
-    "CURRENT_DATE",
-    "CURRENT_ROLE",
-    "CURRENT_TIME",
-    "CURRENT_TIMESTAMP",
-    "CURRENT_USER",
-    "CURTIME",
-    "DATABASE",
-    "FOUND_ROWS",
-    "GET_LOCK",
-    "IS_FREE_LOCK",
-    "IS_USED_LOCK",
-    "LAST_INSERT_ID",
-    "LOAD_FILE",
-    "LOCALTIME",
-    "LOCALTIMESTAMP",
-    "NOW",
-    "RAND",
-    "RELEASE_ALL_LOCKS",
-    "RELEASE_LOCK",
-    "ROW_COUNT",
-    "SCHEMA",
-    "SESSION_USER",
-    "SLEEP",
-    "SYSDATE",
-    "SYSTEM_USER",
-    "USER",
-    "UTC_DATE",
-    "UTC_TIME",
-    "UTC_TIMESTAMP",
-    "UUID",
-    "UUID_SHORT",
-    "VALUES",
-    "VERSION",
-];
 
 /// The CHECKs of a table that rows must keep.
 pub(crate) struct TableChecks {
@@ -285,21 +246,14 @@ impl ExpressionVisitor for Refusal<'_> {
                 self.refuse(codes::CHECK_CONSTRAINT_VARIABLES, message);
             }
             ast::Expr::Function(function) => {
-                let called = function.name.to_string().to_ascii_uppercase();
-                if DISALLOWED.contains(&called.as_str()) || takes_now(&called, function) {
-                    self.refuse_function(&called.to_ascii_lowercase());
+                if let Some(called) = varying_call(function) {
+                    self.refuse_function(&called);
                 }
             }
             _ => {}
         }
         ControlFlow::Continue(())
     }
-}
-
-/// Whether this is UNIX_TIMESTAMP of the present.
-pub(crate) fn takes_now(called: &str, function: &ast::Function) -> bool {
-    called == "UNIX_TIMESTAMP"
-        && matches!(&function.args, ast::FunctionArguments::List(list) if list.args.is_empty())
 }
 
 /// False for what is a number, a text or a time for certain.

@@ -5,6 +5,7 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
@@ -14,7 +15,6 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
-use crate::change::computed_defaults::varies;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, TableName};
