@@ -434,7 +434,8 @@ impl Session {
                     }
                 }
             }
-            shape.complete(&mut row, n as u64 + 1, &mut self.warnings)?;
+            let number = (n as u64 + 1, is_only_row);
+            shape.complete(&mut row, number, &mut self.warnings)?;
             writer.write(&row, &mut self.warnings)?;
         }
         Ok(())
@@ -545,7 +546,7 @@ impl Session {
                     if values.len() > targets.len() {
                         writer.set_source(values.drain(targets.len()..));
                     }
-                    shape.complete(&mut row, number, warnings)?;
+                    shape.complete(&mut row, (number, false), warnings)?;
                     writer.write(&row, warnings)?;
                 }
                 Ok(())
@@ -565,7 +566,7 @@ impl Session {
                             let source = source.map(|column| value_at(column.as_ref(), position));
                             writer.set_source(source.collect::<Result<Vec<_>>>()?.into_iter());
                         }
-                        shape.complete(&mut row, number, warnings)?;
+                        shape.complete(&mut row, (number, false), warnings)?;
                         writer.write(&row, warnings)?;
                     }
                     Ok(())

@@ -279,7 +279,7 @@ impl Session {
                 let value = self.evaluate(Parsed::new(&expression, text))?;
                 shape.put(&mut row, *position, &value, number, &mut self.warnings)?;
             }
-            shape.complete(&mut row, number, &mut self.warnings)?;
+            shape.complete(&mut row, (number, false), &mut self.warnings)?;
             writer.write(&row, &mut self.warnings)?;
         }
         Ok(())

@@ -174,11 +174,12 @@ impl RowShape {
         RowShape { defaults, ..self }
     }
 
-    /// Computes what is still to be computed of a row that has all values that it was given.
+    /// Computes what is still to be computed of a row that has all values that it was given. `is_only_row`: see
+    /// [`Self::check_only_row`].
     pub(crate) fn complete(
         &mut self,
         row: &mut [Value],
-        row_number: u64,
+        (row_number, is_only_row): (u64, bool),
         warnings: &mut Warnings,
     ) -> Result<()> {
         let Some(defaults) = &self.defaults else {
@@ -190,8 +191,8 @@ impl RowShape {
         positions.sort_unstable();
         for position in positions {
             let value = defaults.value(position, row)?;
-            if !self.column(position).nullable && value.is_null() {
-                return Err(issue(self.column(position), ColumnProblem::Null, row_number).into());
+            if is_only_row {
+                self.check_only_row(position, &value)?;
             }
             self.put(row, position, &value, row_number, warnings)?;
         }

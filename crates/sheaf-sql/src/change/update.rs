@@ -493,7 +493,9 @@ fn assigned_columns(
                 value: match is_default(value) {
                     true => match table.map(|table| &table.definition.columns[column]) {
                         Some(column) if column.default_expression().is_some() => {
-                            NewValue::Expression(Box::new(default_expression(column)?))
+                            let default = default_expression(column)?;
+                            let alias = &references.0[reference].alias;
+                            NewValue::Expression(Box::new(qualified(default, alias)))
                         }
                         _ => NewValue::Default,
                     },
@@ -508,6 +510,24 @@ fn assigned_columns(
             })
         })
         .collect()
+}
+
+/// An expression over the columns of one table, in a statement that has several.
+fn qualified(mut expression: ast::Expr, alias: &str) -> ast::Expr {
+    walk_expression(&mut expression, &mut Qualify(alias));
+    expression
+}
+
+struct Qualify<'a>(&'a str);
+
+impl ExpressionVisitor for Qualify<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Identifier(column) = expression {
+            let table = ast::Ident::with_quote('`', self.0);
+            *expression = ast::Expr::CompoundIdentifier(vec![table, column.clone()]);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Puts into each expression what the assignments before it made of the columns that it names.
