@@ -63,9 +63,12 @@ pub fn varies(expression: &Expr) -> bool {
     if !column_names(expression).is_empty() {
         return true;
     }
-    let mut calls = Calls::default();
-    walk_expression(&mut expression.clone(), &mut calls);
+    let calls = Calls::of(expression);
     calls.vary && !calls.has_query
+}
+
+pub fn has_query(expression: &Expr) -> bool {
+    Calls::of(expression).has_query
 }
 
 /// Looks for calls that vary.
@@ -73,6 +76,14 @@ pub fn varies(expression: &Expr) -> bool {
 struct Calls {
     vary: bool,
     has_query: bool,
+}
+
+impl Calls {
+    fn of(expression: &Expr) -> Calls {
+        let mut calls = Calls::default();
+        walk_expression(&mut expression.clone(), &mut calls);
+        calls
+    }
 }
 
 impl ExpressionVisitor for Calls {

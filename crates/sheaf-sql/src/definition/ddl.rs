@@ -5,7 +5,7 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::varying::varies;
+use sheaf_frontend::varying::{has_query, varies};
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
@@ -293,7 +293,8 @@ impl Session {
     ) -> Result<DefaultValue> {
         if let ast::Expr::Nested(inner) = default
             && !is_current_timestamp(inner)
-            && varies(inner)
+            // A long column has no constant as its default.
+            && (varies(inner) || column.ty.is_long() && !has_query(inner))
         {
             return Ok(DefaultValue::Expression(DefaultExpression {
                 text: kept.to_string(),

@@ -101,6 +101,7 @@ pub(crate) fn altered_definition(
     let mut next = old.clone();
     drop_keys(&mut next, changes)?;
     drop_checks(&mut next, changes)?;
+    check_named_by_defaults(old, changes)?;
     let (columns, sources) = altered_columns(old, changes)?;
     follow_columns(old, &mut next, columns, &sources)?;
     rename_indexes(&mut next, changes)?;
@@ -205,16 +206,6 @@ fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()>
     }
     for change in changes {
         match change {
-            Alteration::DropColumn(name) => needed_by_no_default(next, name)?,
-            Alteration::RenameColumn { name, new } if name != new => {
-                needed_by_no_default(next, name)?;
-            }
-            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => {
-                needed_by_no_default(next, name)?;
-            }
-            _ => {}
-        }
-        match change {
             Alteration::DropColumn(name) => {
                 check_constraint::drop_column(&mut next.checks, name)?;
             }
@@ -230,19 +221,34 @@ fn drop_checks(next: &mut TableDefinition, changes: &[Alteration]) -> Result<()>
     Ok(())
 }
 
-/// Error `ColumnNeededByDefault` if the default of a column names this one, which is dropped or gets another name.
-fn needed_by_no_default(next: &TableDefinition, name: &str) -> Result<()> {
-    let names = |column: &Column| {
-        let default = column.default_expression();
-        default.is_some_and(|default| default.columns.iter().any(|named| same_name(named, name)))
+/// Error `ColumnNeededByDefault` if a default that stays names a column that is dropped or gets another name.
+fn check_named_by_defaults(old: &TableDefinition, changes: &[Alteration]) -> Result<()> {
+    let goes = |column: &Column| {
+        changes.iter().any(|change| match change {
+            Alteration::DropColumn(name)
+            | Alteration::ChangeColumn { name, .. }
+            | Alteration::SetDefault { column: name, .. } => same_name(name, &column.name),
+            _ => false,
+        })
     };
-    match next.columns.iter().any(names) {
-        true => Err(TableError::ColumnNeededByDefault {
-            column: name.to_string(),
-            table: next.name.clone(),
-        }),
-        false => Ok(()),
+    let defaults = old.columns.iter().filter(|column| !goes(column));
+    let defaults = defaults.filter_map(Column::default_expression);
+    let named: Vec<&String> = defaults.flat_map(|default| &default.columns).collect();
+    for change in changes {
+        let gone = match change {
+            Alteration::DropColumn(name) => name,
+            Alteration::RenameColumn { name, new } if name != new => name,
+            Alteration::ChangeColumn { name, new, .. } if !same_name(name, &new.name) => name,
+            _ => continue,
+        };
+        if named.iter().any(|name| same_name(name, gone)) {
+            return Err(TableError::ColumnNeededByDefault {
+                column: gone.clone(),
+                table: old.name.clone(),
+            });
+        }
     }
+    Ok(())
 }
 
 /// Adds CHECKs, and turns some on or off.
