@@ -134,12 +134,7 @@ impl Session {
                 ),
             ));
         }
-        let dialect = self.dialect();
-        if dialect.pipes_as_concat && check.text.contains("||") || dialect.high_not_precedence {
-            return Err(SqlError::not_supported_yet(
-                "CHECK constraints under the SQL modes PIPES_AS_CONCAT and HIGH_NOT_PRECEDENCE",
-            ));
-        }
+        self.check_meaning("CHECK constraints", &check.text)?;
         Ok(CheckSpec {
             name: check.name.clone(),
             expression: check.text.clone(),
@@ -147,6 +142,18 @@ impl Session {
             enforced: check.enforced,
             of_column: check.of_column.clone(),
         })
+    }
+
+    /// A definition keeps the text of an expression, which means the same under every SQL mode. Error 1235 where it was
+    /// written under one that gives it another meaning.
+    pub(crate) fn check_meaning(&self, what: &str, text: &str) -> Result<()> {
+        let dialect = self.dialect();
+        match dialect.pipes_as_concat && text.contains("||") || dialect.high_not_precedence {
+            true => Err(SqlError::not_supported_yet(format!(
+                "{what} under the SQL modes PIPES_AS_CONCAT and HIGH_NOT_PRECEDENCE"
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Whether the CHECKs of a table that is being defined can be evaluated. Errors as for a query.

@@ -296,6 +296,7 @@ impl Session {
             // A long column has no constant as its default.
             && (varies(inner) || column.ty.is_long() && !has_query(inner))
         {
+            self.check_meaning("computed defaults", kept)?;
             return Ok(DefaultValue::Expression(DefaultExpression {
                 text: kept.to_string(),
                 columns: column_names(inner),
