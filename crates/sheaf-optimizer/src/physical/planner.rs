@@ -156,6 +156,10 @@ fn finished(
     properties: &ExecutionProps,
     context: &PlannerContext,
 ) -> Result<Arc<dyn ExecutionPlan>> {
+    if is_sorted(logical) {
+        // By constants alone nothing is sorted, and nothing else brings the streams together.
+        plan = one_stream(plan);
+    }
     let found = Found::of(&plan);
     if found.has_sorts {
         let is_thrifty = context.settings.is_thrifty();
