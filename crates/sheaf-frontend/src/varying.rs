@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Function, FunctionArguments, Query};
+use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::parser::check_text::column_names;
 use crate::walk::{ExpressionVisitor, walk_expression};
@@ -58,42 +58,51 @@ pub fn varying_call(function: &Function) -> Option<String> {
     varies.then(|| called.to_ascii_lowercase())
 }
 
-/// Whether the expression names columns or has such calls. One with a query counts as a constant.
+/// Whether the expression names columns or has such calls.
 pub fn varies(expression: &Expr) -> bool {
-    if !column_names(expression).is_empty() {
-        return true;
+    !column_names(expression).is_empty() || Parts::of(expression).vary
+}
+
+/// What a definition cannot keep of an expression: it would be computed once, and stay as it was.
+pub fn not_kept(expression: &Expr) -> Option<&'static str> {
+    let parts = Parts::of(expression);
+    match (parts.has_query, parts.has_variable) {
+        (true, _) => Some("a subquery in a DEFAULT"),
+        (_, true) => Some("a variable in a DEFAULT"),
+        (false, false) => None,
     }
-    let calls = Calls::of(expression);
-    calls.vary && !calls.has_query
 }
 
-pub fn has_query(expression: &Expr) -> bool {
-    Calls::of(expression).has_query
-}
-
-/// Looks for calls that vary.
+/// What an expression has in it.
 #[derive(Default)]
-struct Calls {
+struct Parts {
     vary: bool,
     has_query: bool,
+    has_variable: bool,
 }
 
-impl Calls {
-    fn of(expression: &Expr) -> Calls {
-        let mut calls = Calls::default();
-        walk_expression(&mut expression.clone(), &mut calls);
-        calls
+impl Parts {
+    fn of(expression: &Expr) -> Parts {
+        let mut parts = Parts::default();
+        walk_expression(&mut expression.clone(), &mut parts);
+        parts
     }
 }
 
-impl ExpressionVisitor for Calls {
+impl ExpressionVisitor for Parts {
     fn enter_query(&mut self, _query: &Query) {
         self.has_query = true;
     }
 
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Function(function) = expression {
-            self.vary |= varying_call(function).is_some();
+        let is_variable = |name: &Ident| name.quote_style.is_none() && name.value.starts_with('@');
+        match expression {
+            Expr::Function(function) => self.vary |= varying_call(function).is_some(),
+            Expr::Identifier(name) => self.has_variable |= is_variable(name),
+            Expr::CompoundIdentifier(names) => {
+                self.has_variable |= names.first().is_some_and(is_variable)
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
     }

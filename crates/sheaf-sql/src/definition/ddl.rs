@@ -5,7 +5,7 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::varying::{has_query, varies};
+use sheaf_frontend::varying::{not_kept, varies};
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
@@ -292,9 +292,14 @@ impl Session {
         text: &str,
     ) -> Result<DefaultValue> {
         if let ast::Expr::Nested(inner) = default
+            && let Some(what) = not_kept(inner)
+        {
+            return Err(SqlError::not_supported_yet(what));
+        }
+        if let ast::Expr::Nested(inner) = default
             && !is_current_timestamp(inner)
             // A long column has no constant as its default.
-            && (varies(inner) || column.ty.is_long() && !has_query(inner))
+            && (varies(inner) || column.ty.is_long())
         {
             self.check_meaning("computed defaults", kept)?;
             return Ok(DefaultValue::Expression(DefaultExpression {
