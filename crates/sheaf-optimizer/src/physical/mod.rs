@@ -9,11 +9,13 @@
 //! | [`window`] | window functions |
 //! | [`properties`] | rows in one stream or divided by keys, and in an order, as operators require it |
 //! | [`rules`] | the order of the physical rules, and those of DataFusion that we keep |
+//! | [`finish`] | what is done to a plan that has all operators, step by step |
 //! | [`late_columns`] | long columns of sorts that keep few rows, read after the sort |
 //! | [`plan_check`] | does the finished plan contradict itself |
 
 pub(crate) mod aggregate;
 pub(crate) mod common_tables;
+pub(crate) mod finish;
 pub(crate) mod late_columns;
 pub(crate) mod plan_check;
 pub(crate) mod planner;

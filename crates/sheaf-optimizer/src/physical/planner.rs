@@ -48,39 +48,30 @@ use sheaf_access::Budget;
 use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_expr::bounded;
-use sheaf_exec::operator::bounded_projection::bound_projections;
-use sheaf_exec::operator::detached_exec::detach_below_sorts;
-use sheaf_exec::operator::gather_in_order_exec::{
-    GatherInOrderExec, Running, gather_unions_in_order,
-};
-use sheaf_exec::operator::grace_join::spill_hash_joins;
-use sheaf_exec::operator::interruptible_exec::make_interruptible;
-use sheaf_exec::operator::key_width_exec::watch_sort_keys;
+use sheaf_exec::operator::gather_in_order_exec::{GatherInOrderExec, Running};
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::values_exec::ValuesExec;
-use sheaf_exec::operator::window::bound_windows;
 use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
 
 use crate::access::table_reference;
 use crate::access::wanted::Wanted;
 use crate::adaptive::bounded_regret::Doubted;
-use crate::adaptive::shared_subplans;
 use crate::cost::sort::sort_us;
 use crate::estimate::risk::{Expectation, Risk};
 use crate::estimate::selectivity;
-use crate::explain::outline::{Made, Notes, PlanOutline};
+use crate::explain::outline::{Made, Notes};
 use crate::explain::{ExplainRow, ExtraNote};
 use crate::json::Object;
 use crate::logical::apply::{AppliedSubquery, Apply};
 use crate::logical::join_graph;
 use crate::physical::common_tables::{Definitions, with_common_tables};
-use crate::physical::rules::Found;
-use crate::physical::{late_columns, plan_check, rules};
+use crate::physical::finish::finished;
+use crate::physical::rules;
 use crate::{PhysicalQuery, PlannerContext, join};
 
 /// Chooses access paths, join order and join methods, and builds the operators.
@@ -147,58 +138,6 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     })
 }
 
-/// What is done to a plan whose operators have what they require. Each step is about few kinds of operators, and walks
-/// over the plan only if it has them.
-fn finished(
-    mut plan: Arc<dyn ExecutionPlan>,
-    logical: &LogicalPlan,
-    outline: &PlanOutline,
-    properties: &ExecutionProps,
-    context: &PlannerContext,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    if is_sorted(logical) {
-        // By constants alone nothing is sorted, and nothing else brings the streams together.
-        plan = one_stream(plan);
-    }
-    let found = Found::of(&plan);
-    if found.has_sorts {
-        let is_thrifty = context.settings.is_thrifty();
-        if is_thrifty {
-            plan = rules::sort_in_one_stream(plan)?;
-        }
-        let most = match is_thrifty {
-            true => rules::FEW_ROWS,
-            false => context.settings.most_first_rows,
-        };
-        plan = rules::sort_all_rows(plan, most)?;
-        plan = late_columns::read_late(plan, &context.cancel)?;
-    }
-    context.cancel.check().map_err(access_error)?;
-    plan = shared_subplans::share(plan, outline, context)?;
-    if found.has_sorts {
-        plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
-    }
-    if let Some(limits) = result_limits(context) {
-        plan = bound_projections(plan, limits)?;
-    }
-    if found.has_unions {
-        plan = gather_unions_in_order(plan)?;
-    }
-    plan = make_interruptible(plan, &context.cancel)?;
-    context.cancel.check().map_err(access_error)?;
-    let unchecked = Arc::clone(&plan);
-    plan = checked(plan, logical, properties, context)?;
-    let has_sorts = found.has_sorts || !Arc::ptr_eq(&plan, &unchecked);
-    plan = spill_hash_joins(plan, is_sorted(logical))?;
-    if found.has_windows {
-        plan = bound_windows(plan)?;
-    }
-    if has_sorts {
-        plan = watch_sort_keys(plan)?;
-    }
-    Ok(plan)
-}
-
 pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_partitioning().partition_count() {
         1 => plan,
@@ -211,41 +150,11 @@ pub(crate) fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
     context.task.session_config().options().extensions.get()
 }
 
-/// Whether the rows of a statement come in an order that it asks for.
-fn is_sorted(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Sort(_) => true,
-        LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
-            plan.inputs().into_iter().any(is_sorted)
-        }
-        _ => false,
-    }
-}
-
 /// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.
 fn applied_schema(outer: &SchemaRef, apply: &DFSchema) -> SchemaRef {
     let value = apply.fields().last().cloned();
     let fields = outer.fields().iter().cloned().chain(value);
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// The plan if it does not contradict itself, with orders restored that have got lost.
-fn checked(
-    plan: Arc<dyn ExecutionPlan>,
-    logical: &LogicalPlan,
-    properties: &ExecutionProps,
-    context: &PlannerContext,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let options = context.task.session_config().options();
-    let Err(problem) = plan_check::check(&plan, logical, properties, options) else {
-        return Ok(plan);
-    };
-    let restored = rules::restore_orders(plan)?;
-    if !restored.transformed {
-        return Err(problem);
-    }
-    plan_check::check(&restored.data, logical, properties, options)?;
-    Ok(restored.data)
 }
 
 /// The expressions of a sort, evaluated for fewer rows at a time where that is needed.
