@@ -37,7 +37,7 @@ use sheaf_types::error::codes;
 
 use crate::functions::EvaluationError;
 use crate::memory_pool::without_waiting;
-use crate::operator::plan_members::row_for_row;
+use crate::operator::plan_members::{row_for_row, with_input};
 use crate::operator::scan_exec::access_error;
 
 /// Bytes of values and of what they follow from that are remembered. If there are more, all are forgotten.
@@ -133,21 +133,13 @@ impl ExecutionPlan for ApplyExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(ApplyExec::new(
-                input,
-                self.parameters.clone(),
-                Arc::clone(&self.subplans),
-                self.cancel.clone(),
-                Arc::clone(&self.schema),
-            ))),
-            None => internal_err!("a subquery for rows without their input"),
-        }
-    }
+    with_input!(|plan, input| ApplyExec::new(
+        input,
+        plan.parameters.clone(),
+        Arc::clone(&plan.subplans),
+        plan.cancel.clone(),
+        Arc::clone(&plan.schema),
+    ));
 
     fn execute(
         &self,

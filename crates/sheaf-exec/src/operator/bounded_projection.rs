@@ -15,8 +15,8 @@ use std::task::{Context, Poll, ready};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_expr::ColumnarValue;
 use datafusion_physical_expr::PhysicalExpr;
@@ -29,7 +29,7 @@ use futures::{Stream, StreamExt};
 use crate::functions::EvaluationError;
 use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// A piece that takes less than this part of what it may is followed by one of more rows.
 const SMALL_PART: usize = 4;
@@ -76,18 +76,10 @@ impl ExecutionPlan for BoundedProjectionExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(BoundedProjectionExec {
-                input,
-                batch_bytes: self.batch_bytes,
-            })),
-            None => internal_err!("a bounded projection without its projection"),
-        }
-    }
+    with_input!(|plan, input| BoundedProjectionExec {
+        input,
+        batch_bytes: plan.batch_bytes,
+    });
 
     fn execute(
         &self,

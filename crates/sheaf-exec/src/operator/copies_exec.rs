@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema};
+use datafusion_common::Result;
 use datafusion_common::tree_node::TreeNodeRecursion;
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion_physical_plan::aggregates::{PhysicalGroupBy, evaluate_group_by};
@@ -32,6 +32,8 @@ use datafusion_physical_plan::{
     SendableRecordBatchStream,
 };
 use futures::{StreamExt, stream};
+
+use crate::operator::plan_members::with_input;
 
 /// The last column, which counts the uses from 0.
 pub const USE: &str = "$use";
@@ -113,19 +115,7 @@ impl ExecutionPlan for CopiesExec {
         Ok(recursion)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(CopiesExec::try_new(
-                input,
-                self.groups.clone(),
-                self.uses,
-            )?)),
-            None => internal_err!("copies without the rows"),
-        }
-    }
+    with_input!(|plan, input| CopiesExec::try_new(input, plan.groups.clone(), plan.uses,)?);
 
     fn execute(
         &self,

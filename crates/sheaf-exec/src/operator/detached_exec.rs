@@ -15,9 +15,9 @@ use arrow::array::{
     StringViewArray, make_array,
 };
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::utils::memory::get_record_batch_memory_size;
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
@@ -29,7 +29,7 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 use crate::operator::scan_exec::ScanExec;
 
 /// How many times the bytes that a batch uses it may hold on to.
@@ -97,15 +97,7 @@ impl ExecutionPlan for DetachedExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(DetachedExec::new(input))),
-            None => internal_err!("a plan of detached batches without its input"),
-        }
-    }
+    with_input!(|_, input| DetachedExec::new(input));
 
     fn execute(
         &self,

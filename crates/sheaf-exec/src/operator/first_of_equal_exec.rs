@@ -31,7 +31,7 @@ use datafusion_physical_plan::{
 };
 use futures::StreamExt;
 
-use crate::operator::plan_members::{no_expressions, row_for_row};
+use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 use crate::operator::wrapped_expr::{as_inner, same_as_inner};
 use crate::short_key::short_key;
 
@@ -98,15 +98,7 @@ impl ExecutionPlan for FirstOfEqualExec {
         vec![Some(OrderingRequirements::from(self.keys.clone()))]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(FirstOfEqualExec::new(input, self.keys.clone()))),
-            None => internal_err!("the first of equal rows without the rows"),
-        }
-    }
+    with_input!(|plan, input| FirstOfEqualExec::new(input, plan.keys.clone()));
 
     fn execute(
         &self,

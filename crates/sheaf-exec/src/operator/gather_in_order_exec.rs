@@ -35,7 +35,7 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
-use crate::operator::plan_members::{no_expressions, row_for_row};
+use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 
 /// Batches that a stream may be ahead.
 const BATCHES_AHEAD: usize = 2;
@@ -142,15 +142,7 @@ impl ExecutionPlan for GatherInOrderExec {
     row_for_row!();
     no_expressions!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(GatherInOrderExec::new(input, self.running))),
-            None => internal_err!("a gather without its input"),
-        }
-    }
+    with_input!(|plan, input| GatherInOrderExec::new(input, plan.running));
 
     fn execute(
         &self,

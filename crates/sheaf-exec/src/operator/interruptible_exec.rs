@@ -13,8 +13,8 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_plan::coop::make_cooperative;
 use datafusion_physical_plan::{
@@ -23,7 +23,7 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::CancelFlag;
 
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 use crate::operator::scan_exec::access_error;
 
 /// Puts an [`InterruptibleExec`] above each operator that combines inputs.
@@ -69,15 +69,7 @@ impl ExecutionPlan for InterruptibleExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(InterruptibleExec::new(input, self.cancel.clone()))),
-            None => internal_err!("an interruptible plan without its input"),
-        }
-    }
+    with_input!(|plan, input| InterruptibleExec::new(input, plan.cancel.clone()));
 
     fn execute(
         &self,

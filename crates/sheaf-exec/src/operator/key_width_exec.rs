@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
+use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::utils::memory::get_record_batch_memory_size;
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Column;
@@ -31,7 +31,7 @@ use datafusion_physical_plan::{
 use futures::StreamExt;
 
 use crate::memory_pool::StatementPool;
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// So many rows of a batch are looked at.
 const SAMPLED_ROWS: usize = 32;
@@ -84,18 +84,10 @@ impl ExecutionPlan for KeyWidthExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(KeyWidthExec {
-                input,
-                keys: self.keys.clone(),
-            })),
-            None => internal_err!("keys without the rows that they are computed from"),
-        }
-    }
+    with_input!(|plan, input| KeyWidthExec {
+        input,
+        keys: plan.keys.clone(),
+    });
 
     fn execute(
         &self,

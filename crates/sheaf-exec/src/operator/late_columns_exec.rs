@@ -16,7 +16,7 @@ use std::task::{Context, Poll, ready};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{Field, SchemaRef};
-use datafusion_common::{Result, internal_datafusion_err, internal_err};
+use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::EquivalenceProperties;
 use datafusion_physical_plan::{
@@ -26,7 +26,7 @@ use datafusion_physical_plan::{
 use futures::{Stream, StreamExt};
 use sheaf_access::{CancelFlag, LateColumns, ScanSpec, field_at};
 
-use crate::operator::plan_members::{no_expressions, row_for_row};
+use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 use crate::operator::scan_exec::access_error;
 
 /// See the module's comment.
@@ -124,21 +124,13 @@ impl ExecutionPlan for LateColumnsExec {
         vec![true]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(LateColumnsExec::new(
-                input,
-                (Arc::clone(&self.spec), self.alias.clone()),
-                self.late.clone(),
-                Arc::clone(&self.schema),
-                self.cancel.clone(),
-            )?)),
-            None => internal_err!("columns of rows without the rows"),
-        }
-    }
+    with_input!(|plan, input| LateColumnsExec::new(
+        input,
+        (Arc::clone(&plan.spec), plan.alias.clone()),
+        plan.late.clone(),
+        Arc::clone(&plan.schema),
+        plan.cancel.clone(),
+    )?);
 
     fn execute(
         &self,

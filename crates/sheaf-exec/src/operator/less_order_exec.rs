@@ -19,7 +19,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion_common::{JoinType, Result, internal_err};
+use datafusion_common::{JoinType, Result};
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::EquivalenceProperties;
 use datafusion_physical_plan::joins::SortMergeJoinExec;
@@ -28,7 +28,7 @@ use datafusion_physical_plan::{
     SendableRecordBatchStream,
 };
 
-use crate::operator::plan_members::{no_expressions, row_for_row};
+use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 
 /// The rows of `plan`, of whose order nothing is said.
 pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -140,15 +140,7 @@ impl ExecutionPlan for LessOrderExec {
         vec![self.said == Said::NoConstants]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(LessOrderExec::new(input, self.said)?)),
-            None => internal_err!("the order of rows without the rows"),
-        }
-    }
+    with_input!(|plan, input| LessOrderExec::new(input, plan.said)?);
 
     fn execute(
         &self,

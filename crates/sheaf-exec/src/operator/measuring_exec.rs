@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use datafusion_common::Result;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{Result, internal_err};
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream,
 };
 use futures::{Stream, StreamExt};
 
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// What was measured of one operator, over all its runs and workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -104,18 +104,10 @@ impl ExecutionPlan for MeasuringExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(MeasuringExec {
-                input,
-                totals: Arc::clone(&self.totals),
-            })),
-            None => internal_err!("a measured plan without its input"),
-        }
-    }
+    with_input!(|plan, input| MeasuringExec {
+        input,
+        totals: Arc::clone(&plan.totals),
+    });
 
     fn execute(
         &self,

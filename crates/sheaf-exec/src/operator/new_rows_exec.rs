@@ -18,7 +18,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::row::SortField;
-use datafusion_common::{Result, internal_datafusion_err, internal_err};
+use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
@@ -27,7 +27,7 @@ use datafusion_physical_plan::{
 use futures::{StreamExt, TryStreamExt, future};
 
 use crate::operator::detached_exec::detached;
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 use crate::operator::row_set::RowSet;
 
 /// How the set's memory is called in errors, see `memory_consumers.rs`.
@@ -118,20 +118,12 @@ impl ExecutionPlan for NewRowsExec {
 
     input_handed_on!();
 
-    /// The set stays: the plan of each round is one that was made anew from the one before.
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(NewRowsExec {
-                input,
-                place: self.place,
-                seen: Arc::clone(&self.seen),
-            })),
-            None => internal_err!("a recursion without its input"),
-        }
-    }
+    // The set stays: the plan of each round is one that was made anew from the one before.
+    with_input!(|plan, input| NewRowsExec {
+        input,
+        place: plan.place,
+        seen: Arc::clone(&plan.seen),
+    });
 
     fn execute(
         &self,

@@ -6,6 +6,7 @@
 //! | [`no_expressions`] | that have no expressions |
 //! | [`leaf`] | that read nothing of other operators, with the field `properties` |
 //! | [`row_for_row`] | that make one row of each row of their `input`, with `properties` of their own |
+//! | [`with_input`] | that are made anew with another `input` |
 //! | [`input_handed_on`] | that hand on the batches of their `input`, as they are and in their order |
 //!
 //! Each operator of the last kind is there for something that happens on the way: it can be stopped, measured, counted.
@@ -71,6 +72,24 @@ macro_rules! one_input {
     };
 }
 
+/// `with_input!(|plan, input| ...)` makes the operator that takes the place of `plan` above another input.
+macro_rules! with_input {
+    (|$plan:pat_param, $input:ident| $made:expr) => {
+        fn with_new_children(
+            self: ::std::sync::Arc<Self>,
+            mut children: Vec<::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>>,
+        ) -> ::datafusion_common::Result<
+            ::std::sync::Arc<dyn ::datafusion_physical_plan::ExecutionPlan>,
+        > {
+            let Some($input) = children.pop() else {
+                return ::datafusion_common::internal_err!("{} without its input", self.name());
+            };
+            let $plan = self.as_ref();
+            Ok(::std::sync::Arc::new($made))
+        }
+    };
+}
+
 macro_rules! row_for_row {
     () => {
         fn properties(&self) -> &::std::sync::Arc<::datafusion_physical_plan::PlanProperties> {
@@ -98,4 +117,4 @@ macro_rules! input_handed_on {
     };
 }
 
-pub(crate) use {input_handed_on, leaf, no_expressions, one_input, row_for_row};
+pub(crate) use {input_handed_on, leaf, no_expressions, one_input, row_for_row, with_input};

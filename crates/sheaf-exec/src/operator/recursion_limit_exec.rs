@@ -14,14 +14,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion_common::{Result, internal_err};
+use datafusion_common::Result;
 use datafusion_execution::TaskContext;
 use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
 };
 
 use crate::functions::EvaluationError;
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// Which half of a recursive query it is above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,21 +72,13 @@ impl ExecutionPlan for RecursionLimitExec {
 
     input_handed_on!();
 
-    /// The count goes on: the plan of each round is one that was made anew from the one before.
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(RecursionLimitExec {
-                input,
-                half: self.half,
-                rounds: Arc::clone(&self.rounds),
-                limit: self.limit,
-            })),
-            None => internal_err!("a recursion without its input"),
-        }
-    }
+    // The count goes on: the plan of each round is one that was made anew from the one before.
+    with_input!(|plan, input| RecursionLimitExec {
+        input,
+        half: plan.half,
+        rounds: Arc::clone(&plan.rounds),
+        limit: plan.limit,
+    });
 
     fn execute(
         &self,

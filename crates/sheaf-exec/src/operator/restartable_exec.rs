@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use datafusion_common::{DataFusionError, Result, internal_err};
+use datafusion_common::{DataFusionError, Result};
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::Distribution;
 use datafusion_physical_plan::execution_plan::reset_plan_states;
@@ -27,7 +27,7 @@ use datafusion_physical_plan::{
     PlanProperties, SendableRecordBatchStream,
 };
 
-use crate::operator::plan_members::{no_expressions, row_for_row};
+use crate::operator::plan_members::{no_expressions, row_for_row, with_input};
 
 /// What a second run of an input does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,15 +86,7 @@ impl ExecutionPlan for RestartableExec {
         vec![true]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(RestartableExec::new(input, self.second_run))),
-            None => internal_err!("a restartable plan without its input"),
-        }
-    }
+    with_input!(|plan, input| RestartableExec::new(input, plan.second_run));
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let input = Arc::clone(&self.input);

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion_common::{Result, internal_err};
+use datafusion_common::Result;
 use datafusion_execution::{RecordBatchStream, TaskContext};
 use datafusion_physical_expr::{LexOrdering, OrderingRequirements};
 use datafusion_physical_plan::{
@@ -21,7 +21,7 @@ use datafusion_physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
-use crate::operator::plan_members::input_handed_on;
+use crate::operator::plan_members::{input_handed_on, with_input};
 use crate::row_by_row::Step;
 
 /// See the [module](self). Its input has one stream.
@@ -69,19 +69,11 @@ impl ExecutionPlan for RowByRowExec {
         vec![self.order.clone().map(OrderingRequirements::from)]
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(RowByRowExec {
-                input,
-                step: self.step,
-                order: self.order.clone(),
-            })),
-            None => internal_err!("rows one by one without their input"),
-        }
-    }
+    with_input!(|plan, input| RowByRowExec {
+        input,
+        step: plan.step,
+        order: plan.order.clone(),
+    });
 
     fn execute(
         &self,

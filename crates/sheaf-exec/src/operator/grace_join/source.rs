@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use arrow::datatypes::SchemaRef;
-use datafusion_common::{Result, internal_datafusion_err, internal_err};
+use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_execution::TaskContext;
 use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
 use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -17,8 +17,8 @@ use futures::{StreamExt, stream};
 
 use super::build::Grant;
 use super::lock;
-use crate::operator::plan_members::input_handed_on;
 use crate::operator::plan_members::leaf;
+use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// Rows that can be read once.
 pub(super) struct SourceExec {
@@ -118,19 +118,11 @@ impl ExecutionPlan for InContextExec {
 
     input_handed_on!();
 
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.pop() {
-            Some(input) => Ok(Arc::new(InContextExec {
-                input,
-                context: Arc::clone(&self.context),
-                grant: Arc::clone(&self.grant),
-            })),
-            None => internal_err!("a plan in a context without its input"),
-        }
-    }
+    with_input!(|plan, input| InContextExec {
+        input,
+        context: Arc::clone(&plan.context),
+        grant: Arc::clone(&plan.grant),
+    });
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = self.input.execute(partition, Arc::clone(&self.context))?;
