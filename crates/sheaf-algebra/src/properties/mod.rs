@@ -8,10 +8,12 @@
 //! |---|---|
 //! | [`keys`] | columns on which no two rows agree |
 //! | [`dependencies`] | columns that determine others |
+//! | [`constants`] | columns that a derived table computes of nothing |
 //! | [`equivalences`] | columns that are equal in every row, where none of them is NULL |
 //! | [`nullability`] | columns that are never NULL |
 //! | [`order`] | the order in which rows come |
 
+pub mod constants;
 pub mod dependencies;
 pub mod equivalences;
 pub mod keys;

@@ -900,7 +900,10 @@ impl Unnesting<'_> {
                 of_outer.as_ref().clone(),
                 key_column,
             ));
-            keys.push(key);
+            // Two conditions may compare the same column.
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
         }
         let mut relation = pulled.relation;
         if !computed.is_empty() {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
+use sheaf_algebra::properties::constants;
 use sheaf_algebra::relation::{Item, SortKey};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sheaf_exec::typing::Purpose;
@@ -321,12 +322,7 @@ impl Binder<'_> {
             None => (Vec::new(), Vec::<Item>::new()),
         };
         if !computed.is_empty() {
-            let columns = &self.columns;
-            let passed_on = relation.columns().iter().map(|id| Item {
-                column: *id,
-                value: Scalar::column(*id, Arc::clone(&columns.get(*id).field)),
-            });
-            let items = passed_on.chain(computed).collect();
+            let items = self.passed_on(&relation).chain(computed).collect();
             relation = relation.project(items);
         }
         let given: ColumnSet = by.iter().copied().collect();
@@ -341,20 +337,50 @@ impl Binder<'_> {
             .difference(&given);
         let mut asked = folded.difference(&block.written_in_keys);
         asked.union_with(&others);
+        let constants = match asked.is_empty() {
+            true => Vec::new(),
+            false => constants::written(&relation),
+        };
         if self.context.session.only_full_group_by() && !asked.is_empty() {
             // Rows of WITH ROLLUP have lost what would determine others.
             let determined = match level {
                 Some(_) => given.clone(),
                 None => relation.properties().determined_by(&given),
             };
-            if let Some(column) = asked.iter().find(|column| !determined.contains(*column)) {
+            let is_constant = |column| constants.iter().any(|known| known.column == column);
+            let mut asked = asked.iter().filter(|column| !determined.contains(*column));
+            if let Some(column) = asked.find(|column| level.is_some() || !is_constant(*column)) {
                 return Err(self.not_grouped(column, has_keys));
             }
         }
-        let carried = others.iter().collect();
+        // Beside aggregates of no rows, a constant is what it is.
+        let constants: Vec<Item> = constants
+            .into_iter()
+            .filter(|known| !has_keys && !known.may_be_missing && others.contains(known.column))
+            .map(|known| Item {
+                column: known.column,
+                value: known.value.clone(),
+            })
+            .collect();
+        let is_constant = |column| constants.iter().any(|item| item.column == column);
+        let carried = others.iter().filter(|column| !is_constant(*column));
+        let carried = carried.collect();
         Ok(match level {
-            None => relation.group(by, carried, aggregates),
+            None if constants.is_empty() => relation.group(by, carried, aggregates),
+            None => {
+                let groups = relation.group(by, carried, aggregates);
+                let items = self.passed_on(&groups).chain(constants).collect();
+                groups.project(items)
+            }
             Some(level) => relation.rollup(by, carried, aggregates, level).sort(order),
+        })
+    }
+
+    /// A list of all columns of a relation.
+    pub(super) fn passed_on<'a>(&'a self, relation: &'a Relation) -> impl Iterator<Item = Item> {
+        relation.columns().iter().map(|id| Item {
+            column: *id,
+            value: Scalar::column(*id, Arc::clone(&self.columns.get(*id).field)),
         })
     }
 

@@ -323,12 +323,7 @@ impl Binder<'_> {
             relation = relation.group(columns, carried, Vec::new());
         }
         if !above.is_empty() {
-            let columns = &self.columns;
-            let passed_on = relation.columns().iter().map(|id| Item {
-                column: *id,
-                value: Scalar::column(*id, Arc::clone(&columns.get(*id).field)),
-            });
-            let items = passed_on.chain(above).collect();
+            let items = self.passed_on(&relation).chain(above).collect();
             relation = relation.project(items);
         }
         relation = relation.sort(sort);
