@@ -689,29 +689,26 @@ impl Planner<'_> {
             return not_impl_err!("LIMIT with an expression");
         };
         let taken = fetch.map(|fetch| fetch.saturating_add(skip));
+        // An order that is wanted above the limit would choose other rows.
         let wanted = Wanted {
-            order: wanted.order.clone(),
             limit: smaller(taken, wanted.limit),
+            ..Wanted::default()
         };
         let (mut input, budget) =
             self.watched(|planner| planner.plan(&limit.input, block, &wanted))?;
         if let Some(taken) = taken {
-            input = limited(input, taken);
-            // With an order that is wanted the sort above is where the walk is guarded.
-            if wanted.order.is_empty() {
-                let doubted = Doubted {
-                    node,
-                    planned: input,
-                    budget,
-                    expectation: Expectation::NoEarlyStop,
-                    held_rows: taken,
-                    order: None,
-                };
-                input = self.guard(doubted, |planner| {
-                    let all = planner.plan(&limit.input, block, &Wanted::default())?;
-                    Ok(limited(all, taken))
-                })?;
-            }
+            let doubted = Doubted {
+                node,
+                planned: limited(input, taken),
+                budget,
+                expectation: Expectation::NoEarlyStop,
+                held_rows: taken,
+                order: None,
+            };
+            input = self.guard(doubted, |planner| {
+                let all = planner.plan(&limit.input, block, &Wanted::default())?;
+                Ok(limited(all, taken))
+            })?;
         }
         if skip == 0 && input.plan.is::<GlobalLimitExec>() {
             return Ok(input);

@@ -17,6 +17,7 @@ use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_physical_expr::expressions::Column;
 use datafusion_physical_expr::{AcrossPartitions, ConstExpr, PhysicalExpr, PhysicalSortExpr};
 use datafusion_physical_plan::aggregates::AggregateExec;
+use datafusion_physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -74,10 +75,39 @@ fn is_constant(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> R
         return Ok(true);
     }
     // A text may vary whose sort key does not.
-    match of_input(plan, expr)? {
+    let below = match of_all_columns(plan, expr)? {
+        None => of_input(plan, expr)?,
+        known => known,
+    };
+    match below {
         Some((input, expr)) => is_constant(&input, &expr),
         None => Ok(false),
     }
+}
+
+/// The filter that drops no columns, for one that does. It forgets what it says of expressions.
+fn of_all_columns(
+    plan: &Arc<dyn ExecutionPlan>,
+    expr: &Arc<dyn PhysicalExpr>,
+) -> Result<Option<Over>> {
+    let Some((filter, kept)) = plan
+        .downcast_ref::<FilterExec>()
+        .and_then(|filter| Some((filter, filter.projection().as_ref()?)))
+    else {
+        return Ok(None);
+    };
+    let expr = Arc::clone(expr).transform_up(|part| {
+        Ok(match part.downcast_ref::<Column>() {
+            Some(column) => {
+                let column = Column::new(column.name(), kept[column.index()]);
+                Transformed::yes(Arc::new(column))
+            }
+            None => Transformed::no(part),
+        })
+    })?;
+    let (predicate, input) = (filter.predicate(), filter.input());
+    let filter = FilterExecBuilder::new(Arc::clone(predicate), Arc::clone(input)).build()?;
+    Ok(Some((Arc::new(filter), expr.data)))
 }
 
 fn is_said_constant(plan: &Arc<dyn ExecutionPlan>, expr: &Arc<dyn PhysicalExpr>) -> bool {
