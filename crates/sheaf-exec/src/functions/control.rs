@@ -64,6 +64,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     // A hexadecimal literal: bytes, and a number among numbers.
     Function::marker("$hybrid", (1, 1), |_| Ok(field::hybrid())),
+    // A literal of bytes with the introducer _binary.
+    Function::marker("$literal_bytes", (1, 1), |_| Ok(field::literal_bytes())),
     // A condition as a value.
     Function::marker("$int", (1, 1), |_| Ok(field::bigint())),
     // What two rows are compared by: the first of one, the first of the other, the second of one, and so on.

@@ -302,7 +302,7 @@ impl ScalarUDFImpl for MysqlFunction {
             && field.data_type() == &DataType::Utf8View
             && types::takes_bytes(args.arg_fields)
         {
-            field = types::field::bytes();
+            field = types::bytes_field(args.arg_fields);
         }
         Ok(Arc::new(
             field.with_name(self.function.name).with_nullable(nullable),

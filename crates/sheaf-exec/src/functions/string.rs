@@ -20,7 +20,7 @@ use sheaf_types::number::rescale;
 
 use super::limits::TextWriter;
 use super::locale::number_style;
-use super::types::{SqlType, common_collation, field, text_field};
+use super::types::{SqlType, bytes_field, common_collation, field, takes_bytes, text_field};
 use super::{Argument, Call, Function, Operands, VARIADIC};
 
 fn bigint(_: &Operands<'_>) -> Result<Field> {
@@ -367,10 +367,10 @@ fn text_arguments(call: &Call<'_>) -> Result<Vec<Argument<StringViewArray>>> {
 }
 
 fn concat_type(operands: &Operands<'_>) -> Result<Field> {
-    if operands.types().contains(&SqlType::Bytes) {
-        return Ok(field::bytes());
+    match takes_bytes(operands.fields) {
+        true => Ok(bytes_field(operands.fields)),
+        false => text_field(operands.fields, "concat"),
     }
-    text_field(operands.fields, "concat")
 }
 
 fn concat(call: &Call<'_>) -> Result<ArrayRef> {
@@ -565,7 +565,7 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
         types.all(|ty| is_like(ty) || *ty == SqlType::Null)
     };
     if all(|ty| ty.is_string() || ty.is_temporal()) {
-        if types.contains(&SqlType::Bytes) {
+        if takes_bytes(&call.args.arg_fields) {
             let values = (0..call.len())
                 .map(|argument| call.bytes(argument))
                 .collect::<Result<Vec<_>>>()?;

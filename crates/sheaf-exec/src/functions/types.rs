@@ -25,6 +25,10 @@ pub const DECIMALS_KEY: &str = "sheaf.decimals";
 pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
 /// Only of literals.
 pub const HYBRID_KEY: &str = "sheaf.hybrid";
+/// Marks a literal of bytes with the introducer `_binary`.
+pub const BYTES_LITERAL_KEY: &str = "sheaf.bytes_literal";
+/// What marks a literal of bytes. Beside a text that is no literal it is a text.
+pub const LITERALS_OF_BYTES: [&str; 2] = [HYBRID_KEY, BYTES_LITERAL_KEY];
 
 /// Of a text that is the date or time that arithmetic has made of a text: a number where numbers are wanted.
 pub const MOMENT_KEY: &str = "sheaf.moment";
@@ -271,6 +275,12 @@ pub mod field {
         plain(DataType::Binary)
     }
 
+    /// A literal of bytes that is none of hexadecimal digits: `_binary'..'`.
+    pub fn literal_bytes() -> Field {
+        let metadata = HashMap::from([(BYTES_LITERAL_KEY.to_string(), String::new())]);
+        bytes().with_metadata(metadata)
+    }
+
     /// A hexadecimal literal.
     pub fn hybrid() -> Field {
         let metadata = HashMap::from([(HYBRID_KEY.to_string(), String::new())]);
@@ -415,11 +425,10 @@ pub fn matching_collation(left: &SqlType, right: &SqlType, operation: &str) -> R
     Ok(common_collation(&[left.clone(), right.clone()], operation)?.0)
 }
 
-/// Whether a string function of these arguments counts bytes. A hexadecimal literal is a text beside texts that are no
+/// Whether a string function of these arguments counts bytes. A literal of bytes is a text beside texts that are no
 /// literals: their collation is stronger than the literal's, which is that of bytes.
 pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
     let is_bytes = |field: &FieldRef| SqlType::of(field) == SqlType::Bytes;
-    let is_hybrid = |field: &FieldRef| field.metadata().contains_key(HYBRID_KEY);
     let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
         SqlType::Text { coercibility, .. } => matches!(
             coercibility,
@@ -430,7 +439,26 @@ pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
     let has_text = arguments.iter().any(is_strong_text);
     arguments
         .iter()
-        .any(|field| is_bytes(field) && !(has_text && is_hybrid(field)))
+        .any(|field| is_bytes(field) && !(has_text && is_literal_of_bytes(field)))
+}
+
+fn is_literal_of_bytes(field: &FieldRef) -> bool {
+    let metadata = field.metadata();
+    let mut keys = LITERALS_OF_BYTES.iter();
+    keys.any(|key| metadata.contains_key(*key))
+}
+
+/// The field of a byte string computed from `arguments`. What is made of literals alone gives way as they do.
+pub fn bytes_field(arguments: &[FieldRef]) -> Field {
+    let is_literal = |field: &FieldRef| match SqlType::of(field) {
+        SqlType::Null => true,
+        SqlType::Text { coercibility, .. } => coercibility == Coercibility::Coercible,
+        _ => is_literal_of_bytes(field),
+    };
+    match arguments.iter().all(is_literal) {
+        true => field::literal_bytes(),
+        false => field::bytes(),
+    }
 }
 
 /// The field of a string computed from `arguments`: its collation is theirs.

@@ -32,8 +32,8 @@ use sheaf_types::temporal::{self, DAY};
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
 use super::{
-    Purpose, Rule, Texts, binary, cast, field_of, fold, is_hybrid, literal, number_of_hybrid,
-    number_of_moment, operands, reached, type_of, typed_literal,
+    Purpose, Rule, Texts, binary, cast, field_of, fold, is_hybrid, is_literal_of_bytes, literal,
+    number_of_hybrid, number_of_moment, operands, reached, type_of, typed_literal,
 };
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
@@ -342,6 +342,18 @@ fn compare_sides(
     if let Some(text) = text_beside(&right.ty, &left.expr, &rule) {
         return compare_sides(op, text, right.expr, sides, found);
     }
+    let is_moment = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
+    let is_year_of = |year: &Operand, moment: &Operand| {
+        year.ty == SqlType::Year && is_moment(&moment.ty) && literal(&moment.expr).is_none()
+    };
+    if is_year_of(&left, &right) {
+        let (year, moment) = as_digits(left.expr, right.expr, right.ty == SqlType::Date);
+        return compare_sides(op, year, moment, sides, found);
+    }
+    if is_year_of(&right, &left) {
+        let (year, moment) = as_digits(right.expr, left.expr, left.ty == SqlType::Date);
+        return compare_sides(op, moment, year, sides, found);
+    }
     if left.ty == SqlType::Null || right.ty == SqlType::Null {
         return Ok(match op {
             Operator::IsNotDistinctFrom if right.ty == SqlType::Null => fold_is_null(left.expr),
@@ -386,19 +398,22 @@ fn compare_sides(
     Ok(binary_expr(left, op, right))
 }
 
-/// The text that a hexadecimal literal is beside a text that is no literal: a column's collation is stronger than the
+/// The text that a literal of bytes is beside a text that is no literal: a column's collation is stronger than the
 /// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal, or
 /// no UTF-8.
 fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<Expr> {
-    let SqlType::Text {
-        collation,
-        coercibility: Coercibility::Explicit | Coercibility::Implicit,
-    } = compared_with
-    else {
-        return None;
+    let collation = match compared_with {
+        SqlType::Text {
+            collation,
+            coercibility: Coercibility::Explicit | Coercibility::Implicit,
+        }
+        | SqlType::Enum { collation } => collation,
+        _ => return None,
     };
     match literal(other) {
-        Some(ScalarValue::Binary(Some(bytes))) if is_hybrid(other) || texts.are_parameters => {
+        Some(ScalarValue::Binary(Some(bytes)))
+            if is_literal_of_bytes(other) || texts.are_parameters =>
+        {
             let text = std::str::from_utf8(bytes).ok()?;
             let field = field::collated_text(*collation, Coercibility::Coercible);
             let value = ScalarValue::Utf8View(Some(text.to_owned()));
@@ -415,7 +430,7 @@ pub(super) fn texts_beside(
     rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
     if let Some((first, others)) = operands.split_first_mut()
-        && (rule.are_parameters || others.iter().any(is_hybrid))
+        && (rule.are_parameters || others.iter().any(is_literal_of_bytes))
     {
         let ty = type_of(first, schema)?;
         for other in others {
@@ -874,6 +889,11 @@ fn number_place(left: &Operand, value: &ScalarValue, value_type: &SqlType) -> Op
         _ => 0,
     };
     if left.ty == SqlType::Year
+        && let Some(year) = year_of_moment(value)
+    {
+        return place_among(Floor::At(i128::from(year)), data_type);
+    }
+    if left.ty == SqlType::Year
         && is_column(&left.expr)
         && let Some(year) = year_of_constant(value, value_type)
     {
@@ -903,6 +923,27 @@ fn floor_of_constant(
             None => floor_of(i128::from(integer_value(value)?), 0, decimals),
         },
     })
+}
+
+/// The year of a constant date or time.
+fn year_of_moment(value: &ScalarValue) -> Option<i32> {
+    let days = match value {
+        ScalarValue::Date32(Some(days)) => *days,
+        ScalarValue::TimestampMicrosecond(Some(micros), _) => micros.div_euclid(DAY) as i32,
+        _ => return None,
+    };
+    Some(temporal::civil_from_days(days).0)
+}
+
+/// A YEAR beside a date or time, as the numbers of their digits: a year is before all of its days, and equal to none.
+///
+/// ```text
+///   y = DATE '2001-02-03', which is no constant    20010000 = 20010203
+/// ```
+fn as_digits(year: Expr, moment: Expr, is_date: bool) -> (Expr, Expr) {
+    let digits = if is_date { 10_000_i64 } else { 10_000_000_000 };
+    let year = call("$multiply", vec![cast(year, DataType::Int64), lit(digits)]);
+    (year, call("$cast_signed", vec![moment]))
 }
 
 /// The year that a constant is in a YEAR column, which it is converted to: 1 and '1.4' are 2001, 2001.5 is 2002. A double

@@ -44,7 +44,7 @@ use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{
-    Coercibility, HYBRID_KEY, MAX_PRECISION, MOMENT_KEY, SqlType, field,
+    Coercibility, HYBRID_KEY, LITERALS_OF_BYTES, MAX_PRECISION, MOMENT_KEY, SqlType, field,
 };
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 
@@ -408,6 +408,10 @@ fn resolve_call(
             Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
             other => other,
         }),
+        "$literal_bytes" => Ok(match first(args) {
+            Expr::Literal(value, _) => typed_literal(value, &field::literal_bytes()),
+            other => other,
+        }),
         "$int" => Ok(fold(cast(first(args), DataType::Int64), schema)),
         "$to_date" => to_date(args, schema, rule),
         "$to_datetime" => to_datetime(args, schema, rule),
@@ -560,6 +564,19 @@ fn is_hybrid(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Binary(Some(_)), Some(metadata)) => {
             metadata.inner().contains_key(HYBRID_KEY)
+        }
+        _ => false,
+    }
+}
+
+/// Whether this is a literal of bytes, hexadecimal or with the introducer `_binary`.
+fn is_literal_of_bytes(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Binary(Some(_)), Some(metadata)) => {
+            let metadata = metadata.inner();
+            LITERALS_OF_BYTES
+                .iter()
+                .any(|key| metadata.contains_key(*key))
         }
         _ => false,
     }

@@ -138,6 +138,10 @@ impl Binder<'_> {
                     _ => None,
                 };
                 match literal {
+                    Some(literal) if prefix.value.eq_ignore_ascii_case("_binary") => {
+                        let bytes = self.internal(&literal)?;
+                        self.call("$literal_bytes", vec![bytes])
+                    }
                     Some(literal) => self.internal(&literal),
                     None => {
                         let value = self.value(value)?;
@@ -675,10 +679,15 @@ impl Binder<'_> {
         operator: Comparison,
         right: Vec<Scalar>,
     ) -> Bound<Scalar> {
-        let pairs = left.into_iter().zip(right);
+        let mut pairs = left.into_iter().zip(right);
         let typing = self.typing();
         let compare = |operator, (left, right)| typing.comparison(operator, left, right);
         match operator {
+            // A row of one value is that value.
+            _ if pairs.len() == 1 => match pairs.next() {
+                Some(pair) => Ok(compare(operator, pair)?),
+                None => Err(operand_columns(1)),
+            },
             Comparison::Equal | Comparison::NullSafeEqual => {
                 let mut all = pairs.map(|pair| compare(operator, pair));
                 let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
@@ -696,9 +705,18 @@ impl Binder<'_> {
                     Comparison::Greater => "$row_gt",
                     _ => "$row_ge",
                 };
-                let values = pairs.flat_map(|(left, right)| [left, right]);
-                let values = values.map(|value| self.in_row(value));
-                let values = values.collect::<Bound<Vec<_>>>()?;
+                let mut values = Vec::new();
+                for (left, right) in pairs {
+                    let has_date = [&left, &right]
+                        .iter()
+                        .any(|value| value.sql_type().is_temporal());
+                    for value in [left, right] {
+                        values.push(match has_date {
+                            true => value,
+                            false => self.in_row(value)?,
+                        });
+                    }
+                }
                 match values.is_empty() {
                     true => Err(operand_columns(1)),
                     false => self.call(name, values),
