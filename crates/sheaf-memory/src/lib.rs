@@ -51,9 +51,10 @@ pub fn set_allocator(allocator: Allocator) {
     let _ = ALLOCATOR.set(allocator);
 }
 
-/// What the calling thread holds by its allocator's count; 0 without one.
+/// What the calling thread holds by its allocator's count, in bytes; 0 without one. The difference of two calls is what
+/// the work between them has kept.
 #[inline]
-fn held_by_thread() -> i64 {
+pub fn held_by_thread() -> i64 {
     ALLOCATOR
         .get()
         .map_or(0, |allocator| (allocator.held_by_thread)())

@@ -638,6 +638,36 @@ fn a_thousand_subqueries_have_an_answer() {
     terminate(&child);
 }
 
+/// Each query of a nest has those in it. What is kept of a statement for the next time is bounded by its memory, not by
+/// its text.
+#[test]
+fn nests_of_queries_leave_nothing_behind() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let nest = (0..40).fold("SELECT 1".to_string(), |inner, _| {
+        format!("SELECT ({inner})")
+    });
+    let mut connection = connect(port);
+    let process = "SHOW GLOBAL STATUS LIKE 'Process_memory_bytes'";
+    let held = |connection: &mut Conn| -> u64 {
+        let answer = answer_of(connection, process);
+        let (_, bytes) = answer[0].split_once('\t').expect("a name and a value");
+        bytes.parse().expect("a number")
+    };
+    let before = held(&mut connection);
+    for _ in 0..2 {
+        let mut connection = connect(port);
+        assert_eq!(answer_of(&mut connection, &nest), ["1"]);
+    }
+    // The allocator gives free memory back after a while.
+    let limit = Instant::now() + Duration::from_secs(60);
+    while held(&mut connection) > before + (8 << 20) {
+        assert!(Instant::now() < limit, "{} bytes", held(&mut connection));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    terminate(&child);
+}
+
 /// Sorted in memory, short and long texts lie far from one another, and each batch that is merged holds on to those of
 /// many. The rows that have been sent cannot be taken back.
 #[test]

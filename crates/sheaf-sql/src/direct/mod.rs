@@ -119,6 +119,13 @@ use subquery::Subquery;
 /// `Last_query_cost` of a query that ran directly and was not estimated: what MySQL says of a lookup by key.
 const COST_WITHOUT_ESTIMATE: f64 = 1.0;
 
+/// A larger plan is not kept, and its statement runs by operators, whose memory is bounded while they are made.
+const MAX_PLAN_BYTES: usize = 512 << 10;
+
+/// A statement of more queries, one in the other or beside it, has no direct plan: each would keep its text and those
+/// in it.
+const MAX_QUERIES: usize = 32;
+
 /// What a plan, or the finding that there is none, depends on besides the statement.
 #[derive(Clone)]
 pub(crate) struct Circumstances {
@@ -156,6 +163,8 @@ pub(crate) struct DirectPlan {
     list: Vec<Subquery>,
     /// What its sessions need to be allowed to.
     needs: Vec<TableNeed>,
+    /// What was allocated for it, as far as the program's allocator counts.
+    bytes: usize,
 }
 
 enum Action {
@@ -215,6 +224,11 @@ impl Action {
 }
 
 impl DirectPlan {
+    /// What was allocated for it.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether the tables are what the plan was made for.
     pub(crate) fn is_current(&self) -> bool {
         let mut subqueries = self.subqueries.iter().chain(&self.list);
@@ -268,6 +282,12 @@ fn may_divide(clause: &impl Display) -> bool {
     let written = clause.to_string().to_ascii_lowercase();
     let divisions = ["/", "%", " div ", "mod"];
     divisions.iter().any(|division| written.contains(division))
+}
+
+fn has_many_queries(text: &str) -> bool {
+    let words = text.as_bytes().windows(b"select".len());
+    let queries = words.filter(|word| word.eq_ignore_ascii_case(b"select"));
+    queries.count() > MAX_QUERIES
 }
 
 /// What a plan's statement needs of its tables.
@@ -346,19 +366,31 @@ impl Session {
             return (key, known);
         }
         self.handle.commands.count(Command::StatementCacheMisses);
-        let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
-        // What is wrong is told by the parser that gets the values.
-        let plan = parsed
-            .ok()
-            .and_then(|(statement, parameters)| self.direct_plan(&statement, (text, parameters)));
-        let known = match plan {
-            Some(plan) => Known::Direct(Arc::new(plan)),
-            None => Known::NotDirect,
+        let known = match self.measured_plan(text) {
+            Some(plan) if plan.bytes <= MAX_PLAN_BYTES => Known::Direct(Arc::new(plan)),
+            _ => Known::NotDirect,
         };
         if text.len() <= MAX_STATEMENT_BYTES {
             self.engine.plans.keep(key.clone(), version, known.clone());
         }
         (key, known)
+    }
+
+    /// The direct plan of a statement whose places for values are `?`, which knows its size.
+    fn measured_plan(&self, text: &str) -> Option<DirectPlan> {
+        if has_many_queries(text) {
+            return None;
+        }
+        let before = sheaf_memory::held_by_thread();
+        let plan = {
+            let parsed = parser::parse_with_parameters(text, &self.dialect(), Parameters::Numbered);
+            // What is wrong is told by the parser that gets the values.
+            let (statement, parameters) = parsed.ok()?;
+            self.direct_plan(&statement, (text, parameters))?
+        };
+        let kept = sheaf_memory::held_by_thread() - before;
+        let bytes = usize::try_from(kept).unwrap_or(0);
+        Some(DirectPlan { bytes, ..plan })
     }
 
     /// The direct plan of a statement with so many parameters; `None` if it has none. `text` is what was parsed.
@@ -448,6 +480,7 @@ impl Session {
             given,
             subqueries,
             list,
+            bytes: 0,
         })
     }
 

@@ -50,11 +50,21 @@ impl Known {
         }
     }
 
-    /// What it takes besides what its text tells.
-    fn bytes(&self) -> usize {
+    pub(super) fn plan(&self) -> Option<&DirectPlan> {
         match self {
-            Known::Direct(plan) => plan.result_columns() * PLAN_BYTES_PER_COLUMN,
-            Known::NotDirect => 0,
+            Known::Direct(plan) => Some(plan),
+            Known::NotDirect => None,
+        }
+    }
+
+    /// What it takes. `of_text`: as its text tells.
+    fn bytes(&self, of_text: usize) -> usize {
+        match self {
+            Known::Direct(plan) => {
+                let estimated = of_text + plan.result_columns() * PLAN_BYTES_PER_COLUMN;
+                estimated.max(plan.bytes())
+            }
+            Known::NotDirect => of_text,
         }
     }
 }
@@ -193,7 +203,7 @@ impl Shard {
         self.remove(&key);
         self.uses += 1;
         let used = self.uses;
-        let bytes = key.bytes() + known.bytes();
+        let bytes = known.bytes(key.bytes());
         self.bytes += bytes;
         self.by_use.insert(used, key.clone());
         self.entries.insert(key, Entry { known, used, bytes });

@@ -31,6 +31,8 @@ use crate::session::status::Command;
 pub(super) const MAX_STATEMENT_BYTES: usize = 4 << 10;
 /// Statements that a session has at hand. When there are more it begins anew, with those that all sessions share.
 const MAX_STATEMENTS: usize = 64;
+/// The most memory that their plans may take, but for the last one.
+const MAX_PLANS_BYTES: usize = 4 << 20;
 
 /// A session's statements by their text without literals.
 #[derive(Default)]
@@ -149,7 +151,9 @@ impl Session {
         if is_known {
             self.handle.commands.count(Command::StatementCacheHits);
         } else {
-            if known.len() >= MAX_STATEMENTS {
+            let plans = known.values().filter_map(Known::plan);
+            let bytes: usize = plans.map(DirectPlan::bytes).sum();
+            if known.len() >= MAX_STATEMENTS || bytes > MAX_PLANS_BYTES {
                 known.clear();
             }
             let (key, found) = self.known_plan(text);

@@ -143,6 +143,7 @@ impl<'a> Subqueries<'a> {
             given: Vec::new(),
             subqueries: Vec::new(),
             list: Vec::new(),
+            bytes: 0,
         };
         let is_plain = plan.needs.iter().all(|need| !need.locks);
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
