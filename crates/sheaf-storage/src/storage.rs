@@ -21,7 +21,9 @@ use crate::error::{Result, StorageError};
 use crate::log::frame::Note;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
-use crate::log::{Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog};
+use crate::log::{
+    Control, Log, LogCounters, LogOptions, LogState, MIN_SEGMENT_BYTES, SyncLog, buffer_bytes,
+};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::{PageStore, Parts};
 use crate::pool::buffer_pool::{BufferPool, PoolOptions};
@@ -192,6 +194,7 @@ fn log_options(options: &StorageOptions) -> LogOptions {
     LogOptions {
         limit_bytes: options.log_limit_bytes,
         archive_lag_bytes: is_archived.then_some(options.archive_lag_limit_bytes),
+        buffer_bytes: buffer_bytes(options.pool_bytes),
     }
 }
 
@@ -536,15 +539,20 @@ impl Storage {
         if hints.is_empty() {
             return Ok(());
         }
-        let _permit = match self.store.begin_changes() {
-            Ok(permit) => permit,
-            Err(error) => {
-                versions.put_back(hints);
-                return Err(error);
-            }
-        };
         let mut left = Vec::new();
-        for hint in hints {
+        let mut hints = hints.into_iter();
+        let mut begun = Ok(());
+        while let Some(hint) = hints.next() {
+            // For each leaf: the log is written when much of it is in memory.
+            let _permit = match self.store.begin_changes() {
+                Ok(permit) => permit,
+                Err(error) => {
+                    left.push(hint);
+                    left.extend(hints);
+                    begun = Err(error);
+                    break;
+                }
+            };
             let _purging = self.purging.lock();
             let purged = self
                 .tree(hint.tree)
@@ -560,7 +568,7 @@ impl Storage {
             }
         }
         versions.put_back(left);
-        Ok(())
+        begun
     }
 
     /// What versions and locks take.
@@ -592,6 +600,11 @@ impl Storage {
     /// Memory that the buffer pool may use, in bytes.
     pub fn pool_bytes(&self) -> usize {
         self.options.pool_bytes
+    }
+
+    /// Log that may be in memory before it is written.
+    pub fn log_buffer_bytes(&self) -> u64 {
+        buffer_bytes(self.options.pool_bytes)
     }
 
     /// Pages of the data file that hold something.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::log::control::{Control, LogState};
 use crate::log::log_file::LogFile;
 use crate::log::reader::LogEnd;
-use crate::log::{Log, LogOptions, MAX_BUFFER_BYTES};
+use crate::log::{Log, LogOptions, MIN_BUFFER_BYTES};
 use crate::page::Lsn;
 
 /// See the [module](self).
@@ -53,6 +53,7 @@ impl LogCopy {
                 let options = LogOptions {
                     limit_bytes: u64::MAX,
                     archive_lag_bytes: None,
+                    buffer_bytes: MIN_BUFFER_BYTES,
                 };
                 let log = Log::with_end(self.file.clone(), options, self.control, LogEnd::at(lsn))?;
                 none.insert(log)
@@ -63,7 +64,7 @@ impl LogCopy {
             return Err(self.file.damaged(format!("{lsn} does not follow {end}")));
         }
         log.append(frames);
-        if log.end().0 - log.flushed().0 >= MAX_BUFFER_BYTES {
+        if log.end().0 - log.flushed().0 >= MIN_BUFFER_BYTES {
             log.flush_to(log.end())?;
         }
         Ok(())

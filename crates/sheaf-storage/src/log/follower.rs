@@ -261,12 +261,15 @@ mod tests {
     use crate::log::change::TransactionId;
     use crate::log::control::Control;
     use crate::log::log_file::LogFile;
-    use crate::log::{LOG_START, LogOptions, LogReader, MIN_SEGMENT_BYTES, frame};
+    use crate::log::{
+        LOG_START, LogOptions, LogReader, MAX_BUFFER_BYTES, MIN_SEGMENT_BYTES, frame,
+    };
     use crate::random::Random;
 
     const OPTIONS: LogOptions = LogOptions {
         limit_bytes: 1 << 30,
         archive_lag_bytes: Some(1 << 30),
+        buffer_bytes: MAX_BUFFER_BYTES,
     };
 
     fn reopen(file: &LogFile) -> Arc<Log> {

@@ -92,7 +92,10 @@ const MAX_CHUNK_BYTES: usize = 1 << 20;
 /// What a buffer keeps of its memory when all is written. Else both would keep what the largest transaction took.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
-/// From this many bytes in memory on, a thread that is about to change something has to write first.
+/// From this many bytes in memory on, a thread that is about to change something has to write first: a part of the
+/// pool's memory, between these two. While it is written as much again may be appended.
+const BUFFER_SHARE: u64 = 16;
+const MIN_BUFFER_BYTES: u64 = 1 << 20;
 const MAX_BUFFER_BYTES: u64 = 8 << 20;
 
 /// Room that no change may use up: what all threads may be appending at a moment.
@@ -145,6 +148,13 @@ pub(crate) struct LogOptions {
     pub limit_bytes: u64,
     /// The log is archived, and the archive may be behind by so many bytes.
     pub archive_lag_bytes: Option<u64>,
+    /// Log in memory, beyond which it is written before anything is changed.
+    pub buffer_bytes: u64,
+}
+
+/// How much log may be in memory beside a pool of so many bytes.
+pub(crate) fn buffer_bytes(pool_bytes: usize) -> u64 {
+    (pool_bytes as u64 / BUFFER_SHARE).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)
 }
 
 /// Most bytes of log in a chunk of a log with segments of this size.
@@ -557,7 +567,8 @@ impl Log {
     pub(crate) fn ensure_room(&self) -> Result<()> {
         let buffered = self.end().0.saturating_sub(self.flushed().0);
         let needed = self.headroom() + buffered + self.reserved_bytes.load(Ordering::Relaxed);
-        if buffered < MAX_BUFFER_BYTES && needed <= self.free_bytes.load(Ordering::Relaxed) {
+        if buffered < self.options.buffer_bytes && needed <= self.free_bytes.load(Ordering::Relaxed)
+        {
             return Ok(());
         }
         self.make_room()
@@ -568,7 +579,7 @@ impl Log {
     #[inline]
     pub(crate) fn limit_buffer(&self) {
         let buffered = self.end().0.saturating_sub(self.flushed().0);
-        if buffered >= MAX_BUFFER_BYTES
+        if buffered >= self.options.buffer_bytes
             && let Err(error) = self.flush_to(self.end())
         {
             // The rollback goes on; threads that depend on the log being durable get the error.
@@ -578,7 +589,7 @@ impl Log {
 
     #[cold]
     fn make_room(&self) -> Result<()> {
-        if self.end().0.saturating_sub(self.flushed().0) >= MAX_BUFFER_BYTES {
+        if self.end().0.saturating_sub(self.flushed().0) >= self.options.buffer_bytes {
             self.flush_to(self.end())?;
         }
         let mut writer = self.writer.lock();
