@@ -262,6 +262,10 @@ impl Engine {
             (options.memory_bytes / PACKET_SHARE).clamp(MIN_PACKET_BYTES, MAX_PACKET_BYTES);
         globals.set_internally("max_allowed_packet", integer(packet_bytes));
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
+        globals.set_internally(
+            "innodb_log_buffer_size",
+            integer(storage.log_buffer_bytes() as usize),
+        );
         variables::show_storage_options(&mut globals, storage.options());
         globals.set_internally("max_connections", integer(options.max_connections));
         globals.set_internally(
