@@ -151,51 +151,50 @@ enum Values {
 }
 
 impl Values {
-    fn new(ty: &ColumnType, rows: usize) -> Self {
-        fn room<T>(rows: usize) -> Vec<T> {
-            Vec::with_capacity(rows)
-        }
+    /// Without room: a plan of a thousand scans starts all of them before the first one reads a row. After its first
+    /// batch a scan has [room](take_buffer) for another one like that.
+    fn new(ty: &ColumnType) -> Self {
         match ty {
-            ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => Self::Int8(room(rows)),
-            ColumnType::TinyInt { unsigned: true } => Self::UInt8(room(rows)),
-            ColumnType::SmallInt { unsigned: false } => Self::Int16(room(rows)),
-            ColumnType::SmallInt { unsigned: true } | ColumnType::Year => Self::UInt16(room(rows)),
+            ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => Self::Int8(Vec::new()),
+            ColumnType::TinyInt { unsigned: true } => Self::UInt8(Vec::new()),
+            ColumnType::SmallInt { unsigned: false } => Self::Int16(Vec::new()),
+            ColumnType::SmallInt { unsigned: true } | ColumnType::Year => Self::UInt16(Vec::new()),
             ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
-                Self::Int32(room(rows))
+                Self::Int32(Vec::new())
             }
             ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
-                Self::UInt32(room(rows))
+                Self::UInt32(Vec::new())
             }
-            ColumnType::BigInt { unsigned: false } => Self::Int64(room(rows)),
-            ColumnType::BigInt { unsigned: true } => Self::UInt64(room(rows)),
+            ColumnType::BigInt { unsigned: false } => Self::Int64(Vec::new()),
+            ColumnType::BigInt { unsigned: true } => Self::UInt64(Vec::new()),
             ColumnType::Decimal {
                 precision, scale, ..
             } => Self::Decimal {
-                values: room(rows),
+                values: Vec::new(),
                 precision: *precision,
                 scale: *scale as i8,
             },
-            ColumnType::Float { .. } => Self::Float32(room(rows)),
-            ColumnType::Double { .. } => Self::Float64(room(rows)),
-            ColumnType::Date => Self::Date(room(rows)),
-            ColumnType::Time { .. } => Self::Time(room(rows)),
+            ColumnType::Float { .. } => Self::Float32(Vec::new()),
+            ColumnType::Double { .. } => Self::Float64(Vec::new()),
+            ColumnType::Date => Self::Date(Vec::new()),
+            ColumnType::Time { .. } => Self::Time(Vec::new()),
             ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                Self::Timestamp(room(rows))
+                Self::Timestamp(Vec::new())
             }
             ColumnType::Enum { labels, .. } => Self::Enum {
-                views: room(rows),
+                views: Vec::new(),
                 labels: Labels::new(labels),
             },
             ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
                 Self::Text(Views {
-                    views: room(rows),
+                    views: Vec::new(),
                     ..Views::default()
                 })
             }
             ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
                 Self::Binary {
                     bytes: Vec::new(),
-                    ends: room(rows),
+                    ends: Vec::new(),
                 }
             }
         }
@@ -337,7 +336,7 @@ pub(crate) struct ColumnBuilder {
 impl ColumnBuilder {
     /// A builder for batches of about `rows`.
     pub(crate) fn new(source: ColumnSource, rows: usize) -> Self {
-        let values = Values::new(&source.ty, rows);
+        let values = Values::new(&source.ty);
         Self {
             source,
             values,
