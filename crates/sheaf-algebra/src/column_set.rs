@@ -1,4 +1,8 @@
-//! A set of columns, as bits: a statement has few columns, and rules ask for unions and subsets all the time.
+//! A set of columns, as bits: rules ask for unions and subsets all the time.
+//!
+//! The columns of a table or a subquery have neighbouring numbers, so a set has words from its first column to its last
+//! one only. Of a thousand subqueries each has sets of its own, and with words from column 0 on they would be memory in
+//! the square of their number.
 
 use std::fmt;
 
@@ -6,49 +10,84 @@ use crate::column::ColumnId;
 
 const BITS: usize = u64::BITS as usize;
 
-/// A set of columns. The last word is never 0, so equal sets are equal lists.
+/// A set of columns. Neither the first word nor the last one is 0, so equal sets have equal words.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct ColumnSet(Vec<u64>);
+pub struct ColumnSet {
+    /// The place of the first word; 0 if there is none.
+    first: usize,
+    words: Vec<u64>,
+}
 
 impl ColumnSet {
     pub fn new() -> ColumnSet {
         ColumnSet::default()
     }
 
-    pub fn insert(&mut self, column: ColumnId) {
-        let (word, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
-        if self.0.len() <= word {
-            self.0.resize(word + 1, 0);
+    /// The word at this place.
+    fn word(&self, place: usize) -> u64 {
+        let at = place.checked_sub(self.first);
+        at.and_then(|at| self.words.get(at)).copied().unwrap_or(0)
+    }
+
+    /// Behind the last word.
+    fn end(&self) -> usize {
+        self.first + self.words.len()
+    }
+
+    /// Makes room for words from `first` to before `end`.
+    fn widen(&mut self, first: usize, end: usize) {
+        if self.words.is_empty() {
+            self.first = first;
         }
-        self.0[word] |= 1 << bit;
+        if first < self.first {
+            let missing = self.first - first;
+            self.words.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first = first;
+        }
+        if self.end() < end {
+            let length = end - self.first;
+            self.words.reserve_exact(length - self.words.len());
+            self.words.resize(length, 0);
+        }
+    }
+
+    pub fn insert(&mut self, column: ColumnId) {
+        let (place, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
+        self.widen(place, place + 1);
+        self.words[place - self.first] |= 1 << bit;
     }
 
     pub fn remove(&mut self, column: ColumnId) {
-        let (word, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
-        if let Some(word) = self.0.get_mut(word) {
+        let (place, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
+        let at = place.checked_sub(self.first);
+        if let Some(word) = at.and_then(|at| self.words.get_mut(at)) {
             *word &= !(1 << bit);
         }
         self.trim();
     }
 
     pub fn contains(&self, column: ColumnId) -> bool {
-        let (word, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
-        self.0.get(word).is_some_and(|word| word & (1 << bit) != 0)
+        let (place, bit) = (column.0 as usize / BITS, column.0 as usize % BITS);
+        self.word(place) & (1 << bit) != 0
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.words.is_empty()
     }
 
     pub fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        let counts = self.words.iter().map(|word| word.count_ones() as usize);
+        counts.sum()
     }
 
     pub fn union_with(&mut self, other: &ColumnSet) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
+        if other.is_empty() {
+            return;
         }
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
+        self.widen(other.first, other.end());
+        let shift = other.first - self.first;
+        let words = self.words[shift..].iter_mut();
+        for (word, other) in words.zip(&other.words) {
             *word |= other;
         }
     }
@@ -59,50 +98,57 @@ impl ColumnSet {
     }
 
     pub fn intersection(mut self, other: &ColumnSet) -> ColumnSet {
-        self.0.truncate(other.0.len());
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
-            *word &= other;
+        for (at, word) in self.words.iter_mut().enumerate() {
+            *word &= other.word(self.first + at);
         }
         self.trim();
         self
     }
 
     pub fn difference(mut self, other: &ColumnSet) -> ColumnSet {
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
-            *word &= !other;
+        for (at, word) in self.words.iter_mut().enumerate() {
+            *word &= !other.word(self.first + at);
         }
         self.trim();
         self
     }
 
+    /// Each word with that of another set.
+    fn pairs(&self, other: &ColumnSet) -> impl Iterator<Item = (u64, u64)> {
+        let words = self.words.iter().enumerate();
+        words.map(|(at, word)| (*word, other.word(self.first + at)))
+    }
+
     pub fn is_subset(&self, other: &ColumnSet) -> bool {
-        let others = other.0.iter().chain(std::iter::repeat(&0));
-        self.0
-            .iter()
-            .zip(others)
-            .all(|(own, other)| own & !other == 0)
+        self.pairs(other).all(|(own, other)| own & !other == 0)
     }
 
     pub fn intersects(&self, other: &ColumnSet) -> bool {
-        self.0
-            .iter()
-            .zip(&other.0)
-            .any(|(own, other)| own & other != 0)
+        self.pairs(other).any(|(own, other)| own & other != 0)
     }
 
     /// The columns in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = ColumnId> + '_ {
-        self.0.iter().enumerate().flat_map(|(at, word)| {
+        self.words.iter().enumerate().flat_map(|(at, word)| {
+            let place = self.first + at;
             (0..BITS)
                 .filter(move |bit| word & (1 << bit) != 0)
-                .map(move |bit| ColumnId((at * BITS + bit) as u32))
+                .map(move |bit| ColumnId((place * BITS + bit) as u32))
         })
     }
 
     fn trim(&mut self) {
-        while self.0.last() == Some(&0) {
-            self.0.pop();
+        while self.words.last() == Some(&0) {
+            self.words.pop();
         }
+        let empty = self.words.iter().take_while(|word| **word == 0).count();
+        if empty > 0 {
+            self.words.drain(..empty);
+        }
+        self.first = match self.words.is_empty() {
+            true => 0,
+            false => self.first + empty,
+        };
     }
 }
 
@@ -148,6 +194,38 @@ mod tests {
             [1, 63, 64, 200]
         );
         assert_eq!(large.len(), 4);
+    }
+
+    #[test]
+    fn sets_far_apart_are_as_their_members_say() {
+        // Every pair of sets of some columns in four words, by what sets of the standard library say.
+        let columns = [0, 63, 64, 130, 255];
+        let sets: Vec<Vec<u32>> = (0..1 << columns.len())
+            .map(|mask: u32| {
+                let members = columns.iter().enumerate();
+                let members = members.filter(|(at, _)| mask & (1 << at) != 0);
+                members.map(|(_, column)| *column).collect()
+            })
+            .collect();
+        for one in &sets {
+            for other in &sets {
+                let kept = |keep: bool| -> Vec<u32> {
+                    let members = one.iter().copied();
+                    members.filter(|id| other.contains(id) == keep).collect()
+                };
+                let all: Vec<u32> = one.iter().chain(other).copied().collect();
+                let (first, second) = (set(one), set(other));
+                assert_eq!(first.clone().union(&second), set(&all));
+                assert_eq!(first.clone().intersection(&second), set(&kept(true)));
+                assert_eq!(first.clone().difference(&second), set(&kept(false)));
+                assert_eq!(first.is_subset(&second), kept(false).is_empty());
+                assert_eq!(first.intersects(&second), !kept(true).is_empty());
+                assert_eq!(first.len(), one.len());
+                let mut without = first.clone();
+                other.iter().for_each(|id| without.remove(ColumnId(*id)));
+                assert_eq!(without, set(&kept(false)));
+            }
+        }
     }
 
     #[test]

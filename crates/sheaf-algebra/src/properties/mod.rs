@@ -158,11 +158,16 @@ pub(crate) fn sides(operator: &Operator) -> Option<Sides<'_>> {
 
 fn columns(operator: &Operator) -> Vec<ColumnId> {
     if let Some(sides) = sides(operator) {
-        let mut columns = sides.left.columns().to_vec();
+        let left = sides.left.columns();
+        let mut columns = Vec::with_capacity(left.len() + 1);
+        columns.extend(left);
         match operator {
             Operator::Join(join) => match join.kind {
                 JoinKind::Mark(mark) => columns.push(mark),
-                JoinKind::Inner | JoinKind::LeftOuter => columns.extend(sides.right.columns()),
+                JoinKind::Inner | JoinKind::LeftOuter => {
+                    columns.reserve_exact(sides.right.columns().len());
+                    columns.extend(sides.right.columns());
+                }
                 JoinKind::Semi | JoinKind::Anti => {}
             },
             Operator::DependentJoin(join) => match join.kind {
@@ -170,6 +175,7 @@ fn columns(operator: &Operator) -> Vec<ColumnId> {
                 | DependentKind::Found(column)
                 | DependentKind::Single(column) => columns.push(column),
                 DependentKind::Inner | DependentKind::LeftOuter => {
+                    columns.reserve_exact(sides.right.columns().len());
                     columns.extend(sides.right.columns());
                 }
                 DependentKind::Semi | DependentKind::Anti => {}
