@@ -809,7 +809,7 @@ fn of_source(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
             DataFusionError::ResourcesExhausted(text) => {
                 Some(SqlError::query_out_of_memory(out_of_memory_in(text)))
             }
-            // ScalarSubqueryExec has no error of its own to recognise.
+            // SubqueryValuesExec has no error of its own to recognise.
             DataFusionError::Execution(text) if text.contains("returned more than one row") => {
                 Some(SqlError::new(
                     codes::SUBQUERY_NO_1_ROW,

@@ -8,6 +8,7 @@
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`window`] | window functions, one partition at a time |
 //! | [`common_tables_exec`] | common table expressions that are named several times run once |
+//! | [`subquery_values_exec`] | subqueries that are values run first, a few at a time |
 //! | [`shared_exec`] | a part of a plan that is read in several places runs once |
 //! | [`restartable_exec`] | a side of a join of all pairs, which may have to run twice |
 //! | [`regret_exec`] | a plan that may turn out badly, and the one that takes its place |
@@ -62,6 +63,7 @@ pub(crate) mod row_file;
 pub(crate) mod row_set;
 pub mod scan_exec;
 pub mod shared_exec;
+pub mod subquery_values_exec;
 pub mod values_exec;
 pub mod window;
 pub(crate) mod wrapped_expr;

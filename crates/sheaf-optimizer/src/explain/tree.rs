@@ -27,7 +27,6 @@ use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
-use datafusion_physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
@@ -54,6 +53,7 @@ use sheaf_exec::operator::restartable_exec::RestartableExec;
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
+use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_storage::KeyRange;
 use sheaf_table::PRIMARY;
@@ -410,7 +410,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
         let (table, columns) = (late.alias(), columns.join(", "));
         return line(format!("Late lookup on {table} using {PRIMARY}: {columns}"));
     }
-    if let Some(subquery) = plan.downcast_ref::<ScalarSubqueryExec>() {
+    if let Some(subquery) = plan.downcast_ref::<SubqueryValuesExec>() {
         return scalar_subquery(subquery, notes, shown);
     }
     if let Some(tables) = plan.downcast_ref::<CommonTablesExec>() {
@@ -437,7 +437,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .downcast_ref::<RowByRowExec>()
             .is_some_and(RowByRowExec::hands_all_on)
         || plan.is::<NewRowsExec>()
-        || plan.is::<ScalarSubqueryExec>()
+        || plan.is::<SubqueryValuesExec>()
         || plan.is::<CommonTablesExec>())
 }
 
@@ -683,7 +683,7 @@ fn aggregate_text(aggregate: &AggregateExec, about: &About) -> String {
 }
 
 fn scalar_subquery(
-    plan: &ScalarSubqueryExec,
+    plan: &SubqueryValuesExec,
     notes: &NotesByOperator<'_>,
     shown: Shown,
 ) -> PlanNode {

@@ -9,7 +9,7 @@
 //! the operator's own properties what it really got.
 //!
 //! An uncorrelated scalar subquery is a query block of its own: it runs first, and expressions read its result from
-//! a slot (DataFusion's ScalarSubqueryExec).
+//! a slot (`operator/subquery_values_exec.rs`).
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
-use datafusion_physical_plan::scalar_subquery::{ScalarSubqueryExec, ScalarSubqueryLink};
+use datafusion_physical_plan::scalar_subquery::ScalarSubqueryLink;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
@@ -54,6 +54,7 @@ use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::access_error;
+use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
 use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
@@ -325,7 +326,7 @@ impl Planner<'_> {
         planned.explain.extend(subquery_rows);
         planned.cost_us += subquery_us;
         let input = Arc::clone(&planned.plan);
-        Ok(planned.wrap(ScalarSubqueryExec::new(input, links, results)))
+        Ok(planned.wrap(SubqueryValuesExec::new(input, links, results)))
     }
 
     /// A block number for a derived table or a branch of a UNION that is planned inside `outer`.

@@ -40,7 +40,6 @@ use datafusion_physical_plan::execution_plan::EmissionType;
 use datafusion_physical_plan::joins::{HashJoinExec, PartitionMode, SortMergeJoinExec};
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion_physical_plan::repartition::RepartitionExec;
-use datafusion_physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::statistics::{StatisticsArgs, StatisticsContext};
@@ -52,6 +51,7 @@ use datafusion_physical_plan::{
     ChildSatisfactionOptions, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, InputOrderMode, replace_children_if_necessary,
 };
+use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 
 /// The plan with what its operators require; see the module's comment.
 pub(crate) fn meet_requirements(
@@ -402,7 +402,7 @@ fn is_plain_exchange(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The input whose order is that of the result, unless the operator makes it itself.
 fn last_before(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-    let is_one = plan.children().len() == 1 || plan.is::<ScalarSubqueryExec>();
+    let is_one = plan.children().len() == 1 || plan.is::<SubqueryValuesExec>();
     if !is_one || plan.is::<SortExec>() || !plan.maintains_input_order()[0] {
         return None;
     }
