@@ -28,8 +28,10 @@ use datafusion_expr::logical_plan::{
     Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
 };
 use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
+use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::row_by_row::{RowByRow, Step};
 use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
 
@@ -226,6 +228,7 @@ impl Translation<'_> {
     }
 
     fn relation(&self, relation: &Relation) -> Result<Translated> {
+        cancel::check_statement().map_err(access_error)?;
         match relation.operator() {
             Operator::Scan(scan) => {
                 let Some(name) = self.tables.get(&scan.reference) else {

@@ -35,8 +35,10 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::{Expr, WindowFrame, WindowFunctionDefinition};
+use sheaf_access::cancel;
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::typing::constant_value;
 
 use crate::column::{ColumnId, Columns};
@@ -79,6 +81,7 @@ pub(super) struct Pulled {
 impl Unnesting<'_> {
     /// From the innermost dependent joins outwards.
     fn relation(&mut self, relation: Relation) -> Result<Relation> {
+        cancel::check_statement().map_err(access_error)?;
         let mut failed = None;
         let relation = relation.map_inputs(&mut |input| match self.relation(input) {
             Ok(input) => input,

@@ -1,10 +1,12 @@
 //! A query block while it is bound.
 
+use sheaf_access::cancel;
 use sheaf_algebra::relation::DependentKind;
 use sheaf_algebra::scalar::{Aggregate, WindowFunction};
 use sheaf_algebra::{ColumnId, ColumnSet, Relation, Scalar};
 use sqlparser::ast::{Expr, WindowSpec};
 
+use super::Bound;
 use super::scope::{Found, Scope, ScopeTable, one_of};
 use crate::syntax::is_same;
 
@@ -186,8 +188,14 @@ impl Block {
 }
 
 /// The relation with dependent joins above it, in the order in which they were met.
-pub fn with_subqueries(relation: Relation, pending: Vec<Pending>) -> Relation {
-    pending.into_iter().fold(relation, |relation, pending| {
-        relation.dependent_join(pending.kind, pending.right, pending.condition)
+///
+/// # Errors
+/// The statement shall stop.
+pub fn with_subqueries(relation: Relation, pending: Vec<Pending>) -> Bound<Relation> {
+    pending.into_iter().try_fold(relation, |relation, pending| {
+        // Each join has the columns of all below, and may be the one of a thousand that is too much.
+        cancel::check_statement()?;
+        relation.properties();
+        Ok(relation.dependent_join(pending.kind, pending.right, pending.condition))
     })
 }

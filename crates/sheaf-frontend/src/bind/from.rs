@@ -143,7 +143,7 @@ impl Binder<'_> {
         let is_lateral = takes_from(&second, &first);
         let (first, second) = match kind {
             JoinKind::LeftOuter if !is_lateral => {
-                with_subqueries_of_sides(first, second, &mut pending)
+                with_subqueries_of_sides(first, second, &mut pending)?
             }
             _ => (first, second),
         };
@@ -155,14 +155,14 @@ impl Binder<'_> {
             // What takes from both sides is tested on the right side, for each row of the left.
             let (second, condition) = match (pending.is_empty(), condition) {
                 (false, Some(condition)) => {
-                    (with_subqueries(second, pending).filter(condition), None)
+                    (with_subqueries(second, pending)?.filter(condition), None)
                 }
                 (_, condition) => (second, condition),
             };
             return Ok((first.dependent_join(kind, second, condition), names));
         }
         if !pending.is_empty() {
-            let joined = with_subqueries(first.join(kind, second, None), pending);
+            let joined = with_subqueries(first.join(kind, second, None), pending)?;
             let relation = match condition {
                 Some(condition) => joined.filter(condition),
                 None => joined,
@@ -422,7 +422,7 @@ fn with_subqueries_of_sides(
     mut first: Relation,
     mut second: Relation,
     all: &mut Vec<Pending>,
-) -> (Relation, Relation) {
+) -> Bound<(Relation, Relation)> {
     let mut left = Vec::new();
     for pending in std::mem::take(all) {
         let mut taken = pending.right.free_columns().clone();
@@ -433,15 +433,15 @@ fn with_subqueries_of_sides(
         if !left.is_empty() {
             left.push(pending);
         } else if !taken.intersects(&first.column_set()) {
-            second = with_subqueries(second, vec![pending]);
+            second = with_subqueries(second, vec![pending])?;
         } else if !taken.intersects(&second.column_set()) {
-            first = with_subqueries(first, vec![pending]);
+            first = with_subqueries(first, vec![pending])?;
         } else {
             left.push(pending);
         }
     }
     *all = left;
-    (first, second)
+    Ok((first, second))
 }
 
 /// Error 1353 for names that are too many or too few.

@@ -186,7 +186,7 @@ impl Binder<'_> {
             });
         }
         let pending = std::mem::take(&mut self.block()?.pending);
-        Ok((with_subqueries(relation, pending), Some(keys)))
+        Ok((with_subqueries(relation, pending)?, Some(keys)))
     }
 
     /// What a key may be written as.
@@ -304,7 +304,7 @@ impl Binder<'_> {
         let block = self.block()?;
         let aggregates = std::mem::take(&mut block.aggregates);
         let in_aggregates = std::mem::take(&mut block.pending_in_aggregates);
-        relation = with_subqueries(relation, in_aggregates);
+        relation = with_subqueries(relation, in_aggregates)?;
         let level = keys.as_ref().and_then(|keys| keys.level);
         let has_keys = keys.is_some();
         let order = match (&keys, level) {

@@ -386,7 +386,7 @@ impl Binder<'_> {
             value: Scalar::column(output.id, Arc::clone(&output.field)),
         };
         let mut items: Vec<Item> = outputs.iter().map(shown).collect();
-        let relation = with_subqueries(relation, block.pending);
+        let relation = with_subqueries(relation, block.pending)?;
         for key in &mut keys {
             let is_shown = |item: &Item| key.value.as_column() == Some(item.column);
             if items.iter().any(is_shown) {
@@ -472,7 +472,7 @@ impl Binder<'_> {
                 value,
             });
             let items: Vec<Item> = items.collect();
-            inputs.push(with_subqueries(Relation::unit(), pending).project(items));
+            inputs.push(with_subqueries(Relation::unit(), pending)?.project(items));
         }
         if inputs.len() == 1 {
             let ids = inputs[0].columns().to_vec();

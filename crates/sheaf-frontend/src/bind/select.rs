@@ -129,7 +129,7 @@ impl Binder<'_> {
         self.blocks.push(block);
         if let Some(condition) = &select.selection {
             let condition = self.condition_of_rows(condition, &relation)?;
-            relation = with_subqueries(relation, self.take_pending()?);
+            relation = with_subqueries(relation, self.take_pending()?)?;
             relation = relation.filter(condition);
         }
         let listed = self.listed(select)?;
@@ -181,7 +181,7 @@ impl Binder<'_> {
             relation = self.grouped(relation, keys, &named, !order.is_empty())?;
         }
         if let Some(having) = having {
-            relation = with_subqueries(relation, of_having);
+            relation = with_subqueries(relation, of_having)?;
             relation = relation.filter(having);
         }
         let functions = std::mem::take(&mut self.block()?.functions);
@@ -192,9 +192,9 @@ impl Binder<'_> {
                 || pending.right.free_columns().intersects(&of_windows)
         };
         let (above, below): (Vec<_>, Vec<_>) = pending.into_iter().partition(uses_windows);
-        relation = with_subqueries(relation, below);
+        relation = with_subqueries(relation, below)?;
         relation = relation.window(functions);
-        relation = with_subqueries(relation, above);
+        relation = with_subqueries(relation, above)?;
         self.listed_rows(select, relation, items, order)
     }
 

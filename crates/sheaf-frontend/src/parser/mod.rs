@@ -102,6 +102,7 @@ pub fn parse_with_parameters(
                 && let Statement::Query(query) = &mut statement
             {
                 walk_query(query, &mut WithoutRoom);
+                cancel::check_statement()?;
             }
             Ok((statement, count))
         }
@@ -132,7 +133,11 @@ impl ExpressionVisitor for WithoutRoom {
                 list.args.shrink_to_fit();
             }
         }
-        ControlFlow::Continue(())
+        // What is shorter is somewhere else until the walk has come to an end.
+        match cancel::is_statement_cancelled() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     fn leave_table(&mut self, table: &mut TableFactor) {

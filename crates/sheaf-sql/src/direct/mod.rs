@@ -350,6 +350,25 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
     }
 }
 
+/// Longer texts may have too many queries for a direct plan.
+const LONG_TEXT_BYTES: usize = 4 << 10;
+/// The most queries of a statement that has a direct plan, if its text is long. Each way to make one may copy the
+/// syntax tree, and that of a thousand subqueries has 10 MiB.
+const MAX_QUERIES: usize = 64;
+
+/// Whether a text is long and says SELECT too often. It may be in a string: then there is another plan.
+fn has_many_queries(text: &str) -> bool {
+    const SELECT: &[u8] = b"select";
+    if text.len() <= LONG_TEXT_BYTES {
+        return false;
+    }
+    let mut words = text.as_bytes().windows(SELECT.len());
+    let found = words
+        .by_ref()
+        .filter(|word| word.eq_ignore_ascii_case(SELECT));
+    found.take(MAX_QUERIES + 1).count() > MAX_QUERIES
+}
+
 impl Session {
     /// What is known of a statement whose places for values are `?`: what some session has found out, or what this one
     /// finds out now.
@@ -406,7 +425,7 @@ impl Session {
                 | Statement::Delete(_)
                 | Statement::Insert(_)
         );
-        if !may_be_direct || !self.variables.direct_plans() {
+        if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
         let without_with = match statement {
