@@ -139,6 +139,28 @@ fn fault(operation: FaultyOperation, kind: FaultKind, times: u32) -> Fault {
     }
 }
 
+/// What it takes to empty many leaves does not wait in memory for the end of the sweep.
+#[test]
+fn the_log_is_written_while_ghosts_are_collected() {
+    let roomy = StorageOptions {
+        pool_bytes: 16 << 20,
+        ..options()
+    };
+    let table = Table::filled(&disk(1), roomy);
+    let mut transaction = table.storage.begin_transaction();
+    for row in 0..ROWS {
+        let key = row.to_be_bytes();
+        assert!(table.tree.delete(&mut transaction, &key).unwrap());
+    }
+    transaction.commit().unwrap();
+    let before = table.storage.log_counters();
+    table.collect();
+    let after = table.storage.log_counters();
+    let (appended, limit) = (after.end - before.end, table.storage.log_buffer_bytes());
+    assert!(appended > limit, "{appended} bytes");
+    assert!(after.flushes > before.flushes);
+}
+
 #[test]
 fn a_transaction_of_many_rows_keeps_to_the_budget_and_old_views_see_what_was_before() {
     let table = Table::filled(&disk(1), spilling());

@@ -274,10 +274,24 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
         "SELECT SUM(LENGTH(g)) FROM (SELECT GROUP_CONCAT(REPEAT(s, 20)) AS g FROM d.a GROUP BY k % 10) t",
         "SELECT SUM(LENGTH(g)) FROM (SELECT GROUP_CONCAT(DISTINCT s ORDER BY s) AS g FROM d.a GROUP BY k % 10) t",
         "INSERT INTO d.c SELECT id, s FROM d.a RETURNING id, CONCAT(s, s)",
+        "REPLACE INTO d.c SELECT id, s FROM d.a RETURNING id, CONCAT(s, s)",
         "UPDATE d.a SET k = k + 1 ORDER BY s",
     ] {
         answer_of(&mut connection, sql);
         assert_eq!(group.killed(), 0, "{sql}");
+    }
+    // Ghosts are purged while the rows leave; and statements that may be too large, whatever runs besides.
+    let values = (0..3000).map(|n| format!("(SELECT MAX(id) FROM d.a WHERE id <= {n})"));
+    let values: Vec<String> = values.collect();
+    for sql in [
+        "DELETE FROM d.c WHERE id > 100 RETURNING id, CONCAT(s, s)".to_string(),
+        format!("SELECT {}", values[..1000].join(", ")),
+        format!("SELECT {}", values.join(", ")),
+    ] {
+        if let Err(error) = connection.query_drop(&sql) {
+            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..100]);
+        }
+        assert_eq!(group.killed(), 0, "{}", &sql[..100]);
     }
     // Some of these may be stopped when they run at the same time.
     let hungry = [
@@ -666,6 +680,35 @@ fn nests_of_queries_leave_nothing_behind() {
         std::thread::sleep(Duration::from_millis(100));
     }
     terminate(&child);
+}
+
+/// Parsing, binding and planning are stopped before they take too much; the pool is full of pages besides.
+#[test]
+fn too_many_subqueries_are_refused() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    answer_of(&mut connection, "SELECT MAX(s) FROM d.a");
+    let of = |count: usize, item: &dyn Fn(usize) -> String| {
+        let items: Vec<String> = (0..count).map(item).collect();
+        items
+    };
+    let value = |n: usize| format!("(SELECT MAX(id) FROM d.a WHERE id <= {n})");
+    let exists = |n: usize| format!("EXISTS (SELECT 1 FROM d.a WHERE id = x.id + {n})");
+    let part = |n: usize| format!("SELECT id FROM d.a WHERE id = {n}");
+    for sql in [
+        format!("SELECT {}", of(4000, &value).join(", ")),
+        format!("PREPARE s FROM 'SELECT {}'", of(4000, &value).join(", ")),
+        format!(
+            "SELECT id FROM d.a x WHERE {}",
+            of(4000, &exists).join(" OR ")
+        ),
+        of(8000, &part).join(" UNION "),
+    ] {
+        let refused = || error_of(connection.query_drop(&sql)).0;
+        let code = within_memory(server.child.id(), refused);
+        assert_eq!(code, 1041, "{}", &sql[..100]);
+    }
+    assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
 }
 
 /// Sorted in memory, short and long texts lie far from one another, and each batch that is merged holds on to those of
