@@ -336,6 +336,11 @@ impl SqlError {
         )
     }
 
+    /// Whether a table that the statement uses has got another definition meanwhile.
+    pub fn is_definition_changed(&self) -> bool {
+        self.code == codes::TABLE_DEF_CHANGED.number()
+    }
+
     pub fn duplicate_field_name(column: &str) -> Self {
         Self::new(
             codes::DUP_FIELDNAME,

@@ -3,6 +3,7 @@
 //! They are one program, because each test program links all of DataFusion.
 
 mod backup;
+mod changed_definitions;
 mod changes;
 mod clients;
 mod command_line;

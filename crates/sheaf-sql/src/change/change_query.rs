@@ -334,6 +334,7 @@ impl Session {
             if self.outcome.chosen_insert_id.load(Ordering::Relaxed) > 0 {
                 tables.choose(Arc::clone(&self.outcome.chosen_insert_id));
             }
+            self.transactions.note_opened_targets();
             return Ok(Some(tables));
         }
         self.transactions.return_tables(guards);

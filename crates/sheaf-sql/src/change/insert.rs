@@ -11,7 +11,9 @@ use sqlparser::ast;
 use crate::change::assigned::is_default;
 use crate::change::change_query::returned_items;
 use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
-use crate::change::table_writer::{OnDuplicate, RowShape, TableWriter, WriteOptions, Written};
+use crate::change::table_writer::{
+    OnDuplicate, OpenedTarget, RowShape, TableWriter, WriteOptions, Written,
+};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
@@ -108,28 +110,12 @@ impl Session {
                         ..*source
                     };
                     destination.options.bulk = destination.returning.is_none();
-                    let (database, table) = (&destination.database, &destination.table);
-                    let target = self.engine.catalog().table(database, table)?;
-                    let targets = Self::target_columns(&target, &destination.columns)?;
-                    let type_of = |column: &usize| &target.definition.columns[*column].ty;
-                    numbers_in_select_list(&mut query, targets.iter().map(type_of));
-                    let source = take_source_columns(
-                        &target,
-                        destination.alias.as_ref(),
-                        &mut destination.assignments,
-                        &mut query,
-                    );
-                    let columns = (targets.len(), source);
                     let opened = self.begin_for_reads_that_lock();
-                    let computed = self.compute_subqueries(&mut destination.assignments, text);
-                    let destination = Parsed::new(&destination, text);
-                    let planned =
-                        computed.and_then(|()| self.plan_insert(destination.with(&query)));
-                    let inserted = planned
-                        .and_then(|planned| self.insert_rows_of(destination, columns, planned));
+                    let inserted = self.insert_query(&mut destination, &mut query, text);
                     let inserted = self.end_implicit(opened, inserted)?;
                     self.findings.warn(&mut self.warnings);
                     let info = inserted.info(self.warnings.count());
+                    let destination = Parsed::new(&destination, text);
                     return self.insert_done(destination, inserted, info, sink);
                 }
             }
@@ -138,10 +124,9 @@ impl Session {
         }
         let info_wanted = rows.len() > 1;
         let opened = self.begin_for_reads_that_lock();
-        let computed = self.compute_subqueries(&mut destination.assignments, text);
-        let destination = Parsed::new(&destination, text);
-        let inserted = computed.and_then(|()| self.insert_values(destination, rows));
+        let inserted = self.insert_values(&mut destination, rows, text);
         let inserted = self.end_implicit(opened, inserted)?;
+        let destination = Parsed::new(&destination, text);
         self.findings.warn(&mut self.warnings);
         let info = if info_wanted {
             inserted.info(self.warnings.count())
@@ -255,28 +240,52 @@ impl Session {
 
     fn insert_values(
         &mut self,
-        destination: Parsed<'_, &Destination>,
-        mut rows: Vec<Vec<ast::Expr>>,
+        destination: &mut Destination,
+        rows: Vec<Vec<ast::Expr>>,
+        text: &str,
     ) -> Result<Inserted> {
-        let Destination {
-            database,
-            table,
-            columns,
-            options,
-            ..
-        } = destination.ast;
-        let table = self.engine.catalog().table(database, table)?;
+        let target = self.open_target_of(destination)?;
+        let (targets, values) = match self.values_to_insert(target.table(), destination, rows, text)
+        {
+            Ok(found) => found,
+            Err(error) => {
+                self.leave_target(target);
+                return Err(error);
+            }
+        };
+        let mut writer = self.writer_of(target, destination.options)?;
+        let destination = Parsed::new(&*destination, text);
+        let done = self
+            .prepare_writer(&mut writer, destination, (&targets, &[]))
+            .and_then(|()| self.write_values(&mut writer, targets, values));
+        self.close_inserted(writer, done)
+    }
+
+    fn open_target_of(&mut self, destination: &Destination) -> Result<OpenedTarget> {
+        let (database, table) = (&destination.database, &destination.table);
+        self.open_target(database, table, &destination.options)
+    }
+
+    /// The columns that VALUES gives values to, and these.
+    fn values_to_insert(
+        &mut self,
+        table: &Arc<Table>,
+        destination: &mut Destination,
+        mut rows: Vec<Vec<ast::Expr>>,
+        text: &str,
+    ) -> Result<(Vec<usize>, Vec<Vec<Source>>)> {
         // `INSERT INTO t () VALUES ()` gives no column a value.
-        let all_default = columns.is_empty() && rows.iter().all(Vec::is_empty);
+        let all_default = destination.columns.is_empty() && rows.iter().all(Vec::is_empty);
         let targets = if all_default {
             Vec::new()
         } else {
-            Self::target_columns(&table, columns)?
+            Self::target_columns(table, &destination.columns)?
         };
         check_value_counts(&rows, targets.len())?;
+        self.compute_subqueries(&mut destination.assignments, text)?;
         let now = self.local_now_micros();
         for row in &mut rows {
-            name_values_before(&table, &targets, row, now)?;
+            name_values_before(table, &targets, row, now)?;
         }
         let type_of = |target: &usize| &table.definition.columns[*target].ty;
         let types: Vec<&ColumnType> = targets.iter().map(type_of).collect();
@@ -287,19 +296,9 @@ impl Session {
         }
         // What SET TRANSACTION said is not about reads of the values alone.
         let next = self.transactions.next;
-        let values = self.values_of(destination.with(&rows), &types)?;
+        let values = self.values_of(Parsed::new(&rows, text), &types)?;
         self.transactions.next = next;
-        let mut writer = self.open_writer(database, &table.definition.name, *options)?;
-        let targets = if all_default {
-            targets
-        } else {
-            Self::target_columns(writer.table(), columns)?
-        };
-        // The table may have got other columns before it was locked.
-        let done = check_value_counts(&values, targets.len())
-            .and_then(|()| self.prepare_writer(&mut writer, destination, (&targets, &[])))
-            .and_then(|()| self.write_values(&mut writer, targets, values));
-        self.close_inserted(writer, done)
+        Ok((targets, values))
     }
 
     /// The destination of an INSERT or REPLACE, without what ON DUPLICATE KEY UPDATE and RETURNING say; `None` if it
@@ -469,36 +468,68 @@ impl Session {
         Ok(written)
     }
 
-    /// `columns`: how many the table, or the statement, has; `source`: how many come behind them for the assignments.
-    fn insert_rows_of(
+    /// INSERT … SELECT.
+    fn insert_query(
         &mut self,
-        destination: Parsed<'_, &Destination>,
-        (columns, source): (usize, usize),
-        planned: PlannedQuery,
+        destination: &mut Destination,
+        query: &mut ast::Query,
+        text: &str,
     ) -> Result<Inserted> {
+        let target = self.open_target_of(destination)?;
+        let source = match self.rows_to_insert(target.table(), destination, query, text) {
+            Ok(source) => source,
+            Err(error) => {
+                self.leave_target(target);
+                return Err(error);
+            }
+        };
+        let SourceRows {
+            targets,
+            others,
+            rows,
+            keeps_rows,
+        } = source;
+        let options = WriteOptions {
+            source_keeps_rows: keeps_rows,
+            ..destination.options
+        };
+        let mut writer = self.writer_of(target, options)?;
+        let destination = Parsed::new(&*destination, text);
+        let done = self
+            .prepare_writer(&mut writer, destination, (&targets, &others))
+            .and_then(|()| self.write_rows(&mut writer, targets, rows));
+        self.close_inserted(writer, done)
+    }
+
+    /// The rows of INSERT … SELECT.
+    fn rows_to_insert(
+        &mut self,
+        table: &Arc<Table>,
+        destination: &mut Destination,
+        query: &mut ast::Query,
+        text: &str,
+    ) -> Result<SourceRows> {
+        let targets = Self::target_columns(table, &destination.columns)?;
+        let type_of = |column: &usize| &table.definition.columns[*column].ty;
+        numbers_in_select_list(query, targets.iter().map(type_of));
+        let Destination {
+            assignments, alias, ..
+        } = destination;
+        let others = take_source_columns(table, alias.as_ref(), assignments, query);
+        self.compute_subqueries(assignments, text)?;
+        let planned = self.plan_insert(Parsed::new(&*query, text))?;
         let schema = planned.schema();
-        if schema.fields().len() != columns + source {
+        if schema.fields().len() != targets.len() + others {
             return Err(SqlError::wrong_value_count_on_row(1));
         }
-        let source_fields = schema.fields().iter().skip(columns).enumerate();
-        let source: Vec<Column> = source_fields
+        let others = schema.fields().iter().skip(targets.len()).enumerate();
+        let others = others
             .map(|(at, field)| Column::new(source_column(at), column_type_of(field), true))
             .collect();
-        let Destination {
-            database,
-            table,
-            columns: names,
-            options,
-            ..
-        } = destination.ast;
-        let reads_target = planned.tables.iter().any(|source| {
-            source.definition.database == *database && source.definition.name == *table
-        });
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
-        let options = WriteOptions {
-            source_keeps_rows: !reads_target && keeps_rows(&planned.physical.plan),
-            ..*options
-        };
+        let mut tables = planned.tables.iter();
+        let reads_target = tables.any(|source| Arc::ptr_eq(source, table));
+        let keeps_rows = !reads_target && keeps_rows(&planned.physical.plan);
         let rows = match reads_target {
             true => {
                 let origins = planned.origins();
@@ -506,16 +537,12 @@ impl Session {
             }
             false => RowsToInsert::Planned(planned),
         };
-        let mut writer = self.open_writer(database, table, options)?;
-        // The table may have got other columns before it was locked.
-        let done = Self::target_columns(writer.table(), names).and_then(|targets| {
-            if targets.len() != columns {
-                return Err(SqlError::wrong_value_count_on_row(1));
-            }
-            self.prepare_writer(&mut writer, destination, (&targets, &source))?;
-            self.write_rows(&mut writer, targets, rows)
-        });
-        self.close_inserted(writer, done)
+        Ok(SourceRows {
+            targets,
+            others,
+            rows,
+            keeps_rows,
+        })
     }
 
     fn write_rows(
@@ -575,6 +602,17 @@ impl Session {
             }
         }
     }
+}
+
+/// What INSERT … SELECT writes.
+struct SourceRows {
+    /// The columns of the table that it gives values to.
+    targets: Vec<usize>,
+    /// What the query delivers behind their values, for the assignments.
+    others: Vec<Column>,
+    rows: RowsToInsert,
+    /// The query keeps many rows while it runs.
+    keeps_rows: bool,
 }
 
 /// Where the rows of INSERT … SELECT are.

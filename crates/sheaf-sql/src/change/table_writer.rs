@@ -92,6 +92,24 @@ pub(crate) enum OnDuplicate {
     Update,
 }
 
+/// The table of a statement that adds rows, which stays as it is.
+#[must_use]
+pub(crate) enum OpenedTarget {
+    /// To add rows one by one, with the tables that foreign keys connect it to.
+    Rows(Arc<Table>, ChangeSet),
+    /// To load it: it is empty.
+    Load(WriteGuard),
+}
+
+impl OpenedTarget {
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        match self {
+            OpenedTarget::Rows(table, _) => table,
+            OpenedTarget::Load(guard) => guard,
+        }
+    }
+}
+
 /// How rows that do not fit are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteOptions {
@@ -651,41 +669,68 @@ impl Session {
         table: &str,
         options: WriteOptions,
     ) -> Result<TableWriter> {
+        let target = self.open_target(database, table, &options)?;
+        self.writer_of(target, options)
+    }
+
+    /// Opens the table of a statement that adds rows, with those that foreign keys connect it to. A statement that
+    /// reads tables, too, opens its target first. Of a table that it read already, and that it also needs as a parent
+    /// or child of the target, it would wait for the writer, while the writer waits for the readers.
+    pub(crate) fn open_target(
+        &mut self,
+        database: &str,
+        table: &str,
+        options: &WriteOptions,
+    ) -> Result<OpenedTarget> {
         self.check_writable()?;
         let current = self.engine.catalog().table(database, table)?;
         // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
         // their parents.
         let checks = self.variables.foreign_key_checks();
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
-        if !options.bulk
+        let is_row_by_row = !options.bulk
             || self.transactions.is_open()
             || self.table_locks.are_held()
             || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail
-            || current.row_count_estimate() > 0
-        {
-            let tables = self.lock_table(database, table)?;
-            let table = self.engine.catalog().table(database, table)?;
-            return self.row_writer(table, tables, options);
-        }
-        if let Some(guard) = self.lock_for_load(database, table)? {
-            if has_parents(&guard) {
-                // They came before it was locked.
-                drop(guard);
-                return self.open_writer(database, table, options);
-            }
-            let memory = self.sort_memory(options.source_keeps_rows)?;
-            let (sort, progress) = self.load_options(&memory);
-            match BulkLoad::new(self.engine.catalog(), guard, sort, progress) {
-                Ok(load) => return self.bulk_writer(load, memory, options),
-                // The estimate was wrong.
-                Err(TableError::TableNotEmpty { .. }) => {}
-                Err(error) => return Err(error.into()),
+            || current.row_count_estimate() > 0;
+        if !is_row_by_row && let Some(guard) = self.lock_for_load(database, table)? {
+            // Its parents may have come before it was locked, and the estimate may be wrong.
+            if !has_parents(&guard) && guard.is_empty()? {
+                return Ok(OpenedTarget::Load(guard));
             }
         }
-        let tables = self.lock_table(database, table)?;
-        let table = self.engine.catalog().table(database, table)?;
-        self.row_writer(table, tables, options)
+        for _ in 0..MAX_REPLANS {
+            let target = self.engine.catalog().table(database, table)?;
+            if let Some(tables) = self.lock_tables(std::slice::from_ref(&target))? {
+                return Ok(OpenedTarget::Rows(target, tables));
+            }
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// The writer of a table that was opened.
+    pub(crate) fn writer_of(
+        &mut self,
+        target: OpenedTarget,
+        options: WriteOptions,
+    ) -> Result<TableWriter> {
+        match target {
+            OpenedTarget::Rows(table, tables) => self.row_writer(table, tables, options),
+            OpenedTarget::Load(guard) => {
+                let memory = self.sort_memory(options.source_keeps_rows)?;
+                let (sort, progress) = self.load_options(&memory);
+                let load = BulkLoad::new(self.engine.catalog(), guard, sort, progress)?;
+                self.bulk_writer(load, memory, options)
+            }
+        }
+    }
+
+    /// Ends the use of a table that was opened and is not written.
+    pub(crate) fn leave_target(&mut self, target: OpenedTarget) {
+        if let OpenedTarget::Rows(_, tables) = target {
+            self.transactions.keep_tables(tables);
+        }
     }
 
     /// Opens a table to load it; `None` if others use it.
@@ -772,16 +817,6 @@ impl Session {
         }
     }
 
-    fn lock_table(&mut self, database: &str, table: &str) -> Result<ChangeSet> {
-        for _ in 0..MAX_REPLANS {
-            let target = self.engine.catalog().table(database, table)?;
-            if let Some(tables) = self.lock_tables(&[target])? {
-                return Ok(tables);
-            }
-        }
-        Err(SqlError::definition_changed())
-    }
-
     /// As [`Self::open_writer`], for a table that is looked up already and statements that bring some rows. `None`: its
     /// definition has changed.
     pub(crate) fn open_known_writer(
@@ -805,12 +840,28 @@ impl Session {
         tables: ChangeSet,
         options: WriteOptions,
     ) -> Result<TableWriter> {
-        self.check_timestamps(&table.definition)?;
+        let position = position_of(&tables, &table);
+        let checks = self
+            .check_timestamps(&table.definition)
+            .and_then(|()| self.table_checks(&table.definition));
+        let begun = match (position, checks) {
+            (Ok(position), Ok(checks)) => self
+                .begin_changes()
+                .map(|transaction| (position, checks, transaction)),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        let (position, checks, transaction) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.transactions.keep_tables(tables);
+                return Err(error);
+            }
+        };
         Ok(TableWriter {
-            checks: self.table_checks(&table.definition)?,
+            checks,
             target: Target::Rows {
-                transaction: self.begin_changes()?,
-                table: position_of(&tables, &table)?,
+                transaction,
+                table: position,
                 tables: Box::new(tables),
             },
             table,

@@ -229,8 +229,12 @@ impl Session {
     }
 
     /// Locks the rows that a locking read finds, for as long as the transaction lasts. `None` for a query that is not
-    /// of this kind.
-    pub(crate) fn lock_rows_of(&mut self, parsed: ParsedQuery<'_>) -> Result<Option<LockedRead>> {
+    /// of this kind. `keeps_all`: no table that it reads gets another definition meanwhile.
+    pub(crate) fn lock_rows_of(
+        &mut self,
+        parsed: ParsedQuery<'_>,
+        keeps_all: bool,
+    ) -> Result<Option<LockedRead>> {
         let query = parsed.ast;
         if query.locks.is_empty() {
             return Ok(None);
@@ -238,7 +242,7 @@ impl Session {
         let Some(from) = rows_of(query) else {
             return Ok(None);
         };
-        let (targets, projection, guards) = self.open_targets(&from, &query.locks)?;
+        let (targets, projection, mut guards) = self.open_targets(&from, &query.locks)?;
         if targets.is_empty() {
             return Ok(None);
         }
@@ -247,11 +251,16 @@ impl Session {
             None => None,
         };
         let mut statement = self.begin_locks(lock_wait(query));
-        let outcome = match shown {
-            Some(shown) => self
+        let kept = match keeps_all {
+            true => self.keep_definitions(parsed),
+            false => Ok(()),
+        };
+        let outcome = match (kept, shown) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(shown)) => self
                 .lock_what_is_shown(&mut statement, &targets, parsed.with(&shown))
                 .map(LockedRead::Result),
-            None => {
+            (Ok(()), None) => {
                 let keys = ChangeQuery {
                     hints: &from.hints,
                     projection,
@@ -260,9 +269,13 @@ impl Session {
                     order_by: &[],
                     limit: &None,
                 };
-                keys.build().and_then(|keys| {
+                let keys = keys.build();
+                let view = keys.and_then(|keys| {
                     self.lock_until_stable(&mut statement, &targets, parsed.with(&keys))
-                        .map(|view| LockedRead::Rows(view, guards))
+                });
+                view.map(|view| {
+                    guards.append(&mut self.transactions.take_reads_of(&statement));
+                    LockedRead::Rows(view, guards)
                 })
             }
         };

@@ -144,6 +144,8 @@ pub(crate) struct Transactions {
     open: Option<Box<SessionTransaction>>,
     /// What the transaction keeps, while a statement that changes rows has it.
     of_change: Option<KeptTables>,
+    /// A statement has opened the tables that it changes ([`Session::lock_tables`]).
+    has_opened_targets: bool,
     pub(crate) next: NextTransaction,
     /// See [`Session::leave_commits`].
     leaves_commits: bool,
@@ -165,7 +167,8 @@ impl Transactions {
     /// Whether no table is kept as it is. A statement that changes rows has opened the tables that it changes.
     fn holds_no_table(&self) -> bool {
         let (reading, writing) = self.kept_tables();
-        self.of_change.is_none() && reading.is_empty() && writing.is_empty()
+        let is_changing = self.has_opened_targets || self.of_change.is_some();
+        !is_changing && reading.is_empty() && writing.is_empty()
     }
 
     /// Ends the changes of a statement that has changed nothing and goes on another way. Its locks stay as long as the
@@ -190,11 +193,17 @@ impl Transactions {
 
     /// Tables that a statement had opened for writing stay open as long as the session's transaction, if there is one.
     pub(crate) fn keep_tables(&mut self, tables: ChangeSet) {
+        self.has_opened_targets = false;
         if let Some(transaction) = &mut self.open {
             transaction.tables.writing.extend(tables.into_tables());
         } else if let Some(unfinished) = &mut self.unfinished_commit {
             unfinished.tables.writing.extend(tables.into_tables());
         }
+    }
+
+    /// A statement has opened the tables that it changes, until it [keeps](Self::keep_tables) them or ends.
+    pub(crate) fn note_opened_targets(&mut self) {
+        self.has_opened_targets = true;
     }
 
     /// Takes the guard of a table that the transaction has opened for writing already.
@@ -228,9 +237,18 @@ impl Transactions {
         Some(&mut kept.reading)
     }
 
+    /// Takes the guards of what a statement has read that is a transaction of its own, and goes on when that has ended.
+    pub(crate) fn take_reads_of(&mut self, statement: &StatementTransaction) -> Vec<ReadGuard> {
+        match &mut self.of_change {
+            Some(kept) if statement.autocommit => std::mem::take(&mut kept.reading),
+            _ => Vec::new(),
+        }
+    }
+
     /// Forgets what a statement has kept that has not come to its end.
     pub(crate) fn end_change(&mut self) {
         self.of_change = None;
+        self.has_opened_targets = false;
     }
 
     /// True between BEGIN and COMMIT.
@@ -290,8 +308,9 @@ impl Transactions {
 /// Statements.
 impl Session {
     /// Makes attempts until one succeeds. `None` says that a row is not what the attempt's view shows, because another
-    /// transaction has changed it since. Then the changes and the warnings of the attempt are undone, the locks stay,
-    /// and the next attempt sees what was committed meanwhile.
+    /// transaction has changed it since. The attempt also fails if a table that it reads got another definition after
+    /// its view was taken. Then the changes and the warnings of the attempt are undone, the locks stay, and the next
+    /// attempt sees what was committed meanwhile.
     ///
     /// # Errors
     /// Those of the attempts; 1205 after [`MAX_RESTARTS`] of them.
@@ -302,8 +321,11 @@ impl Session {
     ) -> Result<T> {
         let before = self.warnings.clone();
         for _ in 0..MAX_RESTARTS {
-            if let Some(done) = attempt(self, statement)? {
-                return Ok(done);
+            match attempt(self, statement) {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => {}
+                Err(error) if error.is_definition_changed() => {}
+                Err(error) => return Err(error),
             }
             statement.start_again()?;
             self.warnings.clone_from(&before);

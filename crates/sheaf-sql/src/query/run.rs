@@ -294,25 +294,48 @@ impl Session {
             Some(_) => u64::MAX,
             None => self.variables.sql_select_limit(),
         };
-        let planned = match self.lock_rows_of(query)? {
-            Some(LockedRead::Result(result)) => {
+        let planned = match self.plan_locked(query)? {
+            KeptRead::Result(result) => {
                 self.send_locked(result, limit, sink)?;
                 return Ok(None);
             }
-            Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
-                self.plan(query, None, Purpose::Locked, Some(view))?
-            }
-            // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other tables,
-            // or in other indexes than the search for the rows.
-            locked => match self.plan_and_keep(query, locked.is_some())? {
-                KeptRead::Result(result) => {
-                    self.send_locked(result, limit, sink)?;
-                    return Ok(None);
-                }
-                KeptRead::Planned(planned) => planned,
-            },
+            KeptRead::Planned(planned) => planned,
         };
         Ok(Some((planned, limit)))
+    }
+
+    /// Plans a SELECT, and locks what its clauses and its level say. The rows that it locks are read again through the
+    /// view that showed them. A table that it only reads may have another definition by then. Then it begins again, and
+    /// keeps all of them.
+    fn plan_locked(&mut self, query: ParsedQuery<'_>) -> Result<KeptRead> {
+        let before = self.warnings.clone();
+        for attempt in 0..MAX_REPLANS {
+            return match self.lock_rows_of(query, attempt > 0)? {
+                Some(LockedRead::Result(result)) => Ok(KeptRead::Result(result)),
+                Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
+                    let planned = self.plan(query, None, Purpose::Locked, Some(view.clone()))?;
+                    let mut tables = planned.tables.iter();
+                    if tables.any(|table| table.check_view(&view).is_err()) {
+                        self.warnings.clone_from(&before);
+                        continue;
+                    }
+                    Ok(KeptRead::Planned(planned))
+                }
+                // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other
+                // tables, or in other indexes than the search for the rows.
+                locked => self.plan_and_keep(query, locked.is_some()),
+            };
+        }
+        Err(SqlError::definition_changed())
+    }
+
+    /// [Keeps](Self::keep_definition) all tables that a query reads.
+    pub(crate) fn keep_definitions(&mut self, query: ParsedQuery<'_>) -> Result<()> {
+        let lowered = self.lower(query, None, Listed::Items)?;
+        for table in tables_of(&lowered.plan)? {
+            self.keep_definition(&table)?;
+        }
+        Ok(())
     }
 
     /// Runs the plan of a SELECT and sends the first `limit` of its rows.

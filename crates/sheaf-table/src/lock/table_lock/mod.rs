@@ -20,7 +20,11 @@
 //! pass but those that wait for READ. Otherwise a definition could not change while many sessions use the table in
 //! turn. A session that waits in several attempts stays announced [from one to the next](DefinitionChange).
 //!
-//! **Order.** Writer before shared before exclusive. A session that takes exclusive holds writer and no longer shared.
+//! **Order.** Rows and writer before shared before exclusive. A session that takes exclusive holds writer and no longer
+//! shared. A statement that changes some tables and reads others opens those first that it changes, with all that
+//! foreign keys connect them to, in the order of their names, and then those that it reads. A table may be both. A
+//! statement that read it first would wait for the writer, which waits for the readers.
+//!
 //! Shared requests and those of writers of rows pass others that wait, so that a statement or a transaction may take
 //! the lock of a table it already holds (`SELECT ... FROM t a, t b`) without waiting for itself. All waits have a
 //! limit.
