@@ -29,6 +29,7 @@ pub mod like;
 pub mod limits;
 mod locale;
 pub mod mathematics;
+pub mod one_row;
 pub mod regexp;
 pub mod stand_in;
 pub mod string;

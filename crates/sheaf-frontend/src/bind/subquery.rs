@@ -11,9 +11,13 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
+use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::{DependentKind, Item};
 use sheaf_algebra::scalar::Comparison;
+use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_algebra::{Relation, Scalar};
+use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, Value as Literal};
 
@@ -153,12 +157,68 @@ impl Binder<'_> {
     fn single(&mut self, right: Relation, output: &Output) -> Bound<Scalar> {
         // Where there is no row it is NULL.
         let field = Arc::new(output.field.as_ref().clone().with_nullable(true));
+        let value = Scalar::column(output.id, field);
+        let (right, value) = match self.is_lazy(&right) {
+            true => self.with_counted_rows(right, output, value)?,
+            false => (right, value),
+        };
         self.block()?.add_pending(Pending {
             kind: DependentKind::Single(output.id),
             right,
             condition: None,
         });
-        Ok(Scalar::column(output.id, field))
+        Ok(value)
+    }
+
+    /// Whether a subquery is computed before the rows around it, and is wrong only if one of them comes to its value.
+    /// In conditions a value finds rows by an index.
+    fn is_lazy(&self, right: &Relation) -> bool {
+        matches!(self.purpose, Purpose::Shown | Purpose::Order)
+            && right.free_columns().is_empty()
+            && !right.properties().has_at_most_one_row()
+    }
+
+    /// A subquery that may find several rows, and its value, which is an error then.
+    fn with_counted_rows(
+        &mut self,
+        right: Relation,
+        output: &Output,
+        value: Scalar,
+    ) -> Bound<(Relation, Scalar)> {
+        let found = Scalar::column(output.id, Arc::clone(&output.field));
+        let row = Scalar::literal(ScalarValue::Int64(Some(1)));
+        let mut aggregates = Vec::with_capacity(2);
+        for (name, argument) in [("any_value", found), ("count", row)] {
+            let Some(function) = aggregate_function(name) else {
+                return unsupported(name);
+            };
+            let aggregate = self.typing().aggregate(AggregateCall {
+                function,
+                arguments: vec![argument],
+                distinct: false,
+            })?;
+            let field = Arc::clone(aggregate.field());
+            let id = self.columns.add_computed(name, field);
+            aggregates.push((id, aggregate));
+        }
+        let arguments = aggregates.iter();
+        let arguments =
+            arguments.map(|(id, aggregate)| Scalar::column(*id, Arc::clone(aggregate.field())));
+        let OneRow {
+            counted_rows,
+            one_row,
+        } = OneRow::new();
+        let counted = self
+            .typing()
+            .call_function(counted_rows, arguments.collect())?;
+        let right = right
+            .limit(0, Some(SEVERAL_ROWS))
+            .group(Vec::new(), Vec::new(), aggregates)
+            .project(vec![Item {
+                column: output.id,
+                value: counted,
+            }]);
+        Ok((right, self.typing().call_function(one_row, vec![value])?))
     }
 }
 

@@ -456,7 +456,8 @@ impl Extents {
             }
             "elt" => self.longest(args.get(1..)?.iter(), input, as_bytes)?,
             "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
-            | "$typed" | "$result" | "$only_row" | "$using" | "substring_index" => argument(0)?,
+            | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row" | "$using"
+            | "substring_index" => argument(0)?,
             "left" | "right" => least(argument(0), number(1))?,
             "substring" => {
                 let skipped = number(1).unwrap_or(0).saturating_sub(1);
@@ -520,7 +521,8 @@ impl Extents {
             "coalesce" | "$coalesce" | "$greatest" | "$least" => {
                 self.one_of(args.iter(), input, ty)?
             }
-            "$result" | "$typed" | "$only_row" | "$divisor" | "abs" => argument(0)?,
+            "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
+            | "abs" => argument(0)?,
             "$negate" => {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)
