@@ -272,30 +272,39 @@ impl Binder<'_> {
         let operands = bound?;
         let distinct = arguments.distinct && name != "$group_concat";
         // One that names columns of queries around alone belongs to the innermost query whose columns it names. If that
-        // one may have no aggregates here, to the innermost between that may; where none may, to its own.
-        if let Some(OpenAggregate {
-            names_own: false,
-            names_outer: Some(outer),
-            ..
-        }) = open
-        {
-            // What GROUP BY names by its alias cannot be an aggregate.
-            let block = &self.blocks[outer];
-            if block.clause == Clause::GroupBy && block.in_item {
-                return Err(invalid_group_function());
-            }
-            let around = outer..self.blocks.len() - 1;
-            let may_have = |block: &usize| self.blocks[*block].has_aggregates();
-            let block = Some(outer).filter(may_have);
-            if let Some(block) = block.or_else(|| around.rev().find(may_have)) {
-                if self.blocks[block].in_aggregate {
+        // one may have no aggregates here, to the innermost between that may. Where none may, to its own.
+        //
+        // One that names no columns belongs to its own query, if that may have aggregates here. If not, to the
+        // innermost query around that may.
+        let may_have = |this: &Self, block: &usize| this.blocks[*block].has_aggregates();
+        let around = |from: usize| from..self.blocks.len() - 1;
+        let block = match open {
+            Some(OpenAggregate {
+                names_own: false,
+                names_outer: Some(outer),
+                ..
+            }) => {
+                // What GROUP BY names by its alias cannot be an aggregate.
+                let block = &self.blocks[outer];
+                if block.clause == Clause::GroupBy && block.in_item {
                     return Err(invalid_group_function());
                 }
-                // Subqueries in it go with it.
-                let pending = self.block()?.pending_in_aggregates.split_off(pending);
-                self.blocks[block].pending_in_aggregates.extend(pending);
-                return self.aggregate_around(block, name, operands, distinct);
+                let block = Some(outer).filter(|block| may_have(self, block));
+                block.or_else(|| around(outer).rev().find(|block| may_have(self, block)))
             }
+            Some(OpenAggregate {
+                names_own: false, ..
+            }) if !has_aggregates => around(0).rev().find(|block| may_have(self, block)),
+            _ => None,
+        };
+        if let Some(block) = block {
+            if self.blocks[block].in_aggregate {
+                return Err(invalid_group_function());
+            }
+            // Subqueries in it go with it.
+            let pending = self.block()?.pending_in_aggregates.split_off(pending);
+            self.blocks[block].pending_in_aggregates.extend(pending);
+            return self.aggregate_around(block, name, operands, distinct);
         }
         match has_aggregates {
             true => self.aggregate_of(name, operands, distinct),
