@@ -36,7 +36,8 @@ use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
-    Purpose, Texts, as_column_of, group_key, key_of, refused_texts, resolve_node, watched_condition,
+    Purpose, Texts, WatchedRows, as_column_of, group_key, key_of, refused_texts, resolve_node,
+    watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -201,7 +202,21 @@ impl Typing<'_> {
         let parts = parts
             .into_iter()
             .map(|(part, has_subquery)| (operands.whole(&part), has_subquery));
-        operands.scalar(watched_condition(parts.collect(), indexed)?)
+        let rows = WatchedRows::Table(indexed);
+        operands.scalar(watched_condition(parts.collect(), rows)?)
+    }
+
+    /// The same of a condition over a join by `conditions`, without subqueries.
+    pub fn watched_condition_of_join(
+        &self,
+        parts: &[Scalar],
+        conditions: &[Scalar],
+    ) -> Result<Scalar> {
+        let operands = Operands::default();
+        let parts = parts.iter().map(|part| (operands.whole(part), false));
+        let conditions = conditions.iter().map(|condition| operands.whole(condition));
+        let (parts, rows) = (parts.collect(), WatchedRows::Join(conditions.collect()));
+        operands.scalar(watched_condition(parts, rows)?)
     }
 
     /// A condition over a table, where texts that are no numbers are errors.

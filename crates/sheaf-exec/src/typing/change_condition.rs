@@ -15,8 +15,12 @@
 //! given conditions ([`reached`]): the parts before its own, and those that an index may serve, wherever they stand.
 //! The other parts behind it wait for its part, or rows would not come to it for which they are false.
 //!
-//! What is not watched, because a plan here may come to rows that MySQL does not come to: conditions of joins and of
-//! subqueries, and statements with a LIMIT. Nor are conditions of queries: a function that notes something is not
+//! Over a join, a part about one table is watched, and is given all other parts as conditions, with those of the join.
+//! So it is about all tables, stays above the join, and notes what is wrong with rows that everything else is true for.
+//! MySQL comes to these in every plan.
+//!
+//! What is not watched, because a plan here may come to rows that MySQL does not come to: what joins tables, conditions
+//! of subqueries, and statements with a LIMIT. Nor are conditions of queries: a function that notes something is not
 //! pushed down.
 
 use datafusion_common::Result;
@@ -37,8 +41,16 @@ pub fn indexed_columns_of(source: &SheafTableSource) -> Vec<String> {
     names.collect()
 }
 
+/// The rows that a condition is about.
+pub enum WatchedRows<'a> {
+    /// Of a table, which has indexes that begin with these columns.
+    Table(&'a [String]),
+    /// Of a join by these conditions.
+    Join(Vec<Expr>),
+}
+
 /// The condition of parts that are typed for the purposes that they have, and whether they have subqueries.
-pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Expr> {
+pub fn of_typed_parts(parts: Vec<(Expr, bool)>, rows: WatchedRows<'_>) -> Result<Expr> {
     let (resolved, subqueries): (Vec<Expr>, Vec<bool>) = parts.into_iter().unzip();
     let mut conditions: Vec<Option<Expr>> = Vec::with_capacity(resolved.len());
     let mut comes_first: Vec<bool> = Vec::with_capacity(resolved.len());
@@ -48,7 +60,16 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Ex
             false => reached::copy(part)?,
         };
         conditions.push(copy.map(Expr::is_true));
-        comes_first.push(is_subquery || is_found_first(part, indexed));
+        comes_first.push(match rows {
+            WatchedRows::Table(indexed) => is_subquery || is_found_first(part, indexed),
+            WatchedRows::Join(_) => !reached::takes_conditions(part),
+        });
+    }
+    let mut of_join = Vec::new();
+    if let WatchedRows::Join(conditions) = rows {
+        for condition in conditions {
+            of_join.extend(reached::copy(&condition)?.map(Expr::is_true));
+        }
     }
     let first = resolved.iter().position(reached::takes_conditions);
     // The parts from the first division on, of which each waits for those before it.
@@ -64,6 +85,7 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, indexed: &[String]) -> Result<Ex
                 let known =
                     (0..conditions.len()).filter(|other| *other < at || comes_first[*other]);
                 let known = known.filter_map(|other| conditions[other].clone());
+                let known = known.chain(of_join.iter().cloned());
                 reached::with_conditions(part, &known.collect::<Vec<_>>())?
             }
             false => part,

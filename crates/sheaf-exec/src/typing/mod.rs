@@ -49,7 +49,8 @@ use crate::functions::types::{
 use crate::functions::{EvaluationError, as_function, call, mathematics};
 
 pub use change_condition::{
-    MAX_PARTS as MAX_WATCHED_PARTS, indexed_columns_of, of_typed_parts as watched_condition,
+    MAX_PARTS as MAX_WATCHED_PARTS, WatchedRows, indexed_columns_of,
+    of_typed_parts as watched_condition,
 };
 pub use choose::as_column_of;
 pub use once::{nodes_of_call, stand_ins_in_bodies};

@@ -1,8 +1,9 @@
-//! WHERE over a table of a statement that changes rows in a strict mode. What is no number where one is wanted ends the
-//! statement, and so does a division by zero, for the rows that MySQL comes to (`sheaf_exec::typing`).
+//! WHERE of a statement that changes rows in a strict mode. What is no number where one is wanted ends the statement,
+//! and so does a division by zero, for the rows that MySQL comes to (`sheaf_exec::typing`).
 
 use std::ops::ControlFlow;
 
+use sheaf_algebra::ColumnSet;
 use sheaf_algebra::relation::Operator;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::SheafTableSource;
@@ -16,11 +17,15 @@ use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 impl Binder<'_> {
     /// The condition of a WHERE over these rows.
     pub(super) fn condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
+        let is_watched = self.watches_conditions && self.open_subqueries == 0;
         let Operator::Scan(scan) = rows.operator() else {
-            return self.condition(expr);
+            return match rows.operator() {
+                Operator::Join(_) if is_watched => self.watched_condition_of_join(expr, rows),
+                _ => self.condition(expr),
+            };
         };
         let condition = match scan.source.downcast_ref::<SheafTableSource>() {
-            Some(source) if self.watches_conditions && self.open_subqueries == 0 => {
+            Some(source) if is_watched => {
                 self.watched_condition(expr, &indexed_columns_of(source))?
             }
             _ => self.condition(expr)?.decided(),
@@ -46,7 +51,37 @@ impl Binder<'_> {
             let condition = self.with_purpose(purpose, |this| this.condition(part))?;
             bound.push((condition.decided(), has_subquery));
         }
-        Ok(self.typing().watched_condition(bound, indexed)?.decided())
+        let condition = self.typing().watched_condition(bound, indexed)?;
+        Ok(condition.decided())
+    }
+
+    /// The same over a join, where the parts about one table are watched.
+    fn watched_condition_of_join(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
+        let mut parts = Vec::new();
+        add_conjuncts(expr, &mut parts);
+        if parts.len() > MAX_WATCHED_PARTS || Found::has_subquery(expr) {
+            return self.condition(expr);
+        }
+        let mut bound = Vec::with_capacity(parts.len());
+        for part in parts {
+            let noted = self.texts.noted_so_far();
+            let watched =
+                self.with_purpose(Purpose::ChangeCondition, |this| this.condition(part))?;
+            let named = watched.columns();
+            let condition = match named.is_empty() || !is_of_one_side(rows, &named) {
+                false => watched,
+                true => {
+                    self.texts.forget_since(noted);
+                    self.condition(part)?
+                }
+            };
+            bound.push(condition.decided());
+        }
+        let mut of_join = Vec::new();
+        add_join_conditions(rows, &mut of_join);
+        let typing = self.typing();
+        let condition = typing.watched_condition_of_join(&bound, &of_join)?;
+        Ok(condition.decided())
     }
 
     /// The condition of rows that are looked at one by one, as far as keys have not found them.
@@ -63,6 +98,25 @@ impl Binder<'_> {
             Ok(condition.decided())
         });
         Ok(Scalar::and(bound.collect::<Bound<Vec<_>>>()?).decided())
+    }
+}
+
+/// The conditions of all joins.
+fn add_join_conditions(rows: &Relation, conditions: &mut Vec<Scalar>) {
+    if let Operator::Join(join) = rows.operator() {
+        conditions.extend(join.condition.clone());
+        add_join_conditions(&join.left, conditions);
+        add_join_conditions(&join.right, conditions);
+    }
+}
+
+/// Whether all columns are of the same of the tables that are joined.
+fn is_of_one_side(rows: &Relation, columns: &ColumnSet) -> bool {
+    match rows.operator() {
+        Operator::Join(join) => [&join.left, &join.right]
+            .into_iter()
+            .any(|side| columns.is_subset(&side.column_set()) && is_of_one_side(side, columns)),
+        _ => true,
     }
 }
 
