@@ -268,6 +268,11 @@ impl Dialect for SheafDialect {
                     }
                     Keyword::INTERVAL => parse_interval(parser).transpose(),
                     Keyword::NoKeyword => parse_name(parser),
+                    Keyword::CASE => {
+                        parser.advance_token();
+                        Some(parser.parse_case_expr())
+                    }
+                    keyword if is_plain_name(keyword) => parse_name(parser),
                     _ => None,
                 };
             }
@@ -473,6 +478,49 @@ fn is_string(token: &Token) -> bool {
             | Token::DoubleQuotedString(_)
             | Token::HexStringLiteral(_)
             | Token::NationalStringLiteral(_)
+    )
+}
+
+/// Words of other dialects, and of MySQL's where they are types or functions, that are names like any other here. Many
+/// columns and the usual functions have them, and [`parse_name`] takes a tenth of what sqlparser does for them.
+fn is_plain_name(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::ABS
+            | Keyword::ACCOUNT
+            | Keyword::ACTION
+            | Keyword::AVG
+            | Keyword::CATEGORY
+            | Keyword::COALESCE
+            | Keyword::COMMENT
+            | Keyword::COUNT
+            | Keyword::DATA
+            | Keyword::DATE
+            | Keyword::DAY
+            | Keyword::HOUR
+            | Keyword::ID
+            | Keyword::IF
+            | Keyword::LEVEL
+            | Keyword::LOCATION
+            | Keyword::LOWER
+            | Keyword::MAX
+            | Keyword::MIN
+            | Keyword::MONTH
+            | Keyword::NAME
+            | Keyword::NULLIF
+            | Keyword::OWNER
+            | Keyword::PASSWORD
+            | Keyword::ROLE
+            | Keyword::SOURCE
+            | Keyword::STATUS
+            | Keyword::SUM
+            | Keyword::TARGET
+            | Keyword::TEXT
+            | Keyword::TYPE
+            | Keyword::UPPER
+            | Keyword::VALUE
+            | Keyword::VERSION
+            | Keyword::YEAR
     )
 }
 

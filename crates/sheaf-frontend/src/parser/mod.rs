@@ -22,6 +22,7 @@ mod into_variables;
 mod load;
 mod parameters;
 mod parsed;
+mod plain_tokens;
 mod plugin;
 pub mod resource_group;
 pub mod rewrite;
@@ -76,7 +77,15 @@ pub fn parse_with_parameters(
     dialect: &SheafDialect,
     parameters: Parameters<'_>,
 ) -> Result<(Statement, usize)> {
-    let tokens = tokens_of(text, dialect).map_err(|error| tokenizer_error(text, &error))?;
+    // Texts that are compiled once: they have no hints, and nothing is made of their tokens' texts.
+    let plain = match parameters {
+        Parameters::Numbered => plain_tokens::plain_tokens(text),
+        _ => None,
+    };
+    let tokens = match plain {
+        Some(tokens) => tokens,
+        None => tokens_of(text, dialect).map_err(|error| tokenizer_error(text, &error))?,
+    };
     scan::check_nesting(&tokens)?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {
         return Err(error_at(text, place));

@@ -41,6 +41,16 @@ pub fn substitute(
     if !may_be_there {
         return Ok((tokens, 0));
     }
+    if matches!(parameters, Parameters::Numbered) {
+        let mut tokens = tokens;
+        let places = tokens.iter_mut().filter(|token| is_parameter(token));
+        let mut count = 0;
+        for place in places {
+            place.token = Token::Placeholder(format!("?{count}"));
+            count += 1;
+        }
+        return Ok((tokens, count));
+    }
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut count = 0;
     let in_frames: Vec<usize> = (0..tokens.len())
@@ -62,7 +72,6 @@ pub fn substitute(
                     None => literal(value),
                 }
             }
-            Parameters::Numbered => vec![Token::Placeholder(format!("?{count}"))],
             _ if wants_number() => vec![Token::Number("1".into(), false)],
             _ => vec![null()],
         };

@@ -251,10 +251,14 @@ pub fn check_nesting(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::RParen => nesting.close(),
             Token::Comma => nesting.reset(),
             Token::Word(word) if word.quote_style.is_none() => {
-                if !(2..=9).contains(&word.value.len()) {
+                const LONGEST: usize = "INTERSECT".len();
+                let mut upper = [0; LONGEST];
+                let Some(upper) = upper.get_mut(..word.value.len()) else {
                     continue;
-                }
-                match word.value.to_ascii_uppercase().as_str() {
+                };
+                upper.copy_from_slice(word.value.as_bytes());
+                upper.make_ascii_uppercase();
+                match std::str::from_utf8(upper).unwrap_or_default() {
                     "BETWEEN" => {
                         nesting.count()?;
                         nesting.begin_between();
