@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use sheaf_table::{Column, TableDefinition};
+use sheaf_table::{Column, Table, TableDefinition};
 use sheaf_types::ColumnType;
 
 /// Metadata key of a field: the column's SQL type as `ColumnType` displays and parses it.
@@ -92,6 +92,11 @@ pub fn table_schema(table: &TableDefinition) -> SchemaRef {
     Arc::new(Schema::new(
         table.columns.iter().map(arrow_field).collect::<Vec<_>>(),
     ))
+}
+
+/// [`table_schema`] of an open table, made once for each version of its definition.
+pub fn schema_of(table: &Table) -> SchemaRef {
+    table.described_as(table_schema)
 }
 
 /// The Arrow schema of some columns of a table, or of its clustered key, in the order given.

@@ -31,7 +31,7 @@ mod tally;
 
 pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,
-    field_at, projected_schema, table_schema,
+    field_at, projected_schema, schema_of, table_schema,
 };
 pub use budget::{Budget, Prices};
 pub use cancel::CancelFlag;

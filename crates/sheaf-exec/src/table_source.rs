@@ -38,13 +38,7 @@ impl SheafTableSource {
         alias: String,
         hints: impl Into<TableHints>,
     ) -> SheafTableSource {
-        let fields: Vec<_> = table
-            .definition
-            .columns
-            .iter()
-            .map(sheaf_access::arrow_field)
-            .collect();
-        let schema = Arc::new(Schema::new(fields));
+        let schema = sheaf_access::schema_of(&table);
         let constraints = unique_keys(&table);
         SheafTableSource {
             table,

@@ -36,8 +36,8 @@ use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
-    Purpose, Texts, WatchedRows, as_column_of, group_key, key_of, refused_texts, resolve_node,
-    watched_condition,
+    Purpose, Texts, WatchedRows, as_column_of, field_of_aggregate, group_key, key_of,
+    refused_texts, resolve_node, watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -262,7 +262,7 @@ impl Typing<'_> {
             self.texts,
             self.purpose,
         )?;
-        let field = typed.to_field(&schema)?.1;
+        let field = field_of_aggregate(&typed, &schema)?;
         let Expr::AggregateFunction(AggregateFunction { func, params }) = typed else {
             return internal_err!("the typing rule has made {typed} of an aggregate");
         };

@@ -26,8 +26,9 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode};
-use datafusion_common::{DFSchema, Result, ScalarValue, internal_datafusion_err};
+use datafusion_common::{DFSchema, ExprSchema, Result, ScalarValue, internal_datafusion_err};
 use datafusion_expr::expr::{AggregateFunction, Cast, ScalarFunction, WindowFunction};
+use datafusion_expr::type_coercion::functions::fields_with_udf;
 use datafusion_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, SortExpr, TypeSignature, WindowFrame, WindowFrameBound, WindowFrameUnits,
@@ -42,6 +43,7 @@ use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::date_format::{Reading, reading};
 use crate::functions::in_numbers::IN_NUMBERS;
+use crate::functions::stand_in::stand_in_number;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{
     Coercibility, HYBRID_KEY, LITERALS_OF_BYTES, MAX_PRECISION, MOMENT_KEY, SqlType, field,
@@ -74,8 +76,18 @@ pub(crate) fn deep<T>(walk: impl FnOnce() -> T) -> T {
 /// grows with the square of an expression's size.
 pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
     match expr {
+        Expr::Column(column) => schema.field_from_column(column).map(Arc::clone),
+        Expr::Literal(value, metadata) => {
+            let field = Field::new("", value.data_type(), value.is_null());
+            Ok(Arc::new(match metadata {
+                Some(metadata) => metadata.add_to_field(field),
+                None => field,
+            }))
+        }
         // Whatever its arguments are.
-        Expr::ScalarFunction(call) if closed_operator(&call.func).is_some() => {
+        Expr::ScalarFunction(call)
+            if closed_operator(&call.func).is_some() || stand_in_number(expr).is_some() =>
+        {
             call.func.return_field_from_args(ReturnFieldArgs {
                 arg_fields: &[],
                 scalar_arguments: &[],
@@ -113,6 +125,19 @@ pub(crate) fn field_of(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
         expr if is_condition(expr) => Ok(Arc::new(Field::new("", DataType::Boolean, true))),
         expr => Ok(expr.to_field(schema)?.1),
     }
+}
+
+/// The field of an aggregate, as [`field_of`] tells that of a value.
+pub fn field_of_aggregate(expr: &Expr, schema: &DFSchema) -> Result<FieldRef> {
+    if let Expr::AggregateFunction(AggregateFunction { func, params }) = expr {
+        let fields = params.args.iter().map(|arg| field_of(arg, schema));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        if let Ok(fields) = fields_with_udf(&fields, func.as_ref()) {
+            return func.return_field(&fields);
+        }
+    }
+    // What is wrong with its arguments is told there.
+    Ok(expr.to_field(schema)?.1)
 }
 
 /// Whether a function takes arguments as they are.

@@ -162,7 +162,7 @@ impl Derived {
         for (position, field) in fields.iter().enumerate() {
             let ty = parts.type_of(position)?;
             let column = Column::new(field.name(), ty, true);
-            let is_held = sheaf_access::arrow_field(&column).data_type() == field.data_type();
+            let is_held = sheaf_access::arrow_type(&column.ty) == *field.data_type();
             let is_new = names.insert(field.name().to_lowercase());
             columns.push((is_held && is_new).then_some(column)?);
         }
@@ -214,7 +214,7 @@ impl Derived {
         for field in schema.fields() {
             let ty = ColumnType::parse(field.metadata().get(TYPE_KEY)?).ok()?;
             let column = Column::new(field.name(), ty, true);
-            let is_held = sheaf_access::arrow_field(&column).data_type() == field.data_type();
+            let is_held = sheaf_access::arrow_type(&column.ty) == *field.data_type();
             columns.push(is_held.then_some(column)?);
         }
         let definition = definition_of(columns);

@@ -95,7 +95,10 @@ fn describe_column(
         org_table: names.written.clone(),
         database: names.database.clone(),
     };
-    let field = sheaf_access::arrow_field(own);
+    let field = match names.table() {
+        Some(table) => sheaf_access::schema_of(table).field(column).clone(),
+        None => sheaf_access::arrow_field(own),
+    };
     let field = match names.is_outer {
         true => field.with_nullable(true),
         false => field,

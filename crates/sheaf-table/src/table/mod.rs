@@ -19,7 +19,8 @@ pub(crate) mod auto_increment;
 mod generated_values;
 pub(crate) mod reference_lookup;
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 use sheaf_storage::sync::Mutex;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
@@ -121,6 +122,8 @@ pub struct Table {
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
     made_at: AtomicU64,
+    /// See [`Self::described_as`].
+    description: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The encoded clustered entry of a row.
@@ -157,6 +160,19 @@ struct Outdated {
 }
 
 impl Table {
+    /// What a floor above makes of the definition, once for this version of it. There is one such description: if it
+    /// is of another type than `T`, `make` is asked each time.
+    pub fn described_as<T: Any + Send + Sync>(
+        &self,
+        make: impl Fn(&TableDefinition) -> Arc<T>,
+    ) -> Arc<T> {
+        let known = self.description.get_or_init(|| make(&self.definition) as _);
+        match Arc::clone(known).downcast() {
+            Ok(known) => known,
+            Err(_) => make(&self.definition),
+        }
+    }
+
     /// Opens a definition's trees as the version that follows the newest one. It is current once it is
     /// [published](Self::publish).
     pub(crate) fn open(
@@ -191,6 +207,7 @@ impl Table {
             state,
             version,
             made_at: AtomicU64::new(0),
+            description: OnceLock::new(),
         })
     }
 
