@@ -663,19 +663,19 @@ impl PlanInputs {
     /// A query with what takes the places of its inputs.
     pub(super) fn put_into<'q>(&self, query: &'q ast::Query) -> Cow<'q, ast::Query> {
         match self.written.iter().any(Option::is_some) {
-            true => Cow::Owned(with_inputs_of_query(query, &self.written)),
+            true => Cow::Owned(with_inputs_of_query(Cow::Borrowed(query), &self.written)),
             false => Cow::Borrowed(query),
         }
     }
 
     /// The same with constants in all of them: so a client is told of its columns.
-    pub(super) fn put_constants_into(&self, query: &ast::Query) -> ast::Query {
+    pub(super) fn put_constants_into(&self, query: Cow<'_, ast::Query>) -> ast::Query {
         with_inputs_of_query(query, &self.constants)
     }
 }
 
-fn with_inputs_of_query(query: &ast::Query, written: &[Option<ast::Expr>]) -> ast::Query {
-    let mut query = query.clone();
+fn with_inputs_of_query(query: Cow<'_, ast::Query>, written: &[Option<ast::Expr>]) -> ast::Query {
+    let mut query = query.into_owned();
     walk_query(&mut query, &mut Substitution { written });
     query
 }

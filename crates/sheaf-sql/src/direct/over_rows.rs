@@ -16,6 +16,7 @@
 //! the rows of the result are those that were found, in an order of their own columns, LIMIT leaves as many of them to
 //! the plan as are wanted, and to its subqueries.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ use super::joined_result::{Found, JoinedKey, Rows};
 use super::names::Names;
 use super::operand::Operand;
 use super::read::{
-    MAX_LIMITED_ROWS, PlainQuery, limit_and_offset, plain_query, plain_select, row_count,
+    MAX_LIMITED_ROWS, PlainQuery, limit_and_offset, plain_query, plain_select_of_groups, row_count,
 };
 use super::row::value_of;
 use super::row_query::{ComputedRows, Described};
@@ -71,8 +72,7 @@ pub(super) struct OverRows {
     pub(super) rows: Join,
     /// With names in the places of its inputs, without what finds the rows.
     pub(super) query: ast::Query,
-    /// The same with its subqueries, in whose places columns stand there, if it has some.
-    with_subqueries: Option<ast::Query>,
+    /// In whose places columns stand in it.
     pub(super) subqueries: Vec<Subquery>,
     /// The columns that these take from a row, by their places in what is read.
     outer: Vec<usize>,
@@ -170,11 +170,7 @@ impl OverRows {
         if !locks.is_empty() {
             return None;
         }
-        let without_having = ast::Select {
-            having: None,
-            ..select.clone()
-        };
-        plain_select(&without_having)?;
+        plain_select_of_groups(select)?;
         let written = select;
         let of_extremes = match order_by {
             None => of_extremes(select),
@@ -320,14 +316,6 @@ impl OverRows {
             format_clause: query.format_clause.clone(),
             pipe_operators: query.pipe_operators.clone(),
         };
-        let with_subqueries = match subqueries.is_empty() {
-            true => None,
-            false => {
-                let mut query = query.clone();
-                walk_query(&mut query, &mut Restored(&subqueries));
-                Some(query)
-            }
-        };
         let outer = subqueries.iter().flat_map(|subquery| &subquery.outer);
         let is_read = |(table, column): &(usize, usize)| {
             let place = source.place(*table)?;
@@ -337,7 +325,6 @@ impl OverRows {
         let outer = outer.map(is_read).collect::<Option<Vec<usize>>>()?;
         Some(OverRows {
             query,
-            with_subqueries,
             subqueries,
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
@@ -358,8 +345,13 @@ impl OverRows {
     }
 
     /// The query as a client has written it, but with names in the places of its inputs.
-    fn described(&self) -> &ast::Query {
-        self.with_subqueries.as_ref().unwrap_or(&self.query)
+    fn described(&self) -> Cow<'_, ast::Query> {
+        if self.subqueries.is_empty() {
+            return Cow::Borrowed(&self.query);
+        }
+        let mut query = self.query.clone();
+        walk_query(&mut query, &mut Restored(&self.subqueries));
+        Cow::Owned(query)
     }
 
     /// Whether a client is told of other columns than those of the query with these inputs: as constants they may have

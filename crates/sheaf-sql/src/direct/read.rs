@@ -417,6 +417,14 @@ pub(super) struct PlainSelect<'a> {
 
 /// `None` if there is more to a SELECT.
 pub(super) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
+    match select.having {
+        None => plain_select_of_groups(select),
+        Some(_) => None,
+    }
+}
+
+/// The same where HAVING may be there, too.
+pub(super) fn plain_select_of_groups(select: &ast::Select) -> Option<PlainSelect<'_>> {
     let ast::Select {
         select_token: _,
         optimizer_hints,
@@ -436,7 +444,7 @@ pub(super) fn plain_select(select: &ast::Select) -> Option<PlainSelect<'_>> {
         cluster_by,
         distribute_by,
         sort_by,
-        having: None,
+        having: _,
         named_window,
         qualify: None,
         window_before_qualify: _,

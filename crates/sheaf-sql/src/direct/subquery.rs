@@ -58,7 +58,7 @@ pub(super) struct Subquery {
     /// The columns of the row that are its parameters, with their tables' positions in the FROM.
     pub(super) outer: Vec<(usize, usize)>,
     pub(super) is_exists: bool,
-    query: ast::Query,
+    query: Box<ast::Query>,
     /// As the statement has it.
     written: ast::Expr,
 }
@@ -104,8 +104,8 @@ impl<'a> Subqueries<'a> {
         (!self.is_refused).then_some(())
     }
 
-    fn subquery(&self, written: &ast::Expr) -> Option<Subquery> {
-        let (query, is_exists) = match written {
+    fn subquery(&self, written: ast::Expr) -> Option<Subquery> {
+        let (query, is_exists) = match &written {
             ast::Expr::Exists { subquery, .. } => (subquery, true),
             ast::Expr::Subquery(query) => (query, false),
             _ => return None,
@@ -136,8 +136,13 @@ impl<'a> Subqueries<'a> {
         let action = self
             .session
             .query_action(&query, self.text, self.parameters + outer.len())?;
+        let statement = Statement::Query(Box::new(query));
+        let needs = needs_of(&action, &statement);
+        let Statement::Query(query) = statement else {
+            return None;
+        };
         let plan = DirectPlan {
-            needs: needs_of(&action, &Statement::Query(Box::new(query.clone()))),
+            needs,
             action,
             parameters: self.parameters + outer.len(),
             given: Vec::new(),
@@ -151,7 +156,7 @@ impl<'a> Subqueries<'a> {
             outer,
             is_exists,
             query,
-            written: written.clone(),
+            written,
         })
     }
 
@@ -219,22 +224,23 @@ impl ExpressionVisitor for Subqueries<'_> {
         {
             return ControlFlow::Continue(());
         }
-        let subquery = match self.found.len() < MAX_SUBQUERIES {
-            true => self.subquery(expression),
-            false => None,
-        };
-        let Some(subquery) = subquery else {
-            self.is_refused = true;
-            return ControlFlow::Break(());
-        };
         let name = format!("{SUBQUERY}{}", self.found.len());
         let column = ast::Expr::Identifier(ast::Ident::with_quote('`', name));
-        *expression = match expression {
+        let column = match expression {
             ast::Expr::Exists { negated: true, .. } => ast::Expr::UnaryOp {
                 op: ast::UnaryOperator::Not,
                 expr: Box::new(column),
             },
             _ => column,
+        };
+        let written = std::mem::replace(expression, column);
+        let subquery = match self.found.len() < MAX_SUBQUERIES {
+            true => self.subquery(written),
+            false => None,
+        };
+        let Some(subquery) = subquery else {
+            self.is_refused = true;
+            return ControlFlow::Break(());
         };
         self.found.push(subquery);
         ControlFlow::Continue(())
@@ -482,13 +488,16 @@ pub(super) fn with_list(
     query: &ast::Query,
     (text, parameters): (&str, usize),
 ) -> Option<(ast::Query, Vec<Subquery>)> {
+    let may_have_place =
+        |select: &ast::Select| query.locks.is_empty() && select.selection.is_some();
+    match query.body.as_ref() {
+        ast::SetExpr::Select(select) if may_have_place(select) => {}
+        _ => return None,
+    }
     let mut changed = query.clone();
     let ast::SetExpr::Select(select) = changed.body.as_mut() else {
         return None;
     };
-    if !query.locks.is_empty() || select.selection.is_none() {
-        return None;
-    }
     let from = select.from.clone();
     let mut names = Vec::new();
     for part in &from {
@@ -620,7 +629,7 @@ impl Place<'_> {
 }
 
 fn subquery_of(subqueries: &Subqueries<'_>, query: &ast::Query) -> Option<Subquery> {
-    subqueries.subquery(&ast::Expr::Subquery(Box::new(query.clone())))
+    subqueries.subquery(ast::Expr::Subquery(Box::new(query.clone())))
 }
 
 /// Whether a conjunct is a comparison with a subquery.
@@ -656,7 +665,7 @@ fn put_places(condition: &mut ast::Expr, subqueries: &Subqueries<'_>, found: &mu
         } => {
             for side in [left, right] {
                 if let ast::Expr::Subquery(_) = side.as_ref()
-                    && let Some(subquery) = subqueries.subquery(side)
+                    && let Some(subquery) = subqueries.subquery(side.as_ref().clone())
                 {
                     let place = format!("?{}", subqueries.parameters + found.len());
                     **side = ast::Expr::value(ast::Value::Placeholder(place));
