@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 
+use crate::varying::NotKept;
 use arrow::error::ArrowError;
 use datafusion_common::DataFusionError;
 use sheaf_access::AccessError;
@@ -334,6 +335,26 @@ impl SqlError {
             codes::TABLE_DEF_CHANGED,
             "Table definition has changed, please retry transaction",
         )
+    }
+
+    /// 3769, 3770, 3772: what no default may have.
+    pub fn not_in_default(column: &str, what: &NotKept) -> Self {
+        let of_column = format!("Default value expression of column '{column}'");
+        let (code, message) = match what {
+            NotKept::Query => (
+                codes::DEFAULT_VAL_GENERATED_FUNCTION_IS_NOT_ALLOWED,
+                format!("{of_column} contains a disallowed function."),
+            ),
+            NotKept::Function(function) => (
+                codes::DEFAULT_VAL_GENERATED_NAMED_FUNCTION_IS_NOT_ALLOWED,
+                format!("{of_column} contains a disallowed function: {function}."),
+            ),
+            NotKept::Variable => (
+                codes::DEFAULT_VAL_GENERATED_VARIABLES,
+                format!("{of_column} cannot refer user or system variables."),
+            ),
+        };
+        Self::new(code, message)
     }
 
     /// Whether a table that the statement uses has got another definition meanwhile.

@@ -63,13 +63,38 @@ pub fn varies(expression: &Expr) -> bool {
     !column_names(expression).is_empty() || Parts::of(expression).vary
 }
 
-/// What a definition cannot keep of an expression: it would be computed once, and stay as it was.
-pub fn not_kept(expression: &Expr) -> Option<&'static str> {
-    let parts = Parts::of(expression);
-    match (parts.has_query, parts.has_variable) {
-        (true, _) => Some("a subquery in a DEFAULT"),
-        (_, true) => Some("a variable in a DEFAULT"),
-        (false, false) => None,
+/// Functions that a default cannot call: they tell of the session's last statements, wait, or do something.
+const NOT_IN_DEFAULTS: &[&str] = &[
+    "benchmark",
+    "found_rows",
+    "get_lock",
+    "is_free_lock",
+    "is_used_lock",
+    "last_insert_id",
+    "load_file",
+    "release_all_locks",
+    "release_lock",
+    "row_count",
+    "sleep",
+    "values",
+];
+
+/// What a definition cannot keep of an expression.
+pub enum NotKept {
+    Query,
+    Variable,
+    Function(String),
+}
+
+impl NotKept {
+    /// What the default of a column cannot have; `None`: it can be kept.
+    pub fn of(expression: &Expr) -> Option<NotKept> {
+        let parts = Parts::of(expression);
+        match (parts.has_query, parts.has_variable) {
+            (true, _) => Some(NotKept::Query),
+            (_, true) => Some(NotKept::Variable),
+            (false, false) => parts.disallowed.map(NotKept::Function),
+        }
     }
 }
 
@@ -79,6 +104,7 @@ struct Parts {
     vary: bool,
     has_query: bool,
     has_variable: bool,
+    disallowed: Option<String>,
 }
 
 impl Parts {
@@ -97,7 +123,14 @@ impl ExpressionVisitor for Parts {
     fn leave_expression(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         let is_variable = |name: &Ident| name.quote_style.is_none() && name.value.starts_with('@');
         match expression {
-            Expr::Function(function) => self.vary |= varying_call(function).is_some(),
+            Expr::Function(function) => {
+                if let Some(called) = varying_call(function) {
+                    self.vary = true;
+                    if NOT_IN_DEFAULTS.contains(&called.as_str()) {
+                        self.disallowed.get_or_insert(called);
+                    }
+                }
+            }
             Expr::Identifier(name) => self.has_variable |= is_variable(name),
             Expr::CompoundIdentifier(names) => {
                 self.has_variable |= names.first().is_some_and(is_variable)

@@ -553,7 +553,7 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
         let column = &table.definition.columns[assignment.column];
         let made = match &assignment.value {
             NewValue::Expression(expression) => Some(as_stored(expression, &column.ty)?),
-            NewValue::Default => None,
+            NewValue::Default => default_expression(column).ok(),
         };
         substitution.made.insert(assignment.column, made);
         // The last assignment of a column is the one that counts.
@@ -567,7 +567,7 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
 /// mean a column of their own.
 struct Substitution<'a> {
     references: &'a References,
-    /// `None`: the column was set to its default.
+    /// `None`: the column was set to its default, and has none.
     made: BTreeMap<usize, Option<ast::Expr>>,
     queries: usize,
     count: usize,
@@ -606,7 +606,9 @@ impl ExpressionVisitor for Substitution<'_> {
             Some(made) => {
                 self.failure = Some(SqlError::not_supported_yet(match made {
                     Some(_) => "an UPDATE whose assignments build on each other so often",
-                    None => "an expression with a column that was set to DEFAULT before it",
+                    None => {
+                        "an expression with a column without a default that was set to DEFAULT before it"
+                    }
                 }));
                 return ControlFlow::Break(());
             }

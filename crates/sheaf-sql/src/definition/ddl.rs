@@ -5,7 +5,7 @@
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::varying::{not_kept, varies};
+use sheaf_frontend::varying::{NotKept, varies};
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
@@ -292,9 +292,9 @@ impl Session {
         text: &str,
     ) -> Result<DefaultValue> {
         if let ast::Expr::Nested(inner) = default
-            && let Some(what) = not_kept(inner)
+            && let Some(what) = NotKept::of(inner)
         {
-            return Err(SqlError::not_supported_yet(what));
+            return Err(SqlError::not_in_default(&column.name, &what));
         }
         if let ast::Expr::Nested(inner) = default
             && !is_current_timestamp(inner)
