@@ -74,7 +74,7 @@ impl Session {
         self.ok(sink, 0, String::new())
     }
 
-    /// CREATE TABLE … SELECT: columns of the query that the statement does not define are added after those it does.
+    /// CREATE TABLE … SELECT: the query's columns come after those that the statement alone defines.
     fn create_table_from_query(
         &mut self,
         mut request: CreateTable,
@@ -91,26 +91,33 @@ impl Session {
         let lowered = self.lower(query, None, Listed::Items)?;
         let planned = self.plan_query(query, None)?;
         let schema = planned.schema();
-        let mut targets = Vec::new();
+        // Those that the query does not give come first, and then its own, in its order.
+        let mut defined = std::mem::take(&mut request.columns);
+        let mut given: Vec<Column> = Vec::with_capacity(planned.columns.len());
         let columns = schema.fields().iter().zip(&planned.columns);
         for (position, ((field, meta), extent)) in columns.zip(extents(&lowered.plan)).enumerate() {
-            let defined = request
-                .columns
-                .iter()
-                .position(|column| sheaf_table::schema::same_name(&column.name, &meta.name));
-            let target = defined.unwrap_or_else(|| {
-                let mut made = self.made_column(field, meta, extent);
-                // Each of both knows of some columns that they are never NULL.
-                made.nullable &= lowered.plan.schema().field(position).is_nullable();
-                request.columns.push(made);
-                request.columns.len() - 1
-            });
-            if targets.contains(&target) {
+            let is_same =
+                |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
+            if given.iter().any(is_same) {
                 return Err(SqlError::duplicate_field_name(&meta.name));
             }
-            targets.push(target);
+            given.push(match defined.iter().position(is_same) {
+                Some(known) => defined.remove(known),
+                None => {
+                    let mut made = self.made_column(field, meta, extent);
+                    // Each of both knows of some columns that they are never NULL.
+                    made.nullable &= lowered.plan.schema().field(position).is_nullable();
+                    made
+                }
+            });
         }
+        let targets = (defined.len()..defined.len() + given.len()).collect();
+        request.columns = defined;
+        request.columns.extend(given);
         let written = self.insert_into_new(request, targets, planned, mode)?;
+        if written.first_auto_increment != 0 {
+            self.outcome.last_insert_id = written.first_auto_increment;
+        }
         self.ok(sink, written.rows, written.info(self.warnings.count()))
     }
 
