@@ -287,7 +287,7 @@ fn may_divide(clause: &impl Display) -> bool {
 fn has_many_queries(text: &str) -> bool {
     let words = text.as_bytes().windows(b"select".len());
     let queries = words.filter(|word| word.eq_ignore_ascii_case(b"select"));
-    queries.count() > MAX_QUERIES
+    queries.take(MAX_QUERIES + 1).count() > MAX_QUERIES
 }
 
 /// What a plan's statement needs of its tables.
@@ -348,25 +348,6 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         (Action::Insert(insert), _) => vec![need(insert.table(), insert.needs)],
         (Action::InsertSelect(insert), _) => insert.needs.clone(),
     }
-}
-
-/// Longer texts may have too many queries for a direct plan.
-const LONG_TEXT_BYTES: usize = 4 << 10;
-/// The most queries of a statement that has a direct plan, if its text is long. Each way to make one may copy the
-/// syntax tree, and that of a thousand subqueries has 10 MiB.
-const MAX_QUERIES: usize = 64;
-
-/// Whether a text is long and says SELECT too often. It may be in a string: then there is another plan.
-fn has_many_queries(text: &str) -> bool {
-    const SELECT: &[u8] = b"select";
-    if text.len() <= LONG_TEXT_BYTES {
-        return false;
-    }
-    let mut words = text.as_bytes().windows(SELECT.len());
-    let found = words
-        .by_ref()
-        .filter(|word| word.eq_ignore_ascii_case(SELECT));
-    found.take(MAX_QUERIES + 1).count() > MAX_QUERIES
 }
 
 impl Session {
