@@ -170,6 +170,26 @@ impl Catalog {
         Ok(())
     }
 
+    /// Whether a table under its new name is what foreign keys wait for that have no parent: those of tables that do not
+    /// change with it (`changes`).
+    ///
+    /// # Errors
+    /// As [`check_parent`].
+    pub(crate) fn check_waiting_children(
+        &self,
+        renamed: &TableDefinition,
+        changes: impl Fn(u64) -> bool,
+    ) -> Result<()> {
+        let stays = |table: &&Arc<Table>| !changes(table.definition.id);
+        for child in self.all_tables().iter().filter(stays) {
+            let keys = child.definition.foreign_keys.iter();
+            for key in keys.filter(|key| key.refers_to(&renamed.database, &renamed.name)) {
+                check_parent(key, &child.definition, renamed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Error `ReferencedTable` if a table that stays refers to one of these, which go, unless `check` is off. The
     /// caller changes definitions.
     pub(crate) fn check_unreferenced(

@@ -340,6 +340,13 @@ impl Catalog {
             renamed.push(Table::open(&self.storage, definition, state)?);
         }
         self.check_renamed_constraints(&renamed)?;
+        for Table { definition, .. } in &renamed {
+            let own = (definition.database.clone(), definition.name.clone());
+            if names.values().any(|name| *name == own) {
+                let changes = |id: u64| renamed.iter().any(|other| other.definition.id == id);
+                self.check_waiting_children(definition, changes)?;
+            }
+        }
         self.change(|tree, transaction| {
             for (table, _) in &locked {
                 let TableDefinition { database, name, .. } = &table.definition;
@@ -446,7 +453,8 @@ impl Catalog {
     /// tables. The trees that are not named any more are left to the caller.
     ///
     /// # Errors
-    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`.
+    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`, and those of foreign keys that wait for
+    /// a table of a new name, and do not go with it.
     pub(crate) fn redefine(
         &self,
         mut entries: Vec<Redefinition<'_>>,
@@ -461,6 +469,8 @@ impl Catalog {
         let _changing = self.definitions.lock();
         for entry in entries.iter().filter(|entry| entry.is_renamed()) {
             self.check_is_free(&entry.definition.database, &entry.definition.name)?;
+            let changes = |id: u64| entries.iter().any(|other| other.definition.id == id);
+            self.check_waiting_children(&entry.definition, changes)?;
         }
         for entry in &entries {
             // Other tables may have got foreign keys of these names meanwhile.
