@@ -170,7 +170,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Whether a table under its new name is what foreign keys wait for that have no parent: those of tables that do not
+    /// Whether a table under its new name fits the foreign keys that wait for this name: those of tables that do not
     /// change with it (`changes`).
     ///
     /// # Errors

@@ -453,8 +453,10 @@ impl Catalog {
     /// tables. The trees that are not named any more are left to the caller.
     ///
     /// # Errors
-    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`, and those of foreign keys that wait for
-    /// a table of a new name, and do not go with it.
+    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`, and those of [`check_parent`] where a
+    /// foreign key waits for a new name.
+    ///
+    /// [`check_parent`]: crate::definition::foreign_key::check_parent
     pub(crate) fn redefine(
         &self,
         mut entries: Vec<Redefinition<'_>>,
