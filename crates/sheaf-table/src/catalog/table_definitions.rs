@@ -453,8 +453,8 @@ impl Catalog {
     /// tables. The trees that are not named any more are left to the caller.
     ///
     /// # Errors
-    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`, and those of [`check_parent`] where a
-    /// foreign key waits for a new name.
+    /// `TableExists`, `UnknownDatabase`, `DuplicateForeignKey`, `LockWaitTimeout`, and those of [`check_parent`] where
+    /// a foreign key waits for a new name.
     ///
     /// [`check_parent`]: crate::definition::foreign_key::check_parent
     pub(crate) fn redefine(
