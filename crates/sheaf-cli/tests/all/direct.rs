@@ -474,6 +474,8 @@ fn explain_says_direct() {
         "select count(*) from t a left join t b on b.id = a.k where a.k between 5 and 6",
         "select b.c from t a left join t b on b.id = a.k where a.id = 1 and b.k > 3",
         "select id, k from t where k in (5, 6)",
+        "select id, k from t where k >= 10 - 5 and k < 5 + 2",
+        "select a.c, b.c from t a, t b where a.k between 6 - 1 and 6 and b.id = a.k",
         "select k + 1, upper(c) from t where id = 1",
         "select c from t where id = last_insert_id()",
         "select a.c from t a join t b on b.id = a.k where a.id = last_insert_id()",

@@ -543,6 +543,12 @@ impl Table {
                         .operand(random, &low);
                     sql.push(")");
                 }
+                7 => {
+                    let relation = *random.pick(&[" < ", " = ", " >= "]);
+                    let sum = *random.pick(&[" - 1", " + 2", " - 0.5"]);
+                    sql.push(name).push(relation).operand(random, &value);
+                    sql.push(sum);
+                }
                 _ => {
                     sql.push(name).push(" = ").operand(random, &value);
                 }
