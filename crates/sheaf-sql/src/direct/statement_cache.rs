@@ -311,7 +311,11 @@ impl<'a> Pass<'a> {
 
     fn string(&mut self, quote: u8) -> bool {
         let bytes = self.sql.as_bytes();
-        let mut end = self.end_of(1, |byte| byte != quote && byte != b'\\');
+        let next_of_meaning = |from: usize| {
+            let rest = &bytes[from.min(bytes.len())..];
+            memchr::memchr2(quote, b'\\', rest).map_or(bytes.len(), |length| from + length)
+        };
+        let mut end = next_of_meaning(self.at + 1);
         // In a list, what follows a backslash is a part of the text, and so is a doubled quote.
         loop {
             end = match (bytes.get(end), bytes.get(end + 1)) {
@@ -320,7 +324,7 @@ impl<'a> Pass<'a> {
                 (Some(first), Some(second)) if *first == quote && *second == quote => end + 2,
                 _ => break,
             };
-            end = self.end_of(end - self.at, |byte| byte != quote && byte != b'\\');
+            end = next_of_meaning(end);
         }
         // The end of the text, an escape, a doubled quote, or a string that goes on.
         if bytes.get(end) != Some(&quote) || matches!(bytes.get(end + 1), Some(b'\'' | b'"')) {

@@ -11,10 +11,12 @@
 //!
 //! Rows that are the same without their literals are of one *form*. The statement is that of one row, run with the
 //! literals of each; where rows are of several forms (here NOW(), there NULL), each form has a plan. A first pass looks
-//! whether they are, before anything is changed. A second one reads the literals of a row and writes the row, so no
-//! more than one row is in memory. A tree of the statement took ten times its size, and most of its time.
+//! whether they are, before anything is changed, and notes where the literals stand. Where there are too many to note,
+//! a second pass finds them again, row by row. So no more than one row is in memory. A tree of the statement took ten
+//! times its size, and most of its time.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sheaf_types::Value;
@@ -33,6 +35,8 @@ const MIN_STATEMENT_BYTES: usize = 1 << 10;
 const MAX_HEAD_BYTES: usize = 4 << 10;
 /// The most forms of rows.
 const MAX_FORMS: usize = 8;
+/// Literals whose places are noted, at most: these are half a MiB.
+const MAX_NOTED: usize = 64 << 10;
 
 /// See the module's comment.
 pub(crate) struct ValueLists<'a> {
@@ -43,8 +47,42 @@ pub(crate) struct ValueLists<'a> {
     pub(super) rows: u64,
     /// Where the first row begins.
     first: usize,
+    /// `None`: there are too many.
+    noted: Option<Noted>,
     /// The literals of the tail.
     tail: Vec<Value>,
+}
+
+/// What the first pass has found of all rows.
+#[derive(Default)]
+struct Noted {
+    /// The number of each row's form.
+    forms: Vec<u8>,
+    /// Where the literals stand, row after row.
+    places: Vec<Range<u32>>,
+}
+
+impl Noted {
+    /// False: there are too many, or they are too far.
+    fn add(&mut self, form: usize, places: &[Range<usize>]) -> bool {
+        let (Ok(form), true) = (
+            u8::try_from(form),
+            self.places.len() + places.len() <= MAX_NOTED,
+        ) else {
+            return false;
+        };
+        self.forms.push(form);
+        places.iter().all(|place| {
+            let ends = (u32::try_from(place.start), u32::try_from(place.end));
+            match ends {
+                (Ok(start), Ok(end)) => {
+                    self.places.push(start..end);
+                    true
+                }
+                _ => false,
+            }
+        })
+    }
 }
 
 /// What rows have in common.
@@ -102,6 +140,7 @@ impl<'a> ValueLists<'a> {
         let first = pass.at;
         let (mut number, mut form) = (0, 0);
         let mut forms: Vec<Form> = Vec::new();
+        let mut noted = Some(Noted::default());
         loop {
             if !pass.row() {
                 return None;
@@ -114,6 +153,10 @@ impl<'a> ValueLists<'a> {
                 }
                 None => return None,
             };
+            noted = noted.and_then(|mut noted| {
+                let is_noted = noted.add(form, &pass.taken.spans);
+                is_noted.then_some(noted)
+            });
             number += 1;
             let end = pass.at;
             if !pass.next_row() {
@@ -127,6 +170,7 @@ impl<'a> ValueLists<'a> {
                     forms,
                     rows: number,
                     first,
+                    noted,
                     tail,
                 });
             }
@@ -140,9 +184,10 @@ impl<'a> ValueLists<'a> {
         pass.at = self.first;
         RowReader {
             pass,
-            forms: &self.forms,
+            lists: self,
             form: 0,
-            is_first: true,
+            next: 0,
+            first_place: 0,
         }
     }
 
@@ -163,31 +208,54 @@ impl<'a> ValueLists<'a> {
 
 /// Reads row after row of a list that is known to have nothing but rows of these forms.
 pub(super) struct RowReader<'t> {
+    /// Over the rows, where nothing is noted.
     pass: Pass<'t>,
-    forms: &'t [Form],
+    lists: &'t ValueLists<'t>,
+    /// That of the row that was read last.
     form: usize,
-    is_first: bool,
+    /// The next row.
+    next: usize,
+    /// Where the places of the row begin among all.
+    first_place: usize,
 }
 
 impl RowReader<'_> {
     /// The number of the next row's form; `None`: there are no more.
     pub(super) fn next_row(&mut self) -> Option<usize> {
-        let has_more = std::mem::take(&mut self.is_first) || self.pass.next_row();
-        if !has_more || !self.pass.row() {
-            return None;
-        }
-        self.form = form_of(self.forms, &self.pass.taken.text, self.form)?;
+        self.form = match &self.lists.noted {
+            Some(noted) => {
+                let form = usize::from(*noted.forms.get(self.next)?);
+                if self.next > 0 {
+                    self.first_place += self.width();
+                }
+                form
+            }
+            None => {
+                let has_more = self.next == 0 || self.pass.next_row();
+                if !has_more || !self.pass.row() {
+                    return None;
+                }
+                form_of(&self.lists.forms, &self.pass.taken.text, self.form)?
+            }
+        };
+        self.next += 1;
         Some(self.form)
     }
 
     /// How many literals the row has.
     fn width(&self) -> usize {
-        self.forms[self.form].width
+        self.lists.forms[self.form].width
     }
 
     /// How a literal of the row is written.
     pub(super) fn literal(&self, place: usize) -> &str {
-        self.pass.written(place)
+        match &self.lists.noted {
+            Some(noted) => {
+                let Range { start, end } = &noted.places[self.first_place + place];
+                &self.lists.sql[*start as usize..*end as usize]
+            }
+            None => self.pass.written(place),
+        }
     }
 }
 
@@ -291,10 +359,9 @@ pub(super) fn literal(written: &str) -> Option<Value> {
 /// What a literal in quotes says.
 pub(super) fn text(written: &str, quote: u8) -> Cow<'_, str> {
     let inner = &written[1..written.len() - 1];
-    let is_plain = |byte: u8| byte != b'\\' && byte != quote;
-    match inner.bytes().all(is_plain) {
-        true => Cow::Borrowed(inner),
-        false => Cow::Owned(unescaped(inner, char::from(quote))),
+    match memchr::memchr2(b'\\', quote, inner.as_bytes()) {
+        None => Cow::Borrowed(inner),
+        Some(_) => Cow::Owned(unescaped(inner, char::from(quote))),
     }
 }
 
@@ -369,8 +436,15 @@ mod tests {
 
     fn rows(sql: &str) -> Option<(String, Vec<Vec<Value>>, Vec<Value>)> {
         let padded = format!("{sql}{}", " ".repeat(MIN_STATEMENT_BYTES));
-        let lists = ValueLists::of(&padded, false)?;
+        let mut lists = ValueLists::of(&padded, false)?;
+        let noted = read(&lists)?;
+        lists.noted = None;
+        assert_eq!(read(&lists)?, noted, "read again: {sql}");
         let texts: Vec<&str> = lists.forms.iter().map(|form| form.text.as_str()).collect();
+        Some((texts.join(" / "), noted, lists.tail.clone()))
+    }
+
+    fn read(lists: &ValueLists<'_>) -> Option<Vec<Vec<Value>>> {
         let mut taken = Taken::default();
         let mut reader = lists.reader(&mut taken);
         let mut rows = Vec::new();
@@ -378,7 +452,7 @@ mod tests {
             let values = (0..reader.width()).map(|place| literal(reader.literal(place)));
             rows.push(values.collect::<Option<Vec<Value>>>()?);
         }
-        Some((texts.join(" / "), rows, lists.tail.clone()))
+        Some(rows)
     }
 
     #[test]
@@ -437,6 +511,19 @@ mod tests {
             vec![int(6)],
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn more_literals_than_are_noted_are_found_again() {
+        let row = "(1,'two',3.5),";
+        let rows = MAX_NOTED / 3 + 1;
+        let sql = format!("insert t values {}(9,'',NULL)", row.repeat(rows));
+        let lists = ValueLists::of(&sql, false).expect("rows");
+        assert!(lists.noted.is_none());
+        let read = read(&lists).expect("values");
+        assert_eq!(read.len(), rows + 1);
+        let last = vec![Value::Int(9), Value::Text(String::new()), Value::Null];
+        assert_eq!(read.last(), Some(&last));
     }
 
     #[test]
