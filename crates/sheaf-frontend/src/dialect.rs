@@ -16,7 +16,7 @@
 use std::any::TypeId;
 
 use sheaf_access::cancel;
-use sheaf_exec::functions::in_numbers::MIN_PACKED;
+use sheaf_exec::functions::in_values::MIN_PACKED;
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, ObjectName, Statement,
     UnaryOperator,

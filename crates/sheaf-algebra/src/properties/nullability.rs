@@ -1,6 +1,8 @@
 //! Columns that are never NULL: NOT NULL in their table, or tested by a condition. Not those of the inner side of an
 //! outer join, whatever they are below it.
 
+use sheaf_exec::functions::in_values::values_of;
+
 use super::{RightSide, plain_column, sides};
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, JoinKind, Operator};
@@ -117,6 +119,12 @@ pub fn refuses_null(condition: &Scalar) -> ColumnSet {
                 columns.extend(plain_column(right));
             }
             ScalarKind::InList { operand, .. } => columns.extend(plain_column(operand)),
+            ScalarKind::Call {
+                function,
+                arguments,
+            } if values_of(function).is_some() => {
+                columns.extend(arguments.iter().filter_map(plain_column));
+            }
             ScalarKind::Test {
                 operand,
                 is: Truth::Null,

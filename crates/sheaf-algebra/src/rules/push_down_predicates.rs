@@ -209,6 +209,10 @@ fn push_into_join(mut join: Join, conditions: Vec<Scalar>) -> Relation {
                     condition => stays.push(condition),
                 }
             }
+            for condition in &own {
+                to_left.extend(condition.list_of(&left, &right));
+                to_right.extend(condition.list_of(&right, &left));
+            }
         }
         JoinKind::LeftOuter => {
             (to_left, stays) = split_by(conditions, |condition| is_of(condition, &left, &right));

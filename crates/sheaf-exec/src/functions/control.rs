@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion_common::Result;
 use sheaf_types::error::codes;
 
-use super::in_numbers::IN_NUMBERS;
+use super::in_values::IN_NUMBERS;
 use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 

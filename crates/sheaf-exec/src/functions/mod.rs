@@ -22,7 +22,7 @@ pub mod date;
 pub mod date_format;
 pub mod digest;
 pub mod error;
-pub mod in_numbers;
+pub mod in_values;
 pub mod interval;
 pub mod keys;
 pub mod like;

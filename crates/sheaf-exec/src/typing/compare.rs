@@ -22,7 +22,6 @@ use std::borrow::Cow;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
-use sheaf_access::cancel;
 use sheaf_types::Collation;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
@@ -32,16 +31,14 @@ use sheaf_types::temporal::{self, DAY};
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
 use super::{
-    Purpose, Rule, Texts, binary, cast, field_of, fold, is_hybrid, is_literal_of_bytes, literal,
+    Purpose, Rule, Texts, cast, field_of, fold, is_hybrid, is_literal_of_bytes, literal,
     number_of_hybrid, number_of_moment, operands, reached, type_of, typed_literal,
 };
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
-use crate::functions::in_numbers;
 use crate::functions::truncated::{MomentKind, NumberKind};
 use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
 use crate::functions::{EvaluationError, call};
-use crate::operator::scan_exec::access_error;
 
 /// Where two operands are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,7 +181,7 @@ fn convert(expr: Expr, to: &Domain, schema: &DFSchema, rule: Rule<'_>) -> Result
     Ok(fold(converted, schema))
 }
 
-fn unknown() -> Expr {
+pub(super) fn unknown() -> Expr {
     lit(ScalarValue::Boolean(None))
 }
 
@@ -222,7 +219,7 @@ pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> 
     compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
 }
 
-fn compare(
+pub(super) fn compare(
     op: Operator,
     left: Expr,
     right: Expr,
@@ -443,14 +440,14 @@ pub(super) fn texts_beside(
 }
 
 /// What is compared, as it is shown, and its type.
-struct Operand {
-    expr: Expr,
-    field: FieldRef,
-    ty: SqlType,
+pub(super) struct Operand {
+    pub(super) expr: Expr,
+    pub(super) field: FieldRef,
+    pub(super) ty: SqlType,
 }
 
 impl Operand {
-    fn new(expr: Expr, schema: &DFSchema) -> Result<Operand> {
+    pub(super) fn new(expr: Expr, schema: &DFSchema) -> Result<Operand> {
         let field = field_of(&expr, schema)?;
         let ty = SqlType::of(&field);
         match ty {
@@ -559,74 +556,6 @@ pub(super) fn rows(
     computed_once("row", (args, Vec::new()), schema, make)
 }
 
-/// `(a, b) IN ((c, d), ...)`, of rows of as many values as the first argument says.
-pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> Result<Expr> {
-    let mut args = args.into_iter();
-    let count = args.next();
-    let Some(ScalarValue::Int64(Some(count))) = count.as_ref().and_then(literal) else {
-        return internal_err!("rows without the number of their values");
-    };
-    let count = usize::try_from(*count).unwrap_or(0).max(1);
-    let mut row: Vec<Expr> = args.by_ref().take(count).collect();
-    let mut members: Vec<Expr> = args.collect();
-    if members.len() > count {
-        of_the_row_s_collations(&mut row, &mut members, schema)?;
-    }
-    let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
-        let mut members = members.into_iter();
-        let mut equal = Vec::with_capacity(members.len() / count);
-        while members.len() > 0 {
-            cancel::check_statement().map_err(access_error)?;
-            let pairs = row.iter().zip(members.by_ref().take(count));
-            let pairs = pairs.map(|(value, member)| {
-                let pair = vec![value.clone(), member];
-                let pair = match rule.has_conditions() {
-                    true => reached::in_operands("$eq", pair, schema, rule)?,
-                    false => pair,
-                };
-                binary(Operator::Eq, pair, schema, rule)
-            });
-            let pairs = pairs.collect::<Result<Vec<_>>>()?;
-            let all = |left, right| rule.connected(left, Operator::And, right);
-            let mut pairs = pairs.into_iter();
-            let Some(first) = pairs.next() else { continue };
-            equal.push(after_others(pairs.try_fold(first, all)?, &equal)?);
-        }
-        Ok(any_of(equal).unwrap_or_else(|| lit(false)))
-    };
-    computed_once("in", (row, members), schema, make)
-}
-
-/// Compares the texts of rows by the collations of the row on the left, as MySQL does of several rows.
-fn of_the_row_s_collations(
-    row: &mut [Expr],
-    members: &mut [Expr],
-    schema: &DFSchema,
-) -> Result<()> {
-    let width = row.len();
-    for (at, value) in row.iter_mut().enumerate() {
-        let ty = type_of(value, schema)?;
-        if !ty.is_text() {
-            continue;
-        }
-        let (own, _) = common_collation(std::slice::from_ref(&ty), "IN")?;
-        let mut is_collated = false;
-        for other in members.iter_mut().skip(at).step_by(width) {
-            let other_type = type_of(other, schema)?;
-            let pair = [ty.clone(), other_type.clone()];
-            let is_own = common_collation(&pair, "IN").is_ok_and(|(common, _)| common == own);
-            if other_type.is_text() && !is_own {
-                *other = collated(std::mem::take(other), own, schema);
-                is_collated = true;
-            }
-        }
-        if is_collated {
-            *value = collated(std::mem::take(value), own, schema);
-        }
-    }
-    Ok(())
-}
-
 /// `x BETWEEN low AND high`: all three are compared as one type.
 ///
 /// A pair alone would be compared as another one only if x is a string. Between a string and a number it is a number,
@@ -725,7 +654,7 @@ fn fold_is_null(expr: Expr) -> Expr {
 }
 
 /// A literal's place among the values of a type: the largest value that is not above it.
-enum Place {
+pub(super) enum Place {
     /// The value itself.
     At(ScalarValue),
     /// Between this value and the next.
@@ -754,6 +683,11 @@ fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
         (_, Operator::NotEq) => constant(true),
         _ => constant(false),
     }
+}
+
+/// What a value is equal to nowhere: false, and unknown of NULL.
+pub(super) fn never_equal(expr: &Expr) -> Expr {
+    compare_with_place(Operator::Eq, expr, Place::BelowAll)
 }
 
 /// A comparison with a literal, in the type of the other operand. `None` if that is not possible without changing
@@ -839,7 +773,7 @@ fn temporal_prefix(text: &str) -> &str {
     &text[..end]
 }
 
-fn place_of_moment(micros: i64, is_date: bool) -> Place {
+pub(super) fn place_of_moment(micros: i64, is_date: bool) -> Place {
     if !is_date {
         return Place::At(ScalarValue::TimestampMicrosecond(Some(micros), None));
     }
@@ -875,6 +809,9 @@ fn place_of_time(
 }
 
 fn integer_value(value: &ScalarValue) -> Option<i64> {
+    if let ScalarValue::Int64(number) = value {
+        return *number;
+    }
     match value.cast_to(&DataType::Int64) {
         Ok(ScalarValue::Int64(Some(number))) if value.data_type().is_integer() => Some(number),
         _ => None,
@@ -882,7 +819,11 @@ fn integer_value(value: &ScalarValue) -> Option<i64> {
 }
 
 /// Where a literal stands among the values of an exact type.
-fn number_place(left: &Operand, value: &ScalarValue, value_type: &SqlType) -> Option<Place> {
+pub(super) fn number_place(
+    left: &Operand,
+    value: &ScalarValue,
+    value_type: &SqlType,
+) -> Option<Place> {
     let data_type = left.field.data_type();
     let decimals = match data_type {
         DataType::Decimal128(_, scale) => u8::try_from(*scale).ok()?,
@@ -1059,20 +1000,6 @@ fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
     moment.map_or(Moment::Unknown, Moment::At)
 }
 
-/// `x IN (list)`: plain where each member is a literal of x's domain.
-pub(super) fn in_list(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
-    let mut args = args.into_iter();
-    let Some(x) = args.next() else {
-        return Ok(lit(false));
-    };
-    let make = |x: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
-        let [x] = operands(x)?;
-        in_members(x, members, schema, rule)
-    };
-    let x = of_one_collation(x, args.as_slice().iter(), schema, "IN")?;
-    computed_once("in", (vec![x], args.collect()), schema, make)
-}
-
 /// A text that is compared with several values, all by one collation: that of all of them together, as of the operands
 /// of a function. It is left alone where each pair has that collation anyway.
 ///
@@ -1115,120 +1042,8 @@ pub(super) fn of_one_collation<'a>(
     Ok(value)
 }
 
-fn collated(value: Expr, collation: Collation, schema: &DFSchema) -> Expr {
+pub(super) fn collated(value: Expr, collation: Collation, schema: &DFSchema) -> Expr {
     fold(call("$collate", vec![value, lit(collation.name())]), schema)
-}
-
-/// A comparison that is made where none of those before it is true.
-fn after_others(equal: Expr, before: &[Expr]) -> Result<Expr> {
-    if before.is_empty() || !reached::takes_conditions(&equal) {
-        return Ok(equal);
-    }
-    match any_of(before.to_vec()).map(|any| reached::copy(&any)) {
-        Some(any) => {
-            let others = any?.map(Expr::is_not_true);
-            reached::with_conditions(equal, others.as_slice())
-        }
-        None => Ok(equal),
-    }
-}
-
-fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
-    // What x is compared as depends on the member: a date with a number as a number. There are few such kinds.
-    const MOST_SUBJECTS: usize = 8;
-    let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
-    let mut others: Vec<Expr> = Vec::new();
-    let mut has_null = false;
-    // Those that were compared before, where it matters.
-    let mut before: Vec<Expr> = Vec::new();
-    for member in members {
-        if literal(&member).is_some_and(ScalarValue::is_null) {
-            has_null = true;
-            continue;
-        }
-        let surroundings = (schema, rule);
-        let no_date = NoDate::BelowAll;
-        let equality = compare(Operator::Eq, x.clone(), member, surroundings, no_date)?;
-        let equality = match rule.watches() {
-            true => {
-                let equality = after_others(equality, &before)?;
-                before.push(equality.clone());
-                equality
-            }
-            false => equality,
-        };
-        match equality {
-            Expr::BinaryExpr(equality)
-                if equality.op == Operator::Eq
-                    && literal(&equality.right).is_some()
-                    && literal(&equality.left).is_none() =>
-            {
-                let (subject, member) = (*equality.left, *equality.right);
-                match lists.iter().position(|(known, _)| *known == subject) {
-                    Some(at) => lists[at].1.push(member),
-                    None if lists.len() < MOST_SUBJECTS => lists.push((subject, vec![member])),
-                    None => others.push(subject.eq(member)),
-                }
-            }
-            // Of members that x cannot be, all comparisons are the same.
-            other if others.last() == Some(&other) && !other.is_volatile() => {}
-            other => others.push(other),
-        }
-    }
-    let lists = lists
-        .into_iter()
-        .map(|(subject, mut members)| match members.len() {
-            1 => subject.eq(members.remove(0)),
-            _ => subject.in_list(members, false),
-        });
-    // What notes something of a row says itself after which members that is. So it does not stand behind others.
-    let noting = others.extract_if(.., |other| reached::takes_conditions(other));
-    let noting: Vec<Expr> = noting.collect();
-    others.splice(0..0, lists.collect::<Vec<_>>());
-    let mut result = match (any_of(noting), any_of(others)) {
-        (Some(noting), Some(others)) => Some(rule.all_computed(noting, Operator::Or, others)?),
-        (noting, others) => noting.or(others),
-    };
-    if has_null {
-        result = Some(match result {
-            Some(result) => result.or(unknown()),
-            None => unknown(),
-        });
-    }
-    Ok(result.unwrap_or_else(|| lit(false)))
-}
-
-/// `x IN (list)` of a long list of whole numbers, which is packed.
-pub(super) fn in_numbers(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
-    let [x, list] = operands(args)?;
-    let list = literal(&list).and_then(|list| list.try_as_str().flatten());
-    let Some(numbers) = list.and_then(in_numbers::unpacked) else {
-        return internal_err!("a packed list without its numbers");
-    };
-    let field = field_of(&x, schema)?;
-    let is_whole = matches!(SqlType::of(&field), SqlType::Integer { .. });
-    if is_whole && field.data_type().is_integer() && literal(&x).is_none() {
-        return Ok(in_numbers::in_numbers(x, numbers));
-    }
-    let members = numbers.into_iter().map(lit);
-    in_list(std::iter::once(x).chain(members).collect(), schema, rule)
-}
-
-/// The disjunction of some conditions, a tree that is not deep however many they are. `None` if there are none.
-fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
-    const FEW: usize = 16;
-    while conditions.len() > FEW {
-        let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
-        let mut rest = conditions.into_iter();
-        while let Some(condition) = rest.next() {
-            pairs.push(match rest.next() {
-                Some(other) => condition.or(other),
-                None => condition,
-            });
-        }
-        conditions = pairs;
-    }
-    conditions.into_iter().reduce(Expr::or)
 }
 
 /// A value as a condition.

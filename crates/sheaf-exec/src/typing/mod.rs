@@ -14,6 +14,7 @@
 mod change_condition;
 mod choose;
 mod compare;
+mod lists;
 mod once;
 mod plan;
 mod reached;
@@ -42,7 +43,7 @@ use crate::functions::closed::closed_operator;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
 use crate::functions::date_format::{Reading, reading};
-use crate::functions::in_numbers::IN_NUMBERS;
+use crate::functions::in_values::IN_NUMBERS;
 use crate::functions::stand_in::stand_in_number;
 use crate::functions::truncated::{MomentKind, NumberKind, TruncatedTexts};
 use crate::functions::types::{
@@ -427,8 +428,8 @@ fn resolve_call(
         "$when" => compare::case_value(args, schema, rule),
         "$may_be_equal" => compare::may_be_equal(args, schema, rule),
         "$between" => compare::between(args, schema, rule),
-        "$in" => compare::in_list(args, schema, rule),
-        IN_NUMBERS => compare::in_numbers(args, schema, rule),
+        "$in" => lists::in_list(args, schema, rule),
+        IN_NUMBERS => lists::in_numbers(args, schema, rule),
         "$truth" => compare::truth(number_of_hybrid(first(args)), schema, rule),
         "$hybrid" => Ok(match first(args) {
             Expr::Literal(value, _) => typed_literal(value, &field::hybrid()),
@@ -447,7 +448,7 @@ fn resolve_call(
         "$row_le" => compare::rows(Operator::LtEq, args, schema, rule),
         "$row_gt" => compare::rows(Operator::Gt, args, schema, rule),
         "$row_ge" => compare::rows(Operator::GtEq, args, schema, rule),
-        "$row_in" => compare::row_in(args, (schema, rule)),
+        "$row_in" => lists::row_in(args, (schema, rule)),
         "coalesce" => choose::coalesce(args, schema, rule),
         "nullif" => choose::nullif(args, schema, rule),
         "greatest" | "least" => choose::extreme(name, args, schema, rule),

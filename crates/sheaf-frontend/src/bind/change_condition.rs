@@ -19,10 +19,11 @@ impl Binder<'_> {
     pub(super) fn condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
         let is_watched = self.watches_conditions && self.open_subqueries == 0;
         let Operator::Scan(scan) = rows.operator() else {
-            return match rows.operator() {
-                Operator::Join(_) if is_watched => self.watched_condition_of_join(expr, rows),
-                _ => self.condition(expr),
+            let condition = match rows.operator() {
+                Operator::Join(_) if is_watched => self.watched_condition_of_join(expr, rows)?,
+                _ => self.condition(expr)?,
             };
+            return Ok(condition.with_long_lists()?);
         };
         let condition = match scan.source.downcast_ref::<SheafTableSource>() {
             Some(source) if is_watched => {
@@ -30,10 +31,11 @@ impl Binder<'_> {
             }
             _ => self.condition(expr)?.decided(),
         };
-        match self.texts.are_refused() {
-            true => Ok(self.typing().refused_texts(condition)?),
-            false => Ok(condition),
-        }
+        let condition = match self.texts.are_refused() {
+            true => self.typing().refused_texts(condition)?,
+            false => condition,
+        };
+        Ok(condition.with_long_lists()?)
     }
 
     fn watched_condition(&mut self, expr: &Expr, indexed: &[String]) -> Bound<Scalar> {

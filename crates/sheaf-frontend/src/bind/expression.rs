@@ -9,7 +9,7 @@ use arrow::datatypes::DataType as ArrowType;
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::{Comparison, Truth};
-use sheaf_exec::functions::in_numbers::IN_NUMBERS;
+use sheaf_exec::functions::in_values::IN_NUMBERS;
 use sheaf_exec::functions::types::SqlType;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;

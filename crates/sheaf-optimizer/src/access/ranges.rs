@@ -471,7 +471,7 @@ mod tests {
     use datafusion_common::ScalarValue;
     use datafusion_expr::{Expr, cast, col, lit};
     use sheaf_exec::functions::collation::collation_key;
-    use sheaf_exec::functions::in_numbers::{IN_NUMBERS, as_in_numbers};
+    use sheaf_exec::functions::in_values::{IN_NUMBERS, as_in_values};
     use sheaf_exec::functions::scalar_function;
     use sheaf_exec::functions::truncated::TruncatedTexts;
     use sheaf_exec::typing::{Purpose, Texts, resolve_node};
@@ -787,7 +787,7 @@ mod tests {
         let packed = scalar_function(IN_NUMBERS).unwrap();
         let packed = packed.call(vec![col("b"), lit("9,1,5,1,-3,5000000000")]);
         let packed = resolve_node(packed, &schema, &texts, Purpose::Other).unwrap();
-        assert!(as_in_numbers(&packed).is_some(), "{packed}");
+        assert!(as_in_values(&packed).is_some(), "{packed}");
         let list = [9i32, 1, 5, 1, -3].map(lit).to_vec();
         let list = |negated| col("b").in_list(list.clone(), negated);
         let table = table();

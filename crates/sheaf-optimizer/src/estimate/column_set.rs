@@ -25,6 +25,18 @@ pub(crate) enum Interval {
 }
 
 impl Interval {
+    pub(crate) fn of_point(value: Value) -> Interval {
+        Interval::Range {
+            lower: Bound::Included(value.clone()),
+            upper: Bound::Included(value),
+        }
+    }
+
+    /// `None` if there is nothing between the bounds.
+    pub(crate) fn within(lower: Bound<Value>, upper: Bound<Value>) -> Option<Interval> {
+        (!is_empty(&lower, &upper)).then_some(Interval::Range { lower, upper })
+    }
+
     /// The only value in it, if there is one.
     fn point(&self) -> Option<&Value> {
         static NULL: Value = Value::Null;

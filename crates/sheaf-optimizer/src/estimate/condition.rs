@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion_common::ScalarValue;
 use datafusion_expr::expr::InList;
@@ -14,7 +15,7 @@ use datafusion_expr::utils::split_binary;
 use datafusion_expr::{Between, BinaryExpr, Expr, Operator};
 use sheaf_access::{CompareOp, EncodedCondition, cancel};
 use sheaf_exec::functions::collation::{as_like_prefix, sort_key};
-use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_table::TableDefinition;
 use sheaf_types::{Collation, ColumnType, Value};
 
@@ -164,55 +165,96 @@ pub(crate) fn analyze(expr: &Expr, table: &TableDefinition) -> Term {
     }
 }
 
-/// A long list of whole numbers; `None` if it is something else.
+/// A long list of constants; `None` if it is something else.
 fn packed_list(expr: &Expr, table: &TableDefinition) -> Option<Term> {
     let (list, negated) = match expr {
         Expr::Not(inner) => (inner.as_ref(), true),
         other => (other, false),
     };
-    let (x, numbers) = as_in_numbers(list)?;
-    let column = compared_column(x, table)?;
-    let ty = &table.columns[column.position].ty;
-    let (least, most) = ty.integer_range().filter(|_| column.collation.is_none())?;
-    let is_unsigned = ty.is_unsigned();
-    let value = |number: i64| match is_unsigned {
-        // Those below 0 are left out.
-        true => Value::UInt(number.unsigned_abs()),
-        false => Value::Int(number),
-    };
-    let numbers = numbers.iter().copied();
-    let numbers = numbers.filter(|number| (least..=most).contains(&i128::from(*number)));
-    let mut intervals = Vec::new();
-    if negated {
-        let mut last: Option<i64> = None;
-        for number in numbers {
-            // Nothing is between neighbours.
-            if last.is_none_or(|last| last.checked_add(1) != Some(number)) {
-                intervals.push(Interval::Range {
-                    lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
-                    upper: Bound::Excluded(value(number)),
-                });
-            }
-            last = Some(number);
+    let (operands, columns) = as_in_values(list)?;
+    match (operands, columns) {
+        ([operand], [values]) => {
+            let column = compared_column(operand, table)?;
+            let values = values_of(&column, values, table)?.into_iter().flatten();
+            let intervals = match negated {
+                true => between(values.collect()),
+                false => values.map(Interval::of_point).collect(),
+            };
+            Some(Term::Column {
+                column: column.position,
+                set: ColumnSet::of_intervals(intervals, None),
+                exact: true,
+            })
         }
-        intervals.push(Interval::Range {
-            lower: last.map_or(Bound::Unbounded, |last| Bound::Excluded(value(last))),
-            upper: Bound::Unbounded,
-        });
-    } else {
-        intervals.extend(numbers.map(|number| Interval::Range {
-            lower: Bound::Included(value(number)),
-            upper: Bound::Included(value(number)),
-        }));
+        (operands, columns) if !negated => packed_rows(operands, columns, table),
+        _ => None,
     }
-    Some(Term::Column {
-        column: column.position,
-        set: ColumnSet {
-            intervals,
-            starts_with: None,
-        },
-        exact: true,
-    })
+}
+
+/// A long list of rows.
+fn packed_rows(operands: &[Expr], columns: &[ArrayRef], table: &TableDefinition) -> Option<Term> {
+    let operands = operands.iter().zip(columns);
+    let columns: Vec<_> = operands
+        .map(|(operand, values)| {
+            let column = compared_column(operand, table)?;
+            let values = values_of(&column, values, table)?;
+            Some((column.position, values.into_iter()))
+        })
+        .collect();
+    let rows = columns.iter().flatten().map(|(_, values)| values.len());
+    let rows = rows.max()?;
+    let mut columns = columns;
+    let terms = (0..rows).map(|_| {
+        let parts = columns.iter_mut().map(|column| match column {
+            Some((column, values)) => Term::Column {
+                column: *column,
+                set: match values.next().flatten() {
+                    Some(value) => ColumnSet::point(value),
+                    None => ColumnSet::nothing(),
+                },
+                exact: true,
+            },
+            None => Term::Opaque,
+        });
+        and(parts.collect())
+    });
+    Some(or(terms.collect()))
+}
+
+/// The values of a list as those of the column, each `None` if it is none; `None` if the column does not order them so.
+fn values_of(
+    column: &ComparedColumn,
+    values: &ArrayRef,
+    table: &TableDefinition,
+) -> Option<Vec<Option<Value>>> {
+    let ty = &table.columns[column.position].ty;
+    if matches!(ty, ColumnType::Enum { .. }) || ty.collation() != column.collation {
+        return None;
+    }
+    let value = |row: usize| {
+        let constant = ScalarValue::try_from_array(values, row).ok()?;
+        Some(match literal::floor(ty, &constant)? {
+            Floor::At { value, exact: true } => Some(value),
+            Floor::At { .. } | Floor::Below | Floor::Null => None,
+        })
+    };
+    (0..values.len()).map(value).collect()
+}
+
+/// What lies between ascending values, below the first and above the last.
+fn between(values: Vec<Value>) -> Vec<Interval> {
+    let mut intervals = Vec::with_capacity(values.len() + 1);
+    let mut lower = Bound::Unbounded;
+    for value in values {
+        let upper = Bound::Excluded(value.clone());
+        intervals.extend(Interval::within(lower, upper));
+        lower = Bound::Excluded(value);
+    }
+    intervals.push(Interval::Range {
+        lower,
+        upper: Bound::Unbounded,
+    });
+    intervals
 }
 
 /// The terms of a chain of ANDs or ORs, however it is nested: united all at once, each is gone through once.

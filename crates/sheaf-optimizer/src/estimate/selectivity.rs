@@ -27,7 +27,7 @@ use datafusion_expr::utils::{split_binary, split_conjunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, Volatility};
 use datafusion_physical_expr::create_physical_expr;
 use sheaf_access::{BatchCondition, arrow_type};
-use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_exec::operator::batch_condition::ExprCondition;
 use sheaf_table::{ColumnEstimator, PartBounds, Table, Within};
 use sheaf_types::{ColumnType, Value};
@@ -98,6 +98,7 @@ impl Selectivity {
                     known.push(set);
                     *share *= guess;
                 }
+                Term::Or(rows) if as_in_values(expr).is_some() => share *= self.of_rows(&rows),
                 _ => share *= self.of_other(expr, schema),
             }
         }
@@ -142,6 +143,26 @@ impl Selectivity {
         };
         let share = share.or_else(|| self.tried(expr, schema));
         share.unwrap_or_else(|| guess(expr)).clamp(0.0, 1.0)
+    }
+
+    /// Share of the rows that are in a list of rows: of very many, some stand for all.
+    fn of_rows(&self, rows: &[Term]) -> f64 {
+        let step = rows.len().div_ceil(MAX_INTERVALS).max(1);
+        let share = |row: &Term| -> f64 {
+            let shares = condition::conjuncts(row).map(|part| match part {
+                Term::Column { column, set, .. } => {
+                    self.of_set(*column, set).unwrap_or(GUESSED_EQUAL)
+                }
+                _ => GUESSED_EQUAL,
+            });
+            shares.product()
+        };
+        let none: f64 = rows
+            .iter()
+            .step_by(step)
+            .map(|row| 1.0 - share(row))
+            .product();
+        1.0 - none.powi(step as i32)
     }
 
     /// Share of the rows in which one of the condition's columns is NULL.
@@ -371,8 +392,12 @@ pub(crate) fn guess(expr: &Expr) -> f64 {
             let share = (GUESSED_EQUAL * list.list.len() as f64).min(GUESSED_OTHER);
             if list.negated { 1.0 - share } else { share }
         }
-        Expr::ScalarFunction(_) => match as_in_numbers(expr) {
-            Some((_, numbers)) => (GUESSED_EQUAL * numbers.len() as f64).min(GUESSED_OTHER),
+        Expr::ScalarFunction(_) => match as_in_values(expr) {
+            Some((operands, columns)) => {
+                let rows = columns.first().map_or(0, |values| values.len());
+                let equal = GUESSED_EQUAL.powi(operands.len() as i32);
+                (equal * rows as f64).min(GUESSED_OTHER)
+            }
             None => GUESSED_OTHER,
         },
         Expr::Like(like) if like.negated => 1.0 - GUESSED_RANGE,

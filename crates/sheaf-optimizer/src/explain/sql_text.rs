@@ -6,12 +6,13 @@
 
 use std::fmt::Write as _;
 
+use arrow::array::{Array, ArrayRef};
 use datafusion_common::{Column, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion_expr::{BinaryExpr, Expr, Operator, SortExpr};
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
-use sheaf_exec::functions::in_numbers::as_in_numbers;
+use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_table::text_of_sort_key;
 use sheaf_types::{Collation, Value};
 
@@ -137,13 +138,9 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
             }
             output + " end)"
         }
-        Expr::ScalarFunction(call) => match (as_function(&call.func), as_in_numbers(expr)) {
+        Expr::ScalarFunction(call) => match (as_function(&call.func), as_in_values(expr)) {
             (Some(function), _) => call_text(function.name, &call.args, collation, names),
-            (None, Some((x, numbers))) => {
-                let numbers = numbers.iter().map(i64::to_string);
-                let numbers = numbers.collect::<Vec<_>>().join(",");
-                format!("({} in ({numbers}))", text(x, names))
-            }
+            (None, Some((operands, columns))) => list_text(operands, columns, names),
             (None, None) => {
                 let name = closed_operator(&call.func).unwrap_or(call.func.name());
                 call_text(name, &call.args, collation, names)
@@ -154,6 +151,29 @@ fn operand(expr: &Expr, collation: Option<Collation>, names: Names<'_>) -> Strin
         Expr::ScalarSubquery(_) => "(select)".to_string(),
         other => other.to_string(),
     }
+}
+
+/// A list of constants, as far as it is shown.
+fn list_text(operands: &[Expr], columns: &[ArrayRef], names: Names<'_>) -> String {
+    let in_parentheses = |texts: Vec<String>| match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("({})", several.join(",")),
+    };
+    let of_operands = operands.iter().map(|operand| text(operand, names));
+    let row = in_parentheses(of_operands.collect());
+    let rows = columns.first().map_or(0, |values| values.len());
+    // Each value has a character at least.
+    let rows = (0..rows.min(MAX_CHARACTERS)).map(|row| {
+        let values =
+            operands.iter().zip(columns).map(
+                |(operand, values)| match ScalarValue::try_from_array(values, row) {
+                    Ok(value) => literal_text(&value, semantics::collation_of_key(operand)),
+                    Err(_) => String::new(),
+                },
+            );
+        in_parentheses(values.collect())
+    });
+    format!("({row} in ({}))", rows.collect::<Vec<_>>().join(","))
 }
 
 fn not(negated: bool) -> &'static str {
