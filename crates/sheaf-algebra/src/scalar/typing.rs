@@ -89,8 +89,37 @@ impl Typing<'_> {
             let field = super::expression::returned_field(&function, &arguments)?;
             return Ok(Scalar::call(function, arguments, field));
         }
+        self.typed_call(function, arguments, &[])
+    }
+
+    /// As [`Self::call`], with constants behind the arguments. Each is what [`Self::literal`] makes of it: many cost
+    /// less this way than as nodes of their own.
+    pub fn call_on_constants(
+        &self,
+        name: &str,
+        arguments: Vec<Scalar>,
+        constants: &[ScalarValue],
+    ) -> Result<Scalar> {
+        match scalar_function(name) {
+            Some(function) => self.typed_call(function, arguments, constants),
+            None => internal_err!("there is no function {name}"),
+        }
+    }
+
+    fn typed_call(
+        &self,
+        function: Arc<ScalarUDF>,
+        arguments: Vec<Scalar>,
+        constants: &[ScalarValue],
+    ) -> Result<Scalar> {
         let operands = Operands::default();
-        let arguments = operands.exprs(arguments);
+        let mut arguments = operands.exprs(arguments);
+        arguments.reserve(constants.len());
+        let empty = DFSchema::empty();
+        for constant in constants {
+            let constant = Expr::Literal(constant.clone(), None);
+            arguments.push(resolve_node(constant, &empty, self.texts, self.purpose)?);
+        }
         let mut call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
         // The body of a function cannot have stand-ins. Where it has, the rule is asked again, for these as they are.
         let noted = self.texts.noted_so_far();

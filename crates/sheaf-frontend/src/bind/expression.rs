@@ -19,10 +19,10 @@ use sqlparser::ast::{
 };
 
 use super::arguments::unit_name;
-use super::block::Clause;
+use super::block::{Block, Clause};
 use super::character_set::{BINARY, introduced, known as known_character_set};
 use super::literal::{
-    check_non_zero_literal, check_typed_literal, number_literal, with_fraction_of,
+    check_non_zero_literal, check_typed_literal, is_exact, number_literal, with_fraction_of,
 };
 use super::scope::{Found, ScopeColumn};
 use super::session::{session_function, value_literal, variable};
@@ -501,19 +501,13 @@ impl Binder<'_> {
 
     /// A number as MySQL types it: with an exponent a double, otherwise exact.
     fn number(&self, digits: &str) -> Bound<Scalar> {
+        if let Some(number) = exact_number(digits) {
+            return Ok(Scalar::literal(number));
+        }
         // Error 1367 for what no double holds. What is a call is a double.
-        if let call @ Expr::Function(_) = number_literal(digits)? {
-            return self.internal(&call);
-        }
-        if let Ok(number) = digits.parse::<i64>() {
-            return Ok(self.integer(number));
-        }
-        if let Ok(number) = digits.parse::<u64>() {
-            return Ok(Scalar::literal(ScalarValue::UInt64(Some(number))));
-        }
-        match decimal(digits) {
-            Some(decimal) => Ok(Scalar::literal(decimal)),
-            None => unsupported(format!("the number {digits}")),
+        match number_literal(digits)? {
+            call @ Expr::Function(_) => self.internal(&call),
+            _ => unsupported(format!("the number {digits}")),
         }
     }
 
@@ -751,14 +745,35 @@ impl Binder<'_> {
             let mut arguments = Vec::with_capacity(1 + width * (list.len() + 1));
             arguments.push(self.integer(width as i64));
             arguments.extend(left);
+            let constants = self.constants(list.iter().flat_map(|row| match row {
+                Expr::Tuple(items) if items.len() == width => items.as_slice(),
+                _ => &[],
+            }));
+            if let Some(constants) = constants.filter(|all| all.len() == width * list.len()) {
+                let typing = self.typing();
+                return Ok(typing.call_on_constants("$row_in", arguments, &constants)?);
+            }
             for row in list {
                 arguments.extend(self.row(&with_row(row), width)?);
             }
             return self.call("$row_in", arguments);
         }
         let mut arguments = vec![self.value(&expr)?];
+        if let Some(constants) = self.constants(list) {
+            let typing = self.typing();
+            return Ok(typing.call_on_constants("$in", arguments, &constants)?);
+        }
         arguments.extend(self.values(list)?);
         self.call("$in", arguments)
+    }
+
+    /// The members of a list, if all are plain constants, and nothing else is to be found in their places.
+    fn constants<'e>(&self, list: impl IntoIterator<Item = &'e Expr>) -> Option<Vec<ScalarValue>> {
+        let is_grouped = |block: &Block| !block.grouped.is_empty() && !block.in_aggregate;
+        if self.open_common_tables > 0 || self.blocks.last().is_some_and(is_grouped) {
+            return None;
+        }
+        list.into_iter().map(plain_constant).collect()
     }
 
     /// The values of a row: a list of them, or a query that has one.
@@ -926,6 +941,44 @@ pub(super) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
     })
 }
 
+/// The number that the digits spell, if it has no exponent and is no longer than an exact number may be.
+fn exact_number(digits: &str) -> Option<ScalarValue> {
+    if let Ok(number) = digits.parse::<i64>() {
+        return is_exact(digits).then_some(ScalarValue::Int64(Some(number)));
+    }
+    if !is_exact(digits) {
+        return None;
+    }
+    match digits.parse::<u64>() {
+        Ok(number) => Some(ScalarValue::UInt64(Some(number))),
+        Err(_) => decimal(digits),
+    }
+}
+
+/// The value of a constant that stands for itself: a number or a text.
+fn plain_constant(expr: &Expr) -> Option<ScalarValue> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Literal::Number(digits, _) => exact_number(digits),
+            Literal::SingleQuotedString(text) | Literal::DoubleQuotedString(text) => {
+                Some(ScalarValue::Utf8(Some(text.clone())))
+            }
+            _ => None,
+        },
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => match expr.as_ref() {
+            Expr::Value(ValueWithSpan {
+                value: Literal::Number(digits, _),
+                ..
+            }) => exact_number(&format!("-{digits}")),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The DECIMAL that the digits spell, with as many digits as it needs.
 fn decimal(digits: &str) -> Option<ScalarValue> {
     let (sign, unsigned) = match digits.strip_prefix('-') {
@@ -933,7 +986,13 @@ fn decimal(digits: &str) -> Option<ScalarValue> {
         None => (1, digits),
     };
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let value: i128 = format!("{whole}{fraction}").parse().ok()?;
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let value = whole.bytes().chain(fraction.bytes());
+    let value = value.map(|digit| digit.is_ascii_digit().then(|| i128::from(digit - b'0')));
+    let add = |value: i128, digit: Option<i128>| value.checked_mul(10)?.checked_add(digit?);
+    let value = value.into_iter().try_fold(0, add)?;
     let scale = u8::try_from(fraction.len()).ok()?;
     let count = value.checked_ilog10().map_or(1, |log| log as u8 + 1);
     let precision = count.max(scale);

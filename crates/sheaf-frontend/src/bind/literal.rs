@@ -78,12 +78,18 @@ pub fn with_fraction_of(literal: &ValueWithSpan, data_type: DataType) -> DataTyp
     }
 }
 
-/// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
-pub fn number_literal(digits: &str) -> Result<Expr> {
+/// Whether digits spell an exact number.
+pub(super) fn is_exact(digits: &str) -> bool {
     /// DECIMALs of more digits do not fit an `i128`.
     const MAX_EXACT_DIGITS: usize = 38;
-    let count = digits.bytes().filter(u8::is_ascii_digit).count();
-    if digits.contains(['e', 'E']) || count > MAX_EXACT_DIGITS {
+    let count = || digits.bytes().filter(u8::is_ascii_digit).count();
+    !digits.contains(['e', 'E'])
+        && (digits.len() <= MAX_EXACT_DIGITS || count() <= MAX_EXACT_DIGITS)
+}
+
+/// A number as MySQL types it: with an exponent a double, otherwise exact. Error 1367 for what no double holds.
+pub fn number_literal(digits: &str) -> Result<Expr> {
+    if !is_exact(digits) {
         if digits.parse().is_ok_and(f64::is_infinite) {
             let size = digits.trim_start_matches('-');
             let message = format!("Illegal double '{size}' value found during parsing");

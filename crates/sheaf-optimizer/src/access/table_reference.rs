@@ -269,7 +269,7 @@ impl<'a> TableReference<'a> {
                 return Ok((entries / self.table_rows).clamp(0.0, 1.0));
             }
         }
-        let conditions = filters.iter().map(|filter| &filter.expr);
+        let conditions = filters.iter().map(|filter| (&filter.expr, &filter.term));
         Ok(self.selectivity.of_all(conditions, &self.qualified))
     }
 

@@ -82,29 +82,32 @@ impl Selectivity {
         Some(estimator.statistics().distinct.value.max(1) as f64)
     }
 
-    /// Share of the rows that satisfy all of `conditions`, over `schema`, which has all columns of the table.
+    /// Share of the rows that satisfy all of `conditions`, over `schema`, which has all columns of the table. Each
+    /// comes with what it says of columns.
     pub(crate) fn of_all<'e>(
         &self,
-        conditions: impl Iterator<Item = &'e Expr>,
+        conditions: impl Iterator<Item = (&'e Expr, &'e Term)>,
         schema: &DFSchema,
     ) -> f64 {
-        let mut sets: BTreeMap<usize, (Vec<ColumnSet>, f64)> = BTreeMap::new();
+        let mut sets: BTreeMap<usize, (Vec<&ColumnSet>, f64)> = BTreeMap::new();
         let mut share = 1.0;
-        for expr in conditions {
-            match condition::analyze(expr, &self.table.definition) {
+        for (expr, term) in conditions {
+            match term {
                 Term::Column { column, set, .. } => {
                     let guess = guess(expr);
-                    let (known, share) = sets.entry(column).or_insert_with(|| (Vec::new(), 1.0));
+                    let (known, share) = sets.entry(*column).or_insert_with(|| (Vec::new(), 1.0));
                     known.push(set);
                     *share *= guess;
                 }
-                Term::Or(rows) if as_in_values(expr).is_some() => share *= self.of_rows(&rows),
+                Term::Or(rows) if as_in_values(expr).is_some() => share *= self.of_rows(rows),
                 _ => share *= self.of_other(expr, schema),
             }
         }
         for (column, (sets, guess)) in sets {
-            let set = ColumnSet::intersection(sets);
-            let known = set.and_then(|set| self.of_set(column, &set));
+            let known = match sets.as_slice() {
+                [set] => self.of_set(column, set),
+                sets => ColumnSet::intersection_of(sets).and_then(|set| self.of_set(column, &set)),
+            };
             share *= known.unwrap_or(guess);
         }
         share
@@ -112,7 +115,11 @@ impl Selectivity {
 
     /// Share of the rows that satisfy a condition over `schema`.
     pub(crate) fn of(&self, expr: &Expr, schema: &DFSchema) -> f64 {
-        self.of_all(split_conjunction(expr).into_iter(), schema)
+        let conditions = split_conjunction(expr);
+        let terms = conditions.iter();
+        let terms = terms.map(|condition| condition::analyze(condition, &self.table.definition));
+        let terms: Vec<Term> = terms.collect();
+        self.of_all(conditions.into_iter().zip(&terms), schema)
     }
 
     /// A condition that is not a set of one column's values.

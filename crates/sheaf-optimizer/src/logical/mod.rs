@@ -23,6 +23,7 @@
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
 //! | [`late_values`] | what is only shown is computed of the rows that a LIMIT leaves |
 //! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
+//! | [`long_conditions`] | long conditions are laid aside while rules are applied |
 //! | [`equality`] | an equality between relations |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
@@ -41,6 +42,7 @@ pub(crate) mod join_keys;
 pub(crate) mod late_values;
 pub(crate) mod literal;
 pub(crate) mod long_arguments;
+pub(crate) mod long_conditions;
 pub(crate) mod rule_passes;
 pub(crate) mod semantics;
 
@@ -88,6 +90,7 @@ use crate::logical::forgotten_keys::{keys_mislead, without_keys};
 use crate::logical::join_keys::ExtractJoinKeys;
 use crate::logical::late_values::compute_values_late;
 use crate::logical::long_arguments::compute_long_arguments_below;
+use crate::logical::long_conditions::{LaidAside, lay_aside, put_back};
 use crate::logical::rule_passes::{Rule, apply_rules, contains_subqueries};
 
 /// How often the list of rules is applied, at most; it stops when a pass changes nothing.
@@ -111,13 +114,15 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     };
 
     let config = OptimizerContext::new_with_config_options(Arc::clone(options));
+    let LaidAside { plan, any } = lay_aside(plan)?;
     let main = apply_rules(&MAIN_RULES, plan, &config, MAX_PASSES)?;
     let plan = compute_values_late(main.plan)?;
     let mut last = apply_rules(&LAST_RULES, plan, &config, 1)?;
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    compute_long_arguments_below(last.plan)
+    let plan = put_back(last.plan, any)?;
+    compute_long_arguments_below(plan)
 }
 
 /// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
