@@ -137,23 +137,22 @@ pub fn is_plain_column(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-pub fn into_row(expr: &mut Expr) {
+/// `ROW(a, b)` as `(a, b)`; `None` of everything else.
+pub fn as_row(expr: &Expr) -> Option<Expr> {
     let Expr::Function(function) = expr else {
-        return;
+        return None;
     };
     let FunctionArguments::List(arguments) = &function.args else {
-        return;
+        return None;
     };
     if !object_text(&function.name).eq_ignore_ascii_case("row") {
-        return;
+        return None;
     }
     let values = arguments.args.iter().map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
         _ => None,
     });
-    if let Some(values) = values.collect() {
-        *expr = Expr::Tuple(values);
-    }
+    values.collect::<Option<_>>().map(Expr::Tuple)
 }
 
 pub fn is_same(a: &str, b: &str) -> bool {

@@ -37,7 +37,7 @@ use sheaf_exec::functions::{as_function, scalar_function};
 use sheaf_exec::typing::stand_ins_in_bodies;
 use sheaf_exec::typing::{
     Purpose, Texts, WatchedRows, as_column_of, field_of_aggregate, group_key, key_of,
-    refused_texts, resolve_node, watched_condition,
+    number_of_column, refused_texts, resolve_node, watched_condition,
 };
 
 use super::window::WindowOrder;
@@ -143,6 +143,14 @@ impl Typing<'_> {
 
     /// `left operator right` by MySQL's rules of comparison.
     pub fn comparison(&self, operator: Comparison, left: Scalar, right: Scalar) -> Result<Scalar> {
+        // What the rule says of most, without asking it.
+        if let (ScalarKind::Column(_), ScalarKind::Literal(number)) = (&left.kind, &right.kind)
+            && operator != Comparison::NullSafeEqual
+            && right.field.metadata().is_empty()
+            && let Some(number) = number_of_column(&left.field, number)
+        {
+            return Ok(Scalar::comparison(operator, left, Scalar::literal(number)));
+        }
         self.call(operator.function_name(), vec![left, right])
     }
 

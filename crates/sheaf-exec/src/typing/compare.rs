@@ -19,7 +19,7 @@
 
 use std::borrow::Cow;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
 use sheaf_types::Collation;
@@ -814,6 +814,29 @@ fn integer_value(value: &ScalarValue) -> Option<i64> {
     }
     match value.cast_to(&DataType::Int64) {
         Ok(ScalarValue::Int64(Some(number))) if value.data_type().is_integer() => Some(number),
+        _ => None,
+    }
+}
+
+/// What a column of exact numbers is compared with instead of a number, where the number is one of its values.
+pub fn number_of_column(column: &Field, number: &ScalarValue) -> Option<ScalarValue> {
+    let decimals = match SqlType::of(column) {
+        SqlType::Integer { .. } => 0,
+        SqlType::Decimal {
+            scale, decimals, ..
+        } if decimals >= scale => scale,
+        _ => return None,
+    };
+    let floor = match number {
+        ScalarValue::Int64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
+        ScalarValue::UInt64(Some(number)) => floor_of(i128::from(*number), 0, decimals),
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            floor_of(*unscaled, u8::try_from(*scale).ok()?, decimals)
+        }
+        _ => return None,
+    };
+    match place_among(floor, column.data_type())? {
+        Place::At(value) => Some(value),
         _ => None,
     }
 }

@@ -56,6 +56,7 @@ pub use change_condition::{
     of_typed_parts as watched_condition,
 };
 pub use choose::as_column_of;
+pub use compare::number_of_column;
 pub use once::{nodes_of_call, stand_ins_in_bodies};
 pub use plan::{
     distinct_by_key, group_by_key, group_key, refused_texts, rewrite_changed, schema_of_operands,

@@ -3,6 +3,7 @@
 //! A condition has the type BOOLEAN, a value any other. What wants the one and gets the other converts it: a condition
 //! as a value is 0 or 1, a value as a condition is true unless it is zero.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use arrow::datatypes::DataType as ArrowType;
@@ -30,7 +31,7 @@ use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
 use crate::parser::statement_bytes::latin1_text;
-use crate::syntax::{into_row, is_same, object_text, packed_numbers};
+use crate::syntax::{as_row, is_same, object_text, packed_numbers};
 
 /// The largest DECIMAL has as many digits.
 const MAX_DIGITS: u8 = 38;
@@ -554,7 +555,7 @@ impl Binder<'_> {
         use BinaryOperator as Op;
         if let Some(operator) = comparison_of(op) {
             let (left, right) = (with_row(left), with_row(right));
-            return match (&left, &right) {
+            return match (left.as_ref(), right.as_ref()) {
                 (Expr::Tuple(left), Expr::Tuple(right)) => {
                     self.row_comparison(left, operator, right)
                 }
@@ -730,14 +731,14 @@ impl Binder<'_> {
     fn in_list(&mut self, expr: &Expr, list: &[Expr]) -> Bound<Scalar> {
         let expr = with_row(expr);
         if let Some(numbers) = packed_numbers(list) {
-            if let Expr::Tuple(items) = &expr {
+            if let Expr::Tuple(items) = expr.as_ref() {
                 return Err(operand_columns(items.len()));
             }
             let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
             return self.call(IN_NUMBERS, arguments);
         }
         let width = width(&expr);
-        if width > 1 || matches!(expr, Expr::Tuple(_)) {
+        if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
             let left = self.row(&expr, width)?.into_iter();
             let left = left
                 .map(|value| self.in_row(value))
@@ -893,11 +894,9 @@ fn qualified(table: Option<&str>, column: &str) -> String {
     }
 }
 
-/// `ROW(a, b)` as `(a, b)`, and without parentheses around a subquery.
-pub(super) fn with_row(expr: &Expr) -> Expr {
-    let mut expr = expr.clone();
-    into_row(&mut expr);
-    expr
+/// `ROW(a, b)` as `(a, b)`, and all else as it is.
+pub(super) fn with_row(expr: &Expr) -> Cow<'_, Expr> {
+    as_row(expr).map_or(Cow::Borrowed(expr), Cow::Owned)
 }
 
 /// How many values a row has, as it is written: 1 for what is none, and for a query with a `*`.

@@ -105,7 +105,7 @@ impl Binder<'_> {
             let what = "LIMIT & IN/ALL/ANY/SOME subquery";
             return Err(SqlError::not_supported_yet(what));
         }
-        let operands = match &operand {
+        let operands = match operand.as_ref() {
             Expr::Tuple(row) => self.values(row)?,
             operand if width > 1 => self.row(operand, width)?,
             operand => vec![self.value(operand)?],

@@ -126,6 +126,10 @@ const MAX_PLAN_BYTES: usize = 512 << 10;
 /// in it.
 const MAX_QUERIES: usize = 32;
 
+/// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
+/// packed lists, and are not copied to find that out.
+const MAX_TERMS: usize = 4_000;
+
 /// What a plan, or the finding that there is none, depends on besides the statement.
 #[derive(Clone)]
 pub(crate) struct Circumstances {
@@ -486,6 +490,9 @@ impl Session {
 
     /// `parameters`: those of the statement, with what its session gives besides.
     fn query_action(&self, query: &ast::Query, text: &str, parameters: usize) -> Option<Action> {
+        if has_long_condition(query) {
+            return None;
+        }
         if let Some(constants) = constants::Constants::compile(self, query, text) {
             return Some(Action::Constants(Box::new(constants)));
         }
@@ -673,4 +680,30 @@ impl Session {
             Action::InsertSelect(insert) => self.run_direct_insert_select(insert, parameters, sink),
         }
     }
+}
+/// Whether a query's WHERE has more than [`MAX_TERMS`].
+fn has_long_condition(query: &ast::Query) -> bool {
+    let ast::SetExpr::Select(select) = query.body.as_ref() else {
+        return false;
+    };
+    let mut open: Vec<&ast::Expr> = select.selection.iter().collect();
+    let mut terms = 0;
+    while let Some(expr) = open.pop() {
+        match expr {
+            ast::Expr::BinaryOp { left, right, .. } => {
+                open.extend([left.as_ref(), right.as_ref()]);
+                terms += 1;
+            }
+            ast::Expr::Nested(inner) => open.push(inner),
+            ast::Expr::InList { expr, list, .. } => {
+                open.push(expr);
+                terms += list.len();
+            }
+            _ => terms += 1,
+        }
+        if terms > MAX_TERMS {
+            return true;
+        }
+    }
+    false
 }

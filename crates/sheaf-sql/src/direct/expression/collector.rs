@@ -19,37 +19,6 @@ use crate::direct::names::{ColumnNames, Names, column_of};
 use crate::direct::select_list::is_aggregate_name;
 use crate::direct::subquery::SUBQUERY;
 
-/// Operands of operators and members of lists that a condition may have. Longer ones are for a plan of operators, which
-/// has packed lists, and are not copied to find that out.
-const MAX_TERMS: usize = 4_000;
-
-/// Whether a condition has no more terms than are left, which it takes from these.
-fn has_at_most(condition: &ast::Expr, left: &mut usize) -> bool {
-    let mut open = vec![condition];
-    while let Some(expr) = open.pop() {
-        let terms = match expr {
-            ast::Expr::BinaryOp { left, right, .. } => {
-                open.extend([left.as_ref(), right.as_ref()]);
-                1
-            }
-            ast::Expr::Nested(inner) => {
-                open.push(inner);
-                0
-            }
-            ast::Expr::InList { expr, list, .. } => {
-                open.push(expr);
-                list.len()
-            }
-            _ => 1,
-        };
-        match left.checked_sub(terms) {
-            Some(rest) => *left = rest,
-            None => return false,
-        }
-    }
-    true
-}
-
 /// Finds the column that a name is: the position of its kind of row, and its own.
 type Resolve<'a> = dyn Fn(&ast::Expr) -> Option<(usize, usize)> + 'a;
 
@@ -201,10 +170,6 @@ impl<'a> Collector<'a> {
 
     /// Takes the condition that rows have to fulfil, as its conjuncts.
     pub(in crate::direct) fn add_condition(&mut self, conjuncts: &[&ast::Expr]) -> Option<()> {
-        let mut terms = MAX_TERMS;
-        if conjuncts.iter().any(|one| !has_at_most(one, &mut terms)) {
-            return None;
-        }
         for conjunct in conjuncts {
             let mut conjunct = Box::new((*conjunct).clone());
             self.take_part(&mut conjunct)?;
