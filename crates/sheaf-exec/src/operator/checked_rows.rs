@@ -1,11 +1,11 @@
-//! Checks rows of a plan against what its last operator promises of them, in builds with debug assertions.
+//! Checks rows of a plan against what its last operator promises of them, where that is [asked for](is_asked_for).
 //!
 //! A reader of the rows relies on declared facts: a column declared never NULL has no NULL, and sorted rows are sorted.
 //! The optimizer leaves conditions and sorts out because of them. An operator that breaks its promise shows here, in
 //! every test that runs a statement through it, and not as a missing row somewhere else.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, make_comparator};
 use arrow::datatypes::SchemaRef;
@@ -18,6 +18,15 @@ use sheaf_types::error::codes;
 use crate::functions::error::EvaluationError;
 use crate::operator::grace_join::GraceJoinExec;
 use crate::operator::shared_exec::is_repeatable;
+
+/// The environment variable that asks for checks of plans and of their rows, in tests.
+pub const CHECK_PLANS: &str = "SHEAF_CHECK_PLANS";
+
+/// In builds with debug assertions, and where [`CHECK_PLANS`] is set.
+pub fn is_asked_for() -> bool {
+    static IS_SET: LazyLock<bool> = LazyLock::new(|| std::env::var_os(CHECK_PLANS).is_some());
+    cfg!(debug_assertions) || *IS_SET
+}
 
 /// What a plan promises of its rows, and the last of them so far.
 pub struct CheckedRows {

@@ -28,7 +28,7 @@
 //! | [`interruptible_exec`] | where a plan can be stopped between its leaves and its root |
 //! | [`interruptible_expr`] | where a join can be stopped between two batches |
 //! | [`measuring_exec`] | what an operator delivers, for EXPLAIN ANALYZE |
-//! | [`checked_rows`] | checks rows against what the operator promises, in debug builds |
+//! | [`checked_rows`] | checks rows against what the operator promises, in tests |
 //! | [`plan_members`], [`wrapped_expr`] | what many operators, or expressions around others, say of themselves |
 //! | [`row_file`] | rows in a temporary file |
 //! | [`row_set`] | a set of rows, in memory and in a temporary file |

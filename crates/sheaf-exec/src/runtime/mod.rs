@@ -53,7 +53,7 @@ use tokio::sync::mpsc;
 
 use crate::error::ExecError;
 use crate::memory_pool::{Admission, OfStatement, QueryMemory, StatementPool};
-use crate::operator::checked_rows::CheckedRows;
+use crate::operator::checked_rows::{self, CheckedRows};
 use crate::runtime::metered::{Metered, meter_tasks};
 use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
@@ -361,7 +361,7 @@ async fn drive(
     cancel: &CancelFlag,
     sender: &mpsc::Sender<Result<RecordBatch, ExecError>>,
 ) -> Result<(), ExecError> {
-    let mut checked = cfg!(debug_assertions).then(|| CheckedRows::of(&plan));
+    let mut checked = checked_rows::is_asked_for().then(|| CheckedRows::of(&plan));
     let mut stream = execute_stream(plan, task)?;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(unwrap_panic)?;

@@ -13,8 +13,9 @@
 //! | columns that expressions read are there, and sides of a join's keys have one type | [`structure`] |
 //! | a column may be NULL where its input may, and on the other side of an outer join | [`structure`] |
 //!
-//! A defect of an operator itself may still break what it promises: values are NULL, or in the wrong order. In builds
-//! with debug assertions [`sheaf_exec::operator::checked_rows`] looks for that.
+//! A defect of an operator itself may still break what it promises: values are NULL, or in the wrong order. In tests
+//! [`sheaf_exec::operator::checked_rows`] looks for that, and the plan is checked once more when it has the operators
+//! around others that come last.
 
 mod constants;
 mod promise;
