@@ -7,6 +7,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use sheaf_sql::EngineOptions;
 
+use crate::command_line::{connect, serve_with, terminate};
 use crate::harness::{TestServer, error_of, query_text, wait_until};
 use crate::raw_client::{COM_QUERY, RawClient};
 
@@ -25,7 +26,14 @@ fn server() -> TestServer {
 
 /// 2,000 rows: id = 3n, a = n % 50, b = n.
 fn connect_with_rows(server: &TestServer) -> Conn {
-    let mut c = server.connect_to_new("limits");
+    let mut c = server.connect();
+    fill(&mut c);
+    c
+}
+
+fn fill(c: &mut Conn) {
+    c.query_drop("create database limits").expect("a database");
+    c.query_drop("use limits").expect("it is there");
     c.query_drop("create table t (id int primary key, a int, b int, c int, key (a, b))")
         .expect("a table");
     let rows: Vec<String> = (0..2000)
@@ -33,7 +41,8 @@ fn connect_with_rows(server: &TestServer) -> Conn {
         .collect();
     c.query_drop(format!("insert into t values {}", rows.join(",")))
         .expect("rows");
-    c
+    c.query_drop("create table copied (id int)")
+        .expect("a table");
 }
 
 fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>, separator: &str) -> String {
@@ -345,6 +354,10 @@ fn texts_that_multiply_have_a_limit() {
 
 /// Statements that would take much longer than [`PATIENCE`], by what they spend their time on.
 fn endless() -> Vec<String> {
+    let values = join(
+        (0..300).map(|n| format!("(select max(a + {n}) from t where id <= o.id)")),
+        ", ",
+    );
     let ids = join(0..300_000, ",");
     let deep = nest(25, "select id from t", |inner| {
         format!(
@@ -357,6 +370,11 @@ fn endless() -> Vec<String> {
         format!("select count(*) from t where id in ({ids}) and sleep(1) = 0"),
         format!("select count(*) from ({deep}) d where sleep(1) = 0"),
         format!("select count(*) from {joined}"),
+        format!("select {values} from t o, t p, t q order by 1"),
+        // Rows that are sorted, grouped, and written.
+        "select count(*) from (select x.*, y.id as of_y from t x, t y, t z order by x.b, y.c, z.id limit 2000000) d".to_string(),
+        "select count(*) from (select x.id, y.id as of_y, z.id as of_z, count(*) from t x, t y, t z group by 1, 2, 3) d".to_string(),
+        "insert into copied select x.id from t x, t y, t z".to_string(),
         // One expression.
         "select sum(length(replace(repeat('ab', 1000000 + x.id + y.id), 'a', 'xyz'))) from t x, t y".to_string(),
         "select sum(repeat('abc', 500000 + x.id) regexp concat('c', y.id, '$')) from t x, t y".to_string(),
@@ -371,7 +389,7 @@ fn statements_end_when_they_are_killed() {
     let mut root = connect_with_rows(&server);
     let mut random = 88_172_645_463_325_252u64;
     for (n, sql) in endless().iter().enumerate() {
-        for round in 0..3 {
+        for (round, kill) in ["kill query", "kill query", "kill"].iter().enumerate() {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
@@ -380,7 +398,12 @@ fn statements_end_when_they_are_killed() {
             let id = c.connection_id();
             std::thread::scope(|scope| {
                 let running = scope.spawn(move || {
-                    let ended = error_of(c.query_drop(sql));
+                    let ended = match c.query_drop(sql) {
+                        Ok(()) => panic!("statement {n} has come to its end"),
+                        Err(mysql::Error::MySqlError(error)) => Some(error.code),
+                        // The connection is closed.
+                        Err(_) => None,
+                    };
                     (c, ended)
                 });
                 std::thread::sleep(Duration::from_millis(random % 700));
@@ -388,12 +411,23 @@ fn statements_end_when_they_are_killed() {
                 let began = Instant::now();
                 while !running.is_finished() {
                     assert!(began.elapsed() < PATIENCE, "statement {n}, round {round}");
-                    root.query_drop(format!("kill query {id}")).unwrap();
+                    match root.query_drop(format!("{kill} {id}")) {
+                        Ok(()) => {}
+                        // It is gone already.
+                        Err(error) => assert_eq!(error_of(Err::<(), _>(error)).0, 1094),
+                    }
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 let (mut c, ended) = running.join().expect("no panic");
-                assert_eq!(ended.0, 1317, "statement {n}");
-                assert_eq!(query_text(&mut c, "select 1"), ["1"]);
+                if *kill == "kill query" {
+                    assert_eq!(ended, Some(1317), "statement {n}");
+                    assert_eq!(query_text(&mut c, "select 1"), ["1"]);
+                } else {
+                    assert!(
+                        matches!(ended, None | Some(1317)),
+                        "statement {n}: {ended:?}"
+                    );
+                }
             });
         }
     }
@@ -403,7 +437,11 @@ fn statements_end_when_they_are_killed() {
 fn a_time_limit_ends_statements_that_are_planned_or_computed() {
     let server = server();
     let mut c = connect_with_rows(&server);
-    for (n, sql) in endless().iter().enumerate() {
+    // It is for queries alone.
+    let queries = endless()
+        .into_iter()
+        .filter(|sql| sql.starts_with("select"));
+    for (n, sql) in queries.enumerate() {
         c.query_drop("set max_execution_time = 300").unwrap();
         let began = Instant::now();
         assert_eq!(error_of(c.query_drop(sql)).0, 3024, "statement {n}");
@@ -417,7 +455,7 @@ fn statements_end_when_their_client_hangs_up() {
     let mut root = connect_with_rows(&server);
     let connected = "select count(*) from information_schema.processlist where db = 'limits' and id <> connection_id()";
     let running = format!("{connected} and command = 'Query'");
-    for sql in endless() {
+    for (n, sql) in endless().into_iter().enumerate() {
         let mut client = RawClient::connect(server.address(), 0);
         client.succeed(COM_QUERY, b"use limits");
         client
@@ -427,11 +465,42 @@ fn statements_end_when_their_client_hangs_up() {
             query_text(&mut root, &running) == ["1"]
         });
         std::thread::sleep(Duration::from_millis(100));
-        // As a client says goodbye.
-        client.send_command(1, b"").expect("it is sent");
+        if n % 2 == 0 {
+            // As a client says goodbye.
+            client.send_command(1, b"").expect("it is sent");
+        }
         drop(client);
         wait_until("the statement has ended", || {
             query_text(&mut root, connected) == ["0"]
+        });
+    }
+}
+
+#[test]
+fn statements_end_when_the_server_is_told_to() {
+    for sql in [
+        "select count(*) from t a, t b, t c, t d, t e",
+        "select sum(repeat('abc', 500000 + x.id) regexp concat('c', y.id, '$')) from t x, t y",
+        "insert into copied select x.id from t x, t y, t z",
+    ] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (mut child, port) = serve_with(directory.path(), &[]);
+        let mut root = connect(port);
+        fill(&mut root);
+        let mut c = connect(port);
+        c.query_drop("use limits").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(c.query_drop(sql).is_err()));
+            let running = "select count(*) from information_schema.processlist where db = 'limits' and command = 'Query' and id <> connection_id()";
+            wait_until("the statement runs", || {
+                query_text(&mut root, running) == ["1"]
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            let began = Instant::now();
+            terminate(&child);
+            let status = child.wait().expect("it ends");
+            assert!(status.success());
+            assert!(began.elapsed() < PATIENCE);
         });
     }
 }
