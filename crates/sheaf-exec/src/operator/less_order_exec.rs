@@ -13,8 +13,8 @@
 //!
 //! A sort by (k, id) above would be left out. So the order of the kept side of a hash join is hidden
 //! ([`without_order`]). A sort-merge join, which needs both sides in order, declares that of the streamed side only
-//! ([`in_streamed_order`]). An outer sort-merge join does not have even that one. The groups of ROLLUP do not have the
-//! order of the rows either, because the sums of several groups are among them.
+//! ([`in_streamed_order`]). An outer sort-merge join does not have even that one. The groups of ROLLUP have nothing of
+//! the rows, because the sums of several groups are among them ([`without_facts`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,6 +38,16 @@ pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
 }
 
+/// The rows of `plan`, of which nothing is said: neither their order, nor which columns are constant or equal. Among the
+/// groups of ROLLUP are those of NULL in place of such a column.
+pub fn without_facts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let known = plan.equivalence_properties();
+    match known.oeq_class().is_empty() && known.eq_group().is_empty() {
+        true => Ok(plan),
+        false => Ok(Arc::new(LessOrderExec::new(plan, Said::NoFacts)?)),
+    }
+}
+
 /// The rows of `plan` in their order, without columns that are said to be constant. Of a union, DataFusion takes a
 /// column for one constant where every input computes it without reading anything, whatever comes out of it. Of an
 /// outer join, it does so where the side has no row, and the column is NULL.
@@ -56,6 +66,7 @@ pub fn in_streamed_order(join: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executi
 /// What is said of the order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
+    NoFacts,
     Nothing,
     NoConstants,
     StreamedSide,
@@ -72,11 +83,13 @@ pub struct LessOrderExec {
 impl LessOrderExec {
     fn new(input: Arc<dyn ExecutionPlan>, said: Said) -> Result<LessOrderExec> {
         let mut equivalences = input.equivalence_properties().clone();
-        if said == Said::NoConstants {
-            let orders = equivalences.oeq_class().iter().cloned();
-            equivalences = EquivalenceProperties::new_with_orderings(input.schema(), orders);
-        } else {
-            equivalences.clear_orderings();
+        match said {
+            Said::NoFacts => equivalences = EquivalenceProperties::new(input.schema()),
+            Said::NoConstants => {
+                let orders = equivalences.oeq_class().iter().cloned();
+                equivalences = EquivalenceProperties::new_with_orderings(input.schema(), orders);
+            }
+            Said::Nothing | Said::StreamedSide => equivalences.clear_orderings(),
         }
         if said == Said::StreamedSide
             && let Some(join) = merge_join(&input)

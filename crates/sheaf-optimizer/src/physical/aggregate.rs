@@ -26,7 +26,7 @@ use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 use sheaf_exec::aggregates::{GROUP_CONCAT, GroupConcat};
 use sheaf_exec::functions::limits::OversizedResults;
-use sheaf_exec::operator::less_order_exec::without_order;
+use sheaf_exec::operator::less_order_exec::without_facts;
 use sheaf_exec::operator::otherwise_exec::OtherwiseExec;
 
 use crate::access::loose_scan::plan_groups;
@@ -102,8 +102,8 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         filters = in_order.filters;
         physical_schema = input.plan.schema();
     } else if groups.has_grouping_set() {
-        // DataFusion takes the order of the rows for that of the groups, among which are those of NULL.
-        input.plan = without_order(input.plan)?;
+        // DataFusion takes what it knows of the rows for true of the groups.
+        input.plan = without_facts(input.plan)?;
     }
     let partitions = input.plan.output_partitioning().partition_count();
     let constants = &planner.context.settings.costs;
