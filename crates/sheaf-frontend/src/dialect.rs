@@ -24,7 +24,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::reserved::is_reserved;
 use crate::syntax::{call, chain, pack_numbers};
@@ -221,6 +221,9 @@ impl Dialect for SheafDialect {
                 negated: list.negated,
             }));
         }
+        if let Some(negated) = is_between(parser) {
+            return Some(parse_between(parser, left, negated));
+        }
         let (op, right_precedence) = match &parser.peek_token_ref().token {
             Token::Word(word) if word.keyword == Keyword::DIV => {
                 (BinaryOperator::MyIntegerDivide, precedence)
@@ -399,6 +402,35 @@ fn is_sounds(word: &str) -> bool {
 
 fn is_like(parser: &Parser) -> bool {
     matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::LIKE)
+}
+
+/// Whether `BETWEEN` comes, or `NOT BETWEEN`, which is true.
+fn is_between(parser: &Parser) -> Option<bool> {
+    let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
+    match parser.peek_token_ref() {
+        token if is(token, Keyword::BETWEEN) => Some(false),
+        token if is(token, Keyword::NOT) => {
+            is(parser.peek_nth_token_ref(1), Keyword::BETWEEN).then_some(true)
+        }
+        _ => None,
+    }
+}
+
+/// The upper bound may be a predicate: `a BETWEEN 1 AND b IN (2, 3)` has the upper bound `b IN (2, 3)`.
+fn parse_between(parser: &mut Parser, left: &Expr, negated: bool) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    if negated {
+        parser.advance_token();
+    }
+    let low = parser.parse_subexpr(binding::PREDICATE)?;
+    parser.expect_keyword_is(Keyword::AND)?;
+    let high = parser.parse_subexpr(binding::COMPARISON)?;
+    Ok(Expr::Between {
+        expr: Box::new(left.clone()),
+        negated,
+        low: Box::new(low),
+        high: Box::new(high),
+    })
 }
 
 /// `a SOUNDS LIKE b`.

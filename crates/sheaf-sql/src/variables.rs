@@ -292,10 +292,14 @@ impl Definition {
                 VariableValue::Text(switch.to_string())
             }
             Kind::Flags(flags) => {
-                let NewValue::Text(text) = new else {
-                    return Err(self.wrong_value(new));
+                let text = match new {
+                    NewValue::Text(text) => text.clone(),
+                    NewValue::Integer(bits) => {
+                        flags::of_bits(flags, *bits).ok_or_else(|| self.wrong_value(new))?
+                    }
+                    _ => return Err(self.wrong_value(new)),
                 };
-                let changed = flags::merge(flags, self.default, &current.to_string(), text)
+                let changed = flags::merge(flags, self.default, &current.to_string(), &text)
                     .map_err(|piece| SqlError::wrong_value_for_variable(self.name, &piece))?;
                 VariableValue::Text(changed)
             }

@@ -112,10 +112,20 @@ pub fn frame(mut frame: WindowFrame) -> Result<WindowFrame> {
     check_bounds(&frame)?;
     let bounds = std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound);
     for bound in bounds {
-        if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) =
-            bound
-            && let Expr::Interval(interval) = offset.as_mut()
+        if let WindowFrameBound::Preceding(Some(offset))
+        | WindowFrameBound::Following(Some(offset)) = bound
         {
+            // Distances are exact numbers, however they are written.
+            if let Expr::Value(value) = offset.as_mut()
+                && let Literal::Number(digits, _) = &mut value.value
+                && digits.contains(['e', 'E'])
+                && let Ok(distance) = digits.parse::<f64>()
+            {
+                *digits = distance.to_string();
+            }
+            let Expr::Interval(interval) = offset.as_mut() else {
+                continue;
+            };
             if frame.units != WindowFrameUnits::Range {
                 let text =
                     "Window '<unnamed window>': INTERVAL can only be used with RANGE frames.";

@@ -39,6 +39,21 @@ pub(super) fn merge(
     Ok(texts.collect::<Vec<_>>().join(","))
 }
 
+/// The list that a number stands for: its lowest bit is the first flag. `None`: it has bits of no flag.
+pub(super) fn of_bits(flags: &[&str], bits: i128) -> Option<String> {
+    let bits = u64::try_from(bits)
+        .ok()
+        .filter(|bits| bits >> flags.len() == 0)?;
+    let texts = flags
+        .iter()
+        .enumerate()
+        .map(|(bit, flag)| match bits >> bit & 1 {
+            1 => format!("{flag}=on"),
+            _ => format!("{flag}=off"),
+        });
+    Some(texts.collect::<Vec<_>>().join(","))
+}
+
 /// Whether a list of flags has this one on.
 pub(super) fn is_on(list: &str, flag: &str) -> bool {
     list.split(',')
@@ -49,6 +64,15 @@ pub(super) fn is_on(list: &str, flag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_a_flag_for_each_bit() {
+        let flags = ["enabled", "one_line"];
+        let on = Some("enabled=on,one_line=off".to_string());
+        assert_eq!(of_bits(&flags, 1), on);
+        assert_eq!(of_bits(&flags, 4), None);
+        assert_eq!(of_bits(&flags, -1), None);
+    }
 
     #[test]
     fn flags_that_are_not_named_keep_their_values() {
