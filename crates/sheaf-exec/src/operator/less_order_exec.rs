@@ -38,8 +38,8 @@ pub fn without_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPl
     }
 }
 
-/// The rows of `plan`, of which nothing is said: neither their order, nor which columns are constant or equal. Among the
-/// groups of ROLLUP are those of NULL in place of such a column.
+/// The rows of `plan`, of which nothing is said: neither their order, nor which columns are constant or equal. Among
+/// the groups of ROLLUP are those of NULL in place of such a column.
 pub fn without_facts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let known = plan.equivalence_properties();
     match known.oeq_class().is_empty() && known.eq_group().is_empty() {

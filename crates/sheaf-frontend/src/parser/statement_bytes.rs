@@ -387,12 +387,12 @@ mod tests {
             ),
             (b"values ('a\xff')", "values (_binary X'61FF')"),
             (b"values (\"a'\xff\"\"\")", "values (_binary X'6127FF22')"),
-            (b"values (n'a\xff')", "values (_binary X'61FF')"),
-            (b"values (_utf8mb4'a\xff')", "values (_binary X'61FF')"),
-            (b"values (_latin1'a\xe9')", "values ('a\u{e9}')"),
+            (b"values (n'a\xff')", "values ( _binary X'61FF')"),
+            (b"values (_utf8mb4'a\xff')", "values ( _binary X'61FF')"),
+            (b"values (_latin1'a\xe9')", "values ( 'a\u{e9}')"),
             (
                 b"insert into t values (_latin1 'a\xe9')",
-                "insert into t values (_latin1 X'61E9')",
+                "insert into t values ( _latin1 X'61E9')",
             ),
             (
                 b"values ('a' /* \xff */ '\xff\\'' , 1)",
@@ -472,7 +472,7 @@ mod tests {
             (&b"select 'a'"[..], "select 'a'"),
             (b"select '\xe9' as `\xe9`", "select '\u{e9}' as `\u{e9}`"),
             (b"select _binary'\xe9'", "select _binary X'E9'"),
-            (b"select _utf8mb4'\xc3\xa9'", "select '\u{e9}'"),
+            (b"select _utf8mb4'\xc3\xa9'", "select  '\u{e9}'"),
             (
                 b"insert into t values ('\xe9', 'a')",
                 "insert into t values (_latin1 X'E9', 'a')",
