@@ -13,25 +13,56 @@
 //! p_partkey FROM part WHERE ...)`, and then an index may find the rows of the 20 groups. Rows of the derived table
 //! that no other row of the join can match are irrelevant whichever way it is joined: they are not delivered, and they
 //! hide no other row. This is the "magic set" of Mumick and Pirahesh, "Implementation of Magic-sets in a Relational
-//! Database System", SIGMOD 1994, for the case in which the set is a restricted table.
+//! Database System", SIGMOD 1994, for the case in which the set is what one table has.
+//!
+//! A table is such a set if its conditions leave little of it, or if it has far fewer rows than there are groups. What
+//! is compared with the groups may be an expression over its columns:
+//!
+//! ```text
+//!   (SELECT MAX(x) FROM t WHERE t.id = o.a + 1)      the groups of  t.id IN (SELECT DISTINCT a + 1 FROM o)
+//! ```
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, NullEquality, Result, internal_err};
 use datafusion_expr::{
-    Aggregate, BinaryExpr, Expr, Join, JoinConstraint, JoinType, LogicalPlan, LogicalPlanBuilder,
+    Aggregate, BinaryExpr, Expr, ExprSchemable, Join, JoinConstraint, JoinType, LogicalPlan,
+    LogicalPlanBuilder,
 };
 use sheaf_exec::SheafTableSource;
 
+use crate::PlannerContext;
 use crate::access::table_reference::TableReference;
 use crate::access::table_reference::table_column;
 use crate::join::order::Input;
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, plain_column};
+use crate::logical::semantics;
 
 /// A table restricts the join if its conditions leave no more than this share of its rows.
 const MOST_SHARE: f64 = 0.1;
+
+/// A table is small beside a grouping if there are so many groups for each of its rows.
+const GROUPS_PER_ROW: f64 = 10.0;
+
+/// The groups of a derived table, and what some column of it tells them apart by.
+struct Grouped<'p> {
+    aggregate: &'p Aggregate,
+    /// Over the rows that are grouped: a column, or one under a cast.
+    key: &'p Expr,
+}
+
+/// A semijoin that may be put below the grouping.
+struct Candidate {
+    rows: f64,
+    /// The derived table's column.
+    output: usize,
+    other: usize,
+    /// The value over the other relation's own columns.
+    value: Expr,
+    /// It has no duplicates there.
+    is_unique: bool,
+}
 
 /// The plan of a derived table with a semijoin below its grouping; `None` if no table restricts it. Of the `inputs`,
 /// the tables are known already.
@@ -39,51 +70,67 @@ pub(crate) fn reduced(
     graph: &JoinGraph<'_>,
     number: usize,
     inputs: &[Option<Input<'_>>],
+    context: &PlannerContext,
 ) -> Result<Option<LogicalPlan>> {
     let relation = &graph.relations[number];
     if matches!(relation.kind, RelationKind::Anti { null_aware: true }) {
         return Ok(None);
     }
-    let mut best: Option<(f64, usize, Column)> = None;
+    let mut best: Option<Candidate> = None;
     for (output, column) in relation.columns.iter().enumerate() {
-        let Some((aggregate, _)) = grouped_column(relation.plan, output) else {
+        let Some(grouped) = grouped_column(relation.plan, output) else {
             continue;
         };
-        let grouped_rows = stored_rows(&aggregate.input)?;
-        for equal in equal_columns(graph, number, column) {
-            let other = graph.relation_of(&equal)?;
+        let grouped_rows = stored_rows(&grouped.aggregate.input)?;
+        for equal in equal_values(graph, number, column) {
+            let Some((other, value)) = own_value(graph, number, output, &equal)? else {
+                continue;
+            };
             let Some(Some(Input::Table(table))) = inputs.get(other) else {
                 continue;
             };
-            let is_fewer = best.as_ref().is_none_or(|(rows, ..)| table.rows < *rows);
-            if is_fewer
-                && table.table_rows <= grouped_rows
-                && restricts(graph, other, table, &equal)
-                && same_type(graph, number, column, &equal)?
-            {
-                best = Some((table.rows, output, equal));
+            let is_fewer = best.as_ref().is_none_or(|best| table.rows < best.rows);
+            if !is_fewer || table.table_rows > grouped_rows || !is_repeatable(graph, other, table) {
+                continue;
+            }
+            let is_unique = is_key(graph, other, table, &equal);
+            let restricts = is_unique && table.rows <= MOST_SHARE * table.table_rows;
+            if restricts || is_small(table, &grouped, context)? {
+                best = Some(Candidate {
+                    rows: table.rows,
+                    output,
+                    other,
+                    value,
+                    is_unique,
+                });
             }
         }
     }
-    let Some((_, output, wanted)) = best else {
+    let Some(best) = best else {
         return Ok(None);
     };
-    let other = &graph.relations[graph.relation_of(&wanted)?];
-    let Some(position) = other.columns.iter().position(|own| *own == wanted) else {
-        return internal_err!("column {wanted} got lost");
+    let keys = LogicalPlanBuilder::from(graph.relations[best.other].plan.clone());
+    let value = match best.value {
+        column @ Expr::Column(_) => [column],
+        computed => [computed.alias(KEY)],
     };
-    let column = Expr::Column(Column::from(other.plan.schema().qualified_field(position)));
-    let keys = LogicalPlanBuilder::from(other.plan.clone())
-        .project([column])?
-        .build()?;
-    with_semijoin(relation.plan, output, &Arc::new(keys)).map(Some)
+    let keys = match best.is_unique {
+        true => keys.project(value)?,
+        false => keys.aggregate(value, Vec::<Expr>::new())?,
+    };
+    with_semijoin(relation.plan, best.output, &Arc::new(keys.build()?)).map(Some)
 }
 
-/// The grouping whose groups an output column of a plan tells apart, and the column that it groups by.
-fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<(&Aggregate, &Column)> {
+/// What the semijoin's other side calls a value that it computes.
+const KEY: &str = "key";
+
+/// The grouping whose groups an output column of a plan tells apart, and by what.
+fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<Grouped<'_>> {
     match plan {
         LogicalPlan::Aggregate(aggregate) => {
-            Some((aggregate, plain_column(aggregate.group_expr.get(output)?)?))
+            let key = without_alias(aggregate.group_expr.get(output)?);
+            let computed = computed_by(&aggregate.input, key)?;
+            is_column(computed).then_some(Grouped { aggregate, key })
         }
         LogicalPlan::SubqueryAlias(alias) => grouped_column(&alias.input, output),
         // HAVING, which looks at one group at a time.
@@ -97,6 +144,33 @@ fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<(&Aggregate, &Col
     }
 }
 
+fn without_alias(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => without_alias(&alias.expr),
+        other => other,
+    }
+}
+
+/// A column, or one under a cast.
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => matches!(*cast.expr, Expr::Column(_)),
+        _ => false,
+    }
+}
+
+/// What a projection right below computes `expr` by, if that is a column of it.
+fn computed_by<'p>(input: &'p LogicalPlan, expr: &'p Expr) -> Option<&'p Expr> {
+    match (input, expr) {
+        (LogicalPlan::Projection(projection), Expr::Column(column)) => {
+            let position = projection.schema.index_of_column(column).ok()?;
+            Some(without_alias(projection.expr.get(position)?))
+        }
+        _ => Some(expr),
+    }
+}
+
 /// `plan` with `keys`, a plan of one column, joined below its grouping.
 fn with_semijoin(
     plan: &LogicalPlan,
@@ -104,22 +178,12 @@ fn with_semijoin(
     keys: &Arc<LogicalPlan>,
 ) -> Result<LogicalPlan> {
     if let LogicalPlan::Aggregate(aggregate) = plan {
-        let Some((_, column)) = grouped_column(plan, output) else {
+        let Some(grouped) = grouped_column(plan, output) else {
             return internal_err!("a group that is no column");
         };
-        let key = Column::from(keys.schema().qualified_field(0));
-        let join = Join::try_new(
-            Arc::clone(&aggregate.input),
-            Arc::clone(keys),
-            vec![(Expr::Column(column.clone()), Expr::Column(key))],
-            None,
-            JoinType::LeftSemi,
-            JoinConstraint::On,
-            NullEquality::NullEqualsNothing,
-            false,
-        )?;
+        let input = semijoined(&aggregate.input, grouped.key, keys)?;
         return Ok(LogicalPlan::Aggregate(Aggregate::try_new_with_schema(
-            Arc::new(LogicalPlan::Join(join)),
+            Arc::new(input),
             aggregate.group_expr.clone(),
             aggregate.aggr_expr.clone(),
             Arc::clone(&aggregate.schema),
@@ -142,8 +206,31 @@ fn with_semijoin(
     plan.with_new_exprs(plan.expressions(), vec![input])
 }
 
-/// Columns that have the same value as `column`, of relation `number`, in every row that the joins put out.
-fn equal_columns(graph: &JoinGraph<'_>, number: usize, column: &Column) -> BTreeSet<Column> {
+/// The rows of `input` whose `value` is among `keys`. Below a projection that computes the value, where an index can
+/// find them.
+fn semijoined(input: &LogicalPlan, value: &Expr, keys: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    if let (LogicalPlan::Projection(projection), Expr::Column(_)) = (input, value)
+        && let Some(computed) = computed_by(input, value)
+        && is_column(computed)
+    {
+        let below = semijoined(&projection.input, computed, keys)?;
+        return input.with_new_exprs(input.expressions(), vec![below]);
+    }
+    let key = Column::from(keys.schema().qualified_field(0));
+    Ok(LogicalPlan::Join(Join::try_new(
+        Arc::new(input.clone()),
+        Arc::clone(keys),
+        vec![(value.clone(), Expr::Column(key))],
+        None,
+        JoinType::LeftSemi,
+        JoinConstraint::On,
+        NullEquality::NullEqualsNothing,
+        false,
+    )?))
+}
+
+/// What has the same value as `column`, of relation `number`, in every row that the joins put out.
+fn equal_values(graph: &JoinGraph<'_>, number: usize, column: &Column) -> Vec<Expr> {
     // What a row must satisfy to be put out: the predicates, and that its semijoins find something.
     let is_semi = |kind: &RelationKind| *kind == RelationKind::Semi;
     let semijoins = graph.relations.iter().filter(|one| is_semi(&one.kind));
@@ -151,18 +238,19 @@ fn equal_columns(graph: &JoinGraph<'_>, number: usize, column: &Column) -> BTree
         .predicates
         .iter()
         .chain(semijoins.flat_map(|relation| &relation.on));
-    let pairs: Vec<(&Column, &Column)> = always.filter_map(equal_pair).collect();
+    let pairs: Vec<(&Expr, &Expr)> = always.filter_map(equal_pair).collect();
     // Which rows of the relation itself matter is said by its own condition, whichever way it is joined.
     let own = graph.relations[number].on.iter().filter_map(equal_pair);
-    let mut found = BTreeSet::new();
-    let mut open: Vec<&Column> = vec![column];
-    let first: Vec<(&Column, &Column)> = own.chain(pairs.iter().copied()).collect();
+    let mut found: Vec<Expr> = Vec::new();
+    let mut open = vec![Expr::Column(column.clone())];
+    let first: Vec<(&Expr, &Expr)> = own.chain(pairs.iter().copied()).collect();
     let mut known = first.as_slice();
-    while let Some(column) = open.pop() {
+    while let Some(value) = open.pop() {
         for (a, b) in known {
             for (one, other) in [(*a, *b), (*b, *a)] {
-                if one == column && found.insert(other.clone()) {
-                    open.push(other);
+                if *one == value && !found.contains(other) {
+                    found.push(other.clone());
+                    open.push(other.clone());
                 }
             }
         }
@@ -171,53 +259,118 @@ fn equal_columns(graph: &JoinGraph<'_>, number: usize, column: &Column) -> BTree
     found
 }
 
-/// The columns that a condition says to be equal, and not NULL.
-fn equal_pair(predicate: &Predicate) -> Option<(&Column, &Column)> {
+/// What a condition says to be equal, and not NULL.
+fn equal_pair(predicate: &Predicate) -> Option<(&Expr, &Expr)> {
     predicate.sides.filter(|_| !predicate.null_equals_null)?;
-    let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = &predicate.expr else {
-        return None;
-    };
-    Some((left.try_as_col()?, right.try_as_col()?))
+    match &predicate.expr {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) if !predicate.expr.is_volatile() => {
+            Some((left, right))
+        }
+        _ => None,
+    }
 }
 
-/// Whether a table's conditions leave few of its rows, in which a column, a key of the table, has the same value only
-/// once.
-fn restricts(
+/// The one relation that a value equal to column `output` of relation `number` is computed from, and the value over the
+/// columns of its plan; `None` if there is not one, or if being equal may not be being the same.
+fn own_value(
+    graph: &JoinGraph<'_>,
+    number: usize,
+    output: usize,
+    value: &Expr,
+) -> Result<Option<(usize, Expr)>> {
+    let relations: Vec<usize> = graph.relations_of(value)?.iter().collect();
+    let [other] = relations.as_slice() else {
+        return Ok(None);
+    };
+    let relation = &graph.relations[*other];
+    let schema = relation.plan.schema();
+    let mut is_lost = *other == number;
+    let own = value.clone().transform(|expr| {
+        let Expr::Column(column) = &expr else {
+            return Ok(Transformed::no(expr));
+        };
+        let position = relation.columns.iter().position(|own| own == column);
+        let Some(position) = position else {
+            is_lost = true;
+            return Ok(Transformed::no(expr));
+        };
+        let column = Column::from(schema.qualified_field(position));
+        Ok(Transformed::yes(Expr::Column(column)))
+    })?;
+    if is_lost {
+        return Ok(None);
+    }
+    let grouped = graph.relations[number].plan.schema().field(output);
+    let is_same = own.data.get_type(schema)? == *grouped.data_type();
+    Ok(is_same.then_some((*other, own.data)))
+}
+
+/// Whether a table has every row that the join wants a group for, each time that it is read.
+fn is_repeatable(graph: &JoinGraph<'_>, relation: usize, table: &TableReference<'_>) -> bool {
+    let kind = &graph.relations[relation].kind;
+    let mut filters = table.filters.iter();
+    matches!(kind, RelationKind::Inner | RelationKind::Semi)
+        && filters.all(|filter| !filter.expr.is_volatile())
+}
+
+/// Whether a value is a column that is a key of a table.
+fn is_key(
     graph: &JoinGraph<'_>,
     relation: usize,
     table: &TableReference<'_>,
-    column: &Column,
+    value: &Expr,
 ) -> bool {
     let relation = &graph.relations[relation];
-    let Some(column) = table_column(relation, table, column) else {
+    let column = value.try_as_col();
+    let Some(column) = column.and_then(|column| table_column(relation, table, column)) else {
         return false;
     };
     let definition = &table.table.definition;
     let mut keys = std::iter::once(&definition.primary).chain(&definition.secondary);
-    let is_key = keys.any(|key| {
+    keys.any(|key| {
         let is_column =
             |part: &sheaf_table::IndexPart| part.column == column && part.prefix_length.is_none();
         (key.unique || key.primary) && key.parts.len() == 1 && key.parts.iter().all(is_column)
-    });
-    let always_the_same = table
-        .filters
-        .iter()
-        .all(|filter| !filter.expr.is_volatile());
-    matches!(relation.kind, RelationKind::Inner | RelationKind::Semi)
-        && table.rows <= MOST_SHARE * table.table_rows
-        && is_key
-        && always_the_same
+    })
 }
 
-/// Whether two columns of the graph have one type, so that being equal is being the same.
-fn same_type(graph: &JoinGraph<'_>, number: usize, one: &Column, other: &Column) -> Result<bool> {
-    let type_of = |relation: usize, column: &Column| {
-        let relation = &graph.relations[relation];
-        let position = relation.columns.iter().position(|own| own == column)?;
-        Some(relation.plan.schema().field(position).data_type().clone())
+/// Whether a table has far fewer rows than there are groups.
+fn is_small(
+    table: &TableReference<'_>,
+    grouped: &Grouped<'_>,
+    context: &PlannerContext,
+) -> Result<bool> {
+    let key = computed_by(&grouped.aggregate.input, grouped.key).unwrap_or(grouped.key);
+    let groups = match semantics::compared_column(key) {
+        Some(column) => distinct_values(&grouped.aggregate.input, column, context)?,
+        None => None,
     };
-    let one = type_of(number, one);
-    Ok(one.is_some() && one == type_of(graph.relation_of(other)?, other))
+    Ok(groups.is_some_and(|groups| table.rows * GROUPS_PER_ROW <= groups))
+}
+
+/// Distinct values of the table's column that is `column` in, or right below, a plan.
+fn distinct_values(
+    plan: &LogicalPlan,
+    column: &Column,
+    context: &PlannerContext,
+) -> Result<Option<f64>> {
+    let mut found = None;
+    plan.apply(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(source) = scan.source.downcast_ref::<SheafTableSource>()
+            && scan
+                .projected_schema
+                .maybe_index_of_column(column)
+                .is_some()
+            && let Some(position) = source.table.definition.column_position(&column.name)
+        {
+            let table = TableReference::new(scan, source, context)?;
+            found = Some(table.distinct(position)?);
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 /// Rows of the tables that a plan reads, all together.

@@ -90,3 +90,39 @@ fn a_semijoin_with_few_values_keeps_a_row_once() {
     let twice = "SELECT COUNT(*) FROM n WHERE id IN (SELECT MAX(id) FROM n GROUP BY x) AND created IN (SELECT MIN(created) FROM n WHERE x = 3 UNION ALL SELECT 41)";
     assert_eq!(lab.rows(twice), "0");
 }
+
+/// A table that is small beside the groups says which of them are made, whatever is compared with them.
+#[test]
+fn few_groups_are_made_for_few_rows() {
+    let mut lab = lab();
+    let rows = (0..30i64).map(|id| {
+        let a = match id % 10 {
+            3 => Value::Null,
+            _ => Value::Int(id / 2 * 100 - 300),
+        };
+        vec![Value::Int(id), a]
+    });
+    lab.table(
+        "o",
+        &[("id", "int", false), ("a", "int", true)],
+        &["PRIMARY(id)"],
+        rows.collect(),
+    );
+    let statements = [
+        "SELECT o.id, (SELECT MAX(pad) FROM n WHERE n.id = o.a + 1) FROM o",
+        "SELECT o.id, (SELECT MAX(pad) FROM n WHERE n.id = o.a) FROM o",
+        "SELECT o.id, (SELECT COUNT(*) FROM n WHERE n.created = o.a * 2 AND x < 30) FROM o",
+        "SELECT o.id, (SELECT SUM(x) FROM n WHERE o.a - 1 = n.created) FROM o WHERE o.id < 25",
+        "SELECT o.id FROM o JOIN o p ON o.id = p.id WHERE (SELECT COUNT(*) FROM n WHERE n.id = p.a + o.id - p.id AND n.created = o.a * 3) = 0",
+        "SELECT o.id FROM o WHERE NOT EXISTS (SELECT id FROM n WHERE n.id = o.a + 1 GROUP BY id HAVING COUNT(*) > 0)",
+    ];
+    for sql in statements {
+        lab.no_hints();
+        let few = lab.run(sql);
+        assert!(few.shown.contains("KeyedJoinExec"), "{sql}\n{}", few.shown);
+        lab.ignore_all("n");
+        let all = lab.run(sql);
+        assert!(!all.shown.contains("KeyedJoinExec"), "{sql}\n{}", all.shown);
+        assert_eq!(few.sorted(), all.sorted(), "{sql}");
+    }
+}

@@ -127,7 +127,7 @@ fn read_inputs<'p>(
     // What the tables leave decides what is needed of the others.
     for (number, relation) in graph.relations.iter().enumerate() {
         if inputs[number].is_none() {
-            let planned = match reduced(graph, number, &inputs)? {
+            let planned = match reduced(graph, number, &inputs, planner.context)? {
                 Some(plan) => read_derived(planner, &plan, block)?,
                 None => read_derived(planner, relation.plan, block)?,
             };
