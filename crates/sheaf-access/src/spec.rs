@@ -253,6 +253,9 @@ pub struct KeyedLookupSpec {
     pub index: IndexRef,
     /// How many leading parts of the index the keys hold.
     pub key_parts: usize,
+    /// The keys are followed by bounds of the next part: ranges are looked up, by
+    /// [`push_range`](crate::KeyedLookup::push_range).
+    pub ranged: bool,
     /// Tested on the entries of a secondary index before the row is fetched.
     pub index_condition: Option<Condition>,
     /// Tested on the inner row (or on the entry, with [`Fetch::Covering`]).
@@ -280,6 +283,7 @@ impl KeyedLookupSpec {
             view,
             index,
             key_parts,
+            ranged,
             index_condition,
             row_condition,
             projection,
@@ -293,6 +297,7 @@ impl KeyedLookupSpec {
             && view.is_same(&other.view)
             && *index == other.index
             && *key_parts == other.key_parts
+            && *ranged == other.ranged
             && *index_condition == other.index_condition
             && *row_condition == other.row_condition
             && *projection == other.projection
@@ -310,6 +315,7 @@ impl fmt::Debug for KeyedLookupSpec {
             .field("view", &self.view)
             .field("index", &self.index.definition(&self.table).name)
             .field("key_parts", &self.key_parts)
+            .field("ranged", &self.ranged)
             .field("index_condition", &self.index_condition)
             .field("row_condition", &self.row_condition)
             .field("projection", &self.projection)

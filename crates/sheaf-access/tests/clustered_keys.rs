@@ -152,6 +152,7 @@ fn keyed_lookups_deliver_the_keys_of_the_inner_rows() {
                 table: Arc::clone(&table),
                 index,
                 key_parts,
+                ranged: false,
                 index_condition: None,
                 row_condition: None,
                 projection: [&[key][..], &columns].concat(),

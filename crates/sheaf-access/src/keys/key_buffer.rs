@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 
 use crate::keys::byte_strings::ByteStrings;
+use crate::keys::ranged_key;
 
 /// Most bytes of keys that one buffer may hold, whatever is asked for: positions in the arena are 32 bits.
 pub(crate) const MAX_BUFFER_BYTES: usize = 1 << 30;
@@ -59,6 +60,8 @@ pub(crate) struct KeyBuffer {
     capacity_bytes: usize,
     key_bytes: usize,
     sorted: bool,
+    /// The keys are [ranges](crate::keys::ranged_key).
+    ranged: bool,
 }
 
 fn head(key: &[u8]) -> u64 {
@@ -88,6 +91,23 @@ impl KeyBuffer {
             capacity_bytes,
             key_bytes: 0,
             sorted: true,
+            ranged: false,
+        }
+    }
+
+    /// The same for [ranges](crate::keys::ranged_key) of keys, with tags.
+    pub(crate) fn of_ranges(capacity_bytes: usize) -> Self {
+        Self {
+            ranged: true,
+            ..Self::new(capacity_bytes, None, true)
+        }
+    }
+
+    /// Where a tree is entered to find what a key of this buffer, or a range, leads to.
+    pub(crate) fn entry<'k>(&self, key: &'k [u8]) -> &'k [u8] {
+        match self.ranged {
+            true => ranged_key::start_of(key),
+            false => key,
         }
     }
 
@@ -204,14 +224,16 @@ impl KeyBuffer {
             .count()
     }
 
-    /// At most `count` of the keys, evenly spread over the buffer, in ascending order.
+    /// [Where a tree is entered](Self::entry) for at most `count` of the keys, evenly spread over the buffer, in
+    /// ascending order.
     pub(crate) fn sorted_sample(&self, count: usize) -> Vec<Vec<u8>> {
         let step = self.len().div_ceil(count.max(1)).max(1);
         let mut strings = ByteStrings::default();
         (0..self.len())
             .step_by(step)
             .for_each(|index| self.copy_key(index, &mut strings));
-        let mut sample: Vec<Vec<u8>> = strings.iter().map(<[u8]>::to_vec).collect();
+        let entries = strings.iter().map(|key| self.entry(key).to_vec());
+        let mut sample: Vec<Vec<u8>> = entries.collect();
         if !self.sorted {
             sample.sort_unstable();
         }

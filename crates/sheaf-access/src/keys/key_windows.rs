@@ -121,9 +121,11 @@ impl KeyWindows {
         if !self.prefetching || window.keys.is_empty() {
             return Ok(());
         }
-        let (resident, leaves) = tree.resident_keys(&mut window.keys.iter())?;
+        let (resident, leaves) =
+            tree.resident_keys(&mut window.keys.iter().map(|key| buffer.entry(key)))?;
         if resident < leaves {
-            let summary = tree.prefetch_keys(&mut window.keys.iter())?;
+            let summary =
+                tree.prefetch_keys(&mut window.keys.iter().map(|key| buffer.entry(key)))?;
             metrics.prefetched_pages += summary.requested_pages as u64;
             self.window_leaves = if summary.resident + summary.requested_pages < leaves {
                 (self.window_leaves / 2).max(MIN_WINDOW_LEAVES)

@@ -11,6 +11,9 @@
 //!
 //! On the clustered index the first read gives the rows, and there is no second step.
 //!
+//! Instead of keys outer rows may have ranges of them: `inner.k BETWEEN outer.a AND outer.b`. They are sorted by where
+//! they begin, and rows with equal ranges share one lookup. Ranges may overlap; each is read for itself.
+//!
 //! It wins when some outer rows meet a large inner table that has an index on the join columns. It beats a hash join
 //! when the inner table would have to be read whole, and lookups one by one when the inner table is not in memory. With
 //! `batched` off each key is looked up as it came, and no page is prefetched.
@@ -18,6 +21,7 @@
 //! Counts: `Handler_read_key` per distinct key of a buffer, `Handler_read_next` per entry found;
 //! `Handler_mrr_key_refills` per buffer of keys after the first.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
@@ -35,6 +39,7 @@ use crate::counters::{ScanMetrics, SessionCounters};
 use crate::error::Result;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::key_windows::{KeyWindows, sample_is_resident};
+use crate::keys::ranged_key;
 use crate::keys::seen_table::SeenTable;
 use crate::method::entry_rows::{EntryRows, EntrySource};
 use crate::spec::{IndexRef, KeyedLookupSpec};
@@ -58,6 +63,8 @@ pub struct KeyedLookup {
     running: bool,
     /// A batch whose rows are being given to more than one outer row each.
     sharing: Option<Sharing>,
+    /// The range that is being pushed.
+    packed: Vec<u8>,
 }
 
 /// What reads the inner table.
@@ -94,15 +101,20 @@ impl KeyedLookup {
             IndexRef::Secondary(position) => &spec.table.secondary_layouts[position],
         };
         let definition = spec.index.definition(&spec.table);
-        let complete = spec.key_parts >= layout.declared;
+        let complete = spec.key_parts >= layout.declared && !spec.ranged;
         let buffer_bytes = if spec.batched {
             spec.buffer_bytes
         } else {
             spec.buffer_bytes.min(UNBATCHED_BYTES)
         };
         let tree = Arc::clone(spec.index.tree(&spec.table));
+        let buffer = match spec.ranged {
+            true => KeyBuffer::of_ranges(buffer_bytes),
+            false => KeyBuffer::new(buffer_bytes, fixed_key_bytes(layout, spec.key_parts), true),
+        };
         let walk = KeyWalk {
-            buffer: KeyBuffer::new(buffer_bytes, fixed_key_bytes(layout, spec.key_parts), true),
+            ranged: spec.ranged,
+            buffer,
             windows: KeyWindows::new(),
             cancel: cancel.clone(),
             cursor: tree.scan_at(
@@ -149,6 +161,7 @@ impl KeyedLookup {
             runs: 0,
             running: false,
             sharing: None,
+            packed: Vec::new(),
         })
     }
 
@@ -175,7 +188,24 @@ impl KeyedLookup {
             !self.running,
             "a run is worked off before keys are pushed again"
         );
+        debug_assert!(!self.spec.ranged, "ranges are looked up");
         self.walk.buffer.push(encoded_key, outer_row);
+    }
+
+    /// Adds the range of an outer row: the entries from `start` on and before `end`, or all from `start` on. A range
+    /// whose end is not above its start has none, and need not be pushed.
+    pub fn push_range(&mut self, start: &[u8], end: Option<&[u8]>, outer_row: u32) {
+        debug_assert!(
+            !self.running,
+            "a run is worked off before keys are pushed again"
+        );
+        debug_assert!(self.spec.ranged, "keys are looked up");
+        if end.is_some_and(|end| end <= start) {
+            return;
+        }
+        self.packed.clear();
+        ranged_key::pack(start, end, &mut self.packed);
+        self.walk.buffer.push(&self.packed, outer_row);
     }
 
     /// Whether the buffer holds `buffer_bytes` of keys.
@@ -368,8 +398,37 @@ fn leading_matches(leaf: &LeafEntries, key: &[u8]) -> usize {
         .count()
 }
 
+/// How many of the leaf's first entries come before `end`. Without bytes it is the end of the index.
+fn leading_below(leaf: &LeafEntries, end: &[u8]) -> usize {
+    if end.is_empty() {
+        return leaf.len();
+    }
+    let prefix = leaf.prefix();
+    let common = prefix.len().min(end.len());
+    match prefix[..common].cmp(&end[..common]) {
+        Ordering::Less => leaf.len(),
+        Ordering::Greater => 0,
+        // All entries begin with all of the end's bytes, or with the first of them.
+        Ordering::Equal if end.len() <= prefix.len() => 0,
+        Ordering::Equal => {
+            let rest = &end[common..];
+            let (mut below, mut open) = (0, leaf.len());
+            while below < open {
+                let middle = below + (open - below) / 2;
+                match leaf.suffix(middle) < rest {
+                    true => below = middle + 1,
+                    false => open = middle,
+                }
+            }
+            below
+        }
+    }
+}
+
 /// Walks the distinct neighbouring keys of a buffer through a tree.
 struct KeyWalk {
+    /// The keys are ranges.
+    ranged: bool,
     tree: Arc<Tree>,
     buffer: KeyBuffer,
     windows: KeyWindows,
@@ -404,8 +463,8 @@ impl KeyWalk {
         }
     }
 
-    /// Gives `visit` some entries that begin with the key being looked up, or with the next one. False when all keys
-    /// are looked up.
+    /// Gives `visit` some entries that begin with the key being looked up, or lie in its range, or of the next one.
+    /// False when all keys are looked up.
     fn next_matches(
         &mut self,
         tally: &mut Tally,
@@ -416,11 +475,15 @@ impl KeyWalk {
             if !self.next_key(tally)? {
                 return Ok(false);
             }
-            self.cursor.seek(self.windows.key());
+            self.cursor.seek(self.buffer.entry(self.windows.key()));
         }
         self.more = false;
         if let Some(leaf) = self.cursor.next_leaf()? {
-            let matches = leading_matches(leaf, self.windows.key());
+            let key = self.windows.key();
+            let matches = match self.ranged {
+                true => leading_below(leaf, ranged_key::parts(key).1),
+                false => leading_matches(leaf, key),
+            };
             // The next leaf may go on with the same key if this one ends with it.
             self.more = matches == leaf.len() && !self.unique;
             visit(leaf, matches, self.group);
@@ -453,7 +516,8 @@ impl KeyWalk {
         Ok(true)
     }
 
-    /// Reads the rows whose primary keys begin with the keys. False when all keys are looked up.
+    /// Reads the rows whose primary keys begin with the keys, or lie in their ranges. False when all keys are looked
+    /// up.
     fn read_prefixes(
         &mut self,
         block: &mut RowBlock,

@@ -508,6 +508,81 @@ fn a_locking_join_keeps_inserts_out_of_what_it_looked_up() {
     }
 }
 
+/// A join by a range for each row locks the ranges that it has searched, also where nothing is in them, and no others.
+#[test]
+fn a_join_by_ranges_keeps_inserts_out_of_what_it_searched() {
+    const JOIN: &str = "child on child.place between parent.low and parent.high";
+    const HINTS: &str = "/*+ JOIN_ORDER(parent, child) BKA(child) JOIN_INDEX(child place) */";
+    for (statement, is_locking) in [
+        (
+            format!("select {HINTS} child.id, amount from parent join {JOIN} for update"),
+            true,
+        ),
+        (
+            format!("select {HINTS} child.id, amount from parent left join {JOIN} for share"),
+            true,
+        ),
+        (
+            format!("update {HINTS} parent join {JOIN} set child.amount = 0"),
+            true,
+        ),
+        (
+            format!("delete {HINTS} child from parent join {JOIN}"),
+            true,
+        ),
+        (
+            format!("select {HINTS} child.id, amount from parent join {JOIN}"),
+            false,
+        ),
+    ] {
+        for (level, is_kept) in [
+            (COMMITTED, false),
+            (REPEATABLE, is_locking),
+            (SERIALIZABLE, true),
+        ] {
+            let scene = Scene::new();
+            let mut c = scene.session();
+            for sql in [
+                "create table parent (id int primary key, low int, high int)",
+                "create table child (id int primary key, place int, amount int, key place (place))",
+                "insert into parent values (1, 10, 20), (2, 15, 25), (3, 40, 50), (4, 70, 60), (5, null, 90)",
+                "insert into child values (1, 15, 100), (2, 22, 200), (3, 30, 300), (4, 80, 400), (5, null, 500)",
+            ] {
+                run(&mut c, sql);
+            }
+            let mut t1 = scene.begin(level);
+            let plan = query_text(&mut t1, &format!("explain {statement}")).join("\n");
+            assert!(
+                plan.contains("\trange\t") && plan.contains("\tfunc\t"),
+                "{plan}"
+            );
+            run(&mut t1, &statement);
+            let mut t2 = scene.begin(COMMITTED);
+            run(&mut t2, "set innodb_lock_wait_timeout = 1");
+            // At both ends, inside, and where nothing is.
+            for place in [10, 18, 25, 40, 45, 50] {
+                let insert = format!("insert into child values ({}, {place}, 0)", 100 + place);
+                let expected = if is_kept { 1205 } else { 0 };
+                assert_eq!(
+                    code_of(&mut t2, &insert),
+                    expected,
+                    "{level}: {statement}: {insert}"
+                );
+            }
+            // Nobody has asked for these.
+            run(
+                &mut t2,
+                "insert into child values (11, 9, 0), (12, 26, 0), (13, 51, 0), (14, 65, 0), (15, null, 0)",
+            );
+            run(&mut t2, "update child set amount = 0 where id in (3, 4, 5)");
+            run(&mut t2, "rollback");
+            run(&mut t1, "insert into child values (16, 45, 0)");
+            run(&mut t1, "commit");
+            run(&mut t2, "insert into child values (17, 45, 0)");
+        }
+    }
+}
+
 /// A plain join of SERIALIZABLE keeps the rows that it has found as they are, and the gaps that it has looked into;
 /// what is far from them in the same index is free.
 #[test]

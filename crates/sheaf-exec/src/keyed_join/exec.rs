@@ -9,6 +9,9 @@
 //! matches are joined with the outer rows that they name. Semi, anti and mark joins and the unmatched rows of a left
 //! join only mark outer rows. Those are delivered at the end of the round in their own order.
 //!
+//! Behind the keys there may be bounds of the next part of the index, and then a range is looked up for each outer row.
+//! A range may hold more than what matches, but never less. The join's filter says what matches.
+//!
 //! Below a LIMIT a join may be told to [start small](KeyedJoin::starts_small). Its first round is of few rows and the
 //! following ones double, so that little is looked up in vain. If the join [keeps order](KeyedJoin::in_order), the
 //! matches of a round are put into the order of the outer rows. If not, they are delivered as they are found, and the
@@ -52,8 +55,8 @@ use sheaf_access::{
 use sheaf_storage::Tree;
 
 use crate::keyed_join::kept_table::KeptRows;
-pub use crate::keyed_join::key_encoder::KeyColumn;
 use crate::keyed_join::key_encoder::KeyEncoder;
+pub use crate::keyed_join::key_encoder::{BoundSide, KeyBound, KeyColumn};
 use crate::keyed_join::lookup_record::LookupRecord;
 use crate::keyed_join::lookup_switch::{
     LookupSwitch, Making, SharedSwitch, SwitchWatch, SwitchingJoin,
@@ -90,6 +93,8 @@ pub struct KeyedJoinExec {
     spec: Arc<KeyedLookupSpec>,
     /// One per leading part of the index.
     keys: Vec<KeyColumn>,
+    /// Of the part behind them, if ranges are looked up.
+    bounds: Vec<KeyBound>,
     join_type: KeyedJoinType,
     /// What a match must also satisfy; its left side is the outer row, its right side the looked-up row.
     filter: Option<JoinFilter>,
@@ -117,6 +122,8 @@ pub struct KeyedJoin {
     pub outer: Arc<dyn ExecutionPlan>,
     pub spec: Arc<KeyedLookupSpec>,
     pub keys: Vec<KeyColumn>,
+    /// Bounds of the part of the index behind the keys. What is in them may match; `filter` has to say whether it does.
+    pub bounds: Vec<KeyBound>,
     pub join_type: KeyedJoinType,
     pub filter: Option<JoinFilter>,
     pub projection: Vec<usize>,
@@ -144,10 +151,17 @@ impl KeyedJoinExec {
                 join.spec.key_parts
             );
         }
+        if join.bounds.is_empty() == join.spec.ranged {
+            return internal_err!("a join by ranges with a lookup of keys, or the other way round");
+        }
+        if join.keys.is_empty() && join.switch.is_some() {
+            return internal_err!("a join without keys goes on with a table of keys");
+        }
         let KeyedJoin {
             outer,
             spec,
             keys,
+            bounds,
             join_type,
             filter,
             projection,
@@ -177,6 +191,7 @@ impl KeyedJoinExec {
             outer,
             spec,
             keys,
+            bounds,
             join_type,
             filter,
             projection,
@@ -230,6 +245,11 @@ impl KeyedJoinExec {
         &self.keys
     }
 
+    /// The bounds of the part of the index behind the keys.
+    pub fn bounds(&self) -> &[KeyBound] {
+        &self.bounds
+    }
+
     /// What a match must also satisfy.
     pub fn join_filter(&self) -> Option<&JoinFilter> {
         self.filter.as_ref()
@@ -252,12 +272,21 @@ impl KeyedJoinExec {
             }
             _ => false,
         };
+        let is_the_same = |own: &KeyColumn, other: &KeyColumn| {
+            is_same(&own.expr, &other.expr)
+                && own.data_type == other.data_type
+                && is_repeatable(&own.expr)
+        };
+        let mut keys = self.keys.iter().zip(&other.keys);
+        let mut bounds = self.bounds.iter().zip(&other.bounds);
         self.spec.looks_up_the_same(&other.spec)
             && self.keys.len() == other.keys.len()
-            && self.keys.iter().zip(&other.keys).all(|(own, other)| {
-                is_same(&own.expr, &other.expr)
-                    && own.data_type == other.data_type
-                    && is_repeatable(&own.expr)
+            && keys.all(|(own, other)| is_the_same(own, other))
+            && self.bounds.len() == other.bounds.len()
+            && bounds.all(|(own, other)| {
+                is_the_same(&own.column, &other.column)
+                    && own.side == other.side
+                    && own.included == other.included
             })
             && self.join_type == other.join_type
             && self.in_order == other.in_order
@@ -326,6 +355,10 @@ impl DisplayAs for KeyedJoinExec {
             self.alias,
             keys.join(", ")
         )?;
+        if !self.bounds.is_empty() {
+            let bounds: Vec<_> = self.bounds.iter().map(KeyBound::to_string).collect();
+            write!(f, ", bounds=[{}]", bounds.join(", "))?;
+        }
         if let Some(filter) = &self.filter {
             write!(f, ", filter={filter}")?;
         }
@@ -372,6 +405,7 @@ impl ExecutionPlan for KeyedJoinExec {
             .keys
             .iter()
             .map(|key| &key.expr)
+            .chain(self.bounds.iter().map(|bound| &bound.column.expr))
             .chain(self.filter.iter().map(JoinFilter::expression))
         {
             recursion = recursion.visit_sibling(|| f(expr))?;
@@ -398,6 +432,7 @@ impl ExecutionPlan for KeyedJoinExec {
             outer,
             spec: Arc::clone(&self.spec),
             keys: self.keys.clone(),
+            bounds: self.bounds.clone(),
             join_type: self.join_type,
             filter: self.filter.clone(),
             projection: self.projection.clone(),
@@ -446,7 +481,9 @@ impl ExecutionPlan for KeyedJoinExec {
             cancel: self.cancel.clone(),
             batch_rows: self.spec.batch_rows,
             tree: Arc::clone(&self.spec.table.clustered),
-            encoder: KeyEncoder::new(&self.spec, self.keys.clone()),
+            encoder: KeyEncoder::new(&self.spec, self.keys.clone())
+                .with_bounds(self.bounds.clone()),
+            ranged: self.spec.ranged,
             record: self.record.get().cloned(),
             join_type: self.join_type,
             filter: self.filter.clone(),
@@ -571,6 +608,8 @@ struct KeyedJoinStream {
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     encoder: KeyEncoder,
+    /// Ranges of keys are looked up.
+    ranged: bool,
     /// Where each key is recorded.
     record: Option<Arc<LookupRecord>>,
     join_type: KeyedJoinType,
@@ -722,6 +761,19 @@ impl KeyedJoinStream {
         }
         let mut noted = self.record.as_ref().map(|record| record.noted());
         let inner = &mut self.inner;
+        if self.ranged {
+            return self.encoder.encode_ranges(batch, |row, range| {
+                if let Some(noted) = &mut noted {
+                    noted.note_range(range.start, range.end);
+                }
+                let outer_row = (first + row) as u32;
+                match inner {
+                    Inner::Lookup(lookup) => lookup.push_range(range.start, range.end, outer_row),
+                    // What has the keys is found there, and the filter says what is within the bounds.
+                    Inner::Kept(kept) => kept.push(range.key, outer_row),
+                }
+            });
+        }
         self.encoder.encode(batch, |row, key| {
             if let Some(noted) = &mut noted {
                 noted.note(key);

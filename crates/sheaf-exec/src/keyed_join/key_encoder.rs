@@ -1,9 +1,17 @@
-//! Encoded keys of an index from rows as Arrow arrays.
+//! Encoded keys of an index, and ranges of them, from rows as Arrow arrays.
+//!
+//! A range is of the part behind the keys. Each of its bounds is a value, too, which need not fit the index's column:
+//!
+//! ```text
+//!   a TINYINT   a >= 3000    nothing is in the range
+//!               a <= 3000    no bound
+//! ```
 
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{CastOptions, cast_with_options};
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt8Type,
@@ -12,6 +20,7 @@ use arrow::datatypes::{
 use datafusion_common::{Result, internal_err};
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{IndexRef, KeyedLookupSpec};
+use sheaf_storage::prefix_successor;
 use sheaf_table::{KeyLayout, ValueRef};
 
 /// One part of a key.
@@ -23,13 +32,74 @@ pub struct KeyColumn {
     pub data_type: DataType,
 }
 
-/// Makes keys of the index that a lookup reads.
+/// A bound of the part behind the keys.
+#[derive(Debug, Clone)]
+pub struct KeyBound {
+    pub column: KeyColumn,
+    pub side: BoundSide,
+    /// Whether what is equal to it is in the range.
+    pub included: bool,
+}
+
+impl fmt::Display for KeyBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = match (self.side, self.included) {
+            (BoundSide::Lower, true) => ">=",
+            (BoundSide::Lower, false) => ">",
+            (BoundSide::Upper, true) => "<=",
+            (BoundSide::Upper, false) => "<",
+        };
+        write!(f, "{operator} {}", self.column.expr)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoundSide {
+    Lower,
+    Upper,
+}
+
+/// Bytes of a bound from which on the others are left out. No key of an index has so many, so the range stays the same.
+const MAX_BOUND_BYTES: usize = 16 << 10;
+
+/// Makes keys of the index that a lookup reads, or ranges of them.
 pub(crate) struct KeyEncoder {
     spec: Arc<KeyedLookupSpec>,
     /// One per leading part of the index.
     keys: Vec<KeyColumn>,
+    /// Of the part behind them.
+    bounds: Vec<KeyBound>,
     /// The key under construction.
     key: Vec<u8>,
+}
+
+/// What an outer row looks up: entries that begin with the key, from `start` on and before `end`.
+pub(crate) struct EncodedRange<'k> {
+    pub(crate) key: &'k [u8],
+    pub(crate) start: &'k [u8],
+    /// `None`: to the end of the index.
+    pub(crate) end: Option<&'k [u8]>,
+}
+
+/// The values of a bound, one for each row.
+struct BoundValues {
+    given: ArrayRef,
+    /// As the index's column holds them; NULL where it cannot.
+    fitting: ArrayRef,
+    side: BoundSide,
+    included: bool,
+}
+
+impl BoundValues {
+    /// Where a value that does not fit the column lies beside all that do; `None` if that is not known.
+    fn lies(&self, row: usize) -> Option<BoundSide> {
+        let value = cast(&self.given.slice(row, 1), &DataType::Float64).ok()?;
+        let value = value.as_primitive::<Float64Type>();
+        value.is_valid(0).then(|| match value.value(0) > 0.0 {
+            true => BoundSide::Upper,
+            false => BoundSide::Lower,
+        })
+    }
 }
 
 impl KeyEncoder {
@@ -37,8 +107,15 @@ impl KeyEncoder {
         KeyEncoder {
             spec: Arc::clone(spec),
             keys,
+            bounds: Vec::new(),
             key: Vec::new(),
         }
+    }
+
+    /// The same with bounds of the part behind the keys, for [`encode_ranges`](Self::encode_ranges).
+    pub(crate) fn with_bounds(mut self, bounds: Vec<KeyBound>) -> KeyEncoder {
+        self.bounds = bounds;
+        self
     }
 
     /// Calls `take` with each row of `batch`, by its number, and its key. Rows with a NULL in the key match nothing,
@@ -48,19 +125,8 @@ impl KeyEncoder {
         batch: &RecordBatch,
         mut take: impl FnMut(usize, &[u8]),
     ) -> Result<()> {
-        let cast = CastOptions {
-            safe: true,
-            ..CastOptions::default()
-        };
-        let values = self.keys.iter().map(|key| {
-            let value = key.expr.evaluate(batch)?.into_array(batch.num_rows())?;
-            // A value that the column cannot hold becomes NULL, and so matches nothing.
-            Ok(if value.data_type() == &key.data_type {
-                value
-            } else {
-                cast_with_options(&value, &key.data_type, &cast)?
-            })
-        });
+        // A value that the column cannot hold becomes NULL, and so matches nothing.
+        let values = self.keys.iter().map(|key| Ok(key.values(batch)?.1));
         let values = values.collect::<Result<Vec<ArrayRef>>>()?;
         let readers = values
             .iter()
@@ -78,6 +144,107 @@ impl KeyEncoder {
             take(row, &self.key);
         }
         Ok(())
+    }
+
+    /// Calls `take` with each row of `batch`, by its number, and its range. Rows with a NULL in the key or in a bound
+    /// match nothing, and are left out.
+    pub(crate) fn encode_ranges(
+        &mut self,
+        batch: &RecordBatch,
+        mut take: impl FnMut(usize, EncodedRange<'_>),
+    ) -> Result<()> {
+        let bounds = self.bounds.iter().map(|bound| {
+            let (given, fitting) = bound.column.values(batch)?;
+            Ok(BoundValues {
+                given,
+                fitting,
+                side: bound.side,
+                included: bound.included,
+            })
+        });
+        let bounds = bounds.collect::<Result<Vec<BoundValues>>>()?;
+        let readers = bounds
+            .iter()
+            .map(|bound| value_reader(&bound.fitting))
+            .collect::<Result<Vec<_>>>()?;
+        let spec = Arc::clone(&self.spec);
+        let layout = layout(&spec);
+        let part = self.keys.len();
+        let mut bytes = Vec::new();
+        self.encode(batch, |row, key| {
+            let key = &key[..key.len().min(MAX_BOUND_BYTES)];
+            bytes.clear();
+            bytes.extend_from_slice(key);
+            // The NULLs of the part come first, and are in no range.
+            let mut start = match layout.parts[part].nullable {
+                true => {
+                    layout.encode_part(part, ValueRef::Null, &mut bytes);
+                    prefix_successor(&bytes).unwrap_or_default()
+                }
+                false => key.to_vec(),
+            };
+            let mut end = prefix_successor(key);
+            for (bound, read) in bounds.iter().zip(&readers) {
+                if bound.given.is_null(row) {
+                    return;
+                }
+                if bound.fitting.is_null(row) {
+                    match bound.lies(row) {
+                        Some(lies) if lies != bound.side => return,
+                        _ => continue,
+                    }
+                }
+                bytes.clear();
+                bytes.extend_from_slice(key);
+                layout.encode_part(part, read(row), &mut bytes);
+                bytes.truncate(MAX_BOUND_BYTES);
+                match (bound.side, bound.included) {
+                    (BoundSide::Lower, true) => start = start.max(bytes.clone()),
+                    (BoundSide::Lower, false) => match prefix_successor(&bytes) {
+                        Some(after) => start = start.max(after),
+                        None => return,
+                    },
+                    (BoundSide::Upper, included) => {
+                        let own_end = match included {
+                            true => prefix_successor(&bytes),
+                            false => Some(bytes.clone()),
+                        };
+                        end = match (end.take(), own_end) {
+                            (Some(one), Some(other)) => Some(one.min(other)),
+                            (one, other) => one.or(other),
+                        };
+                    }
+                }
+            }
+            if end.as_ref().is_none_or(|end| *end > start) {
+                let end = end.as_deref();
+                take(
+                    row,
+                    EncodedRange {
+                        key,
+                        start: &start,
+                        end,
+                    },
+                );
+            }
+        })
+    }
+}
+
+impl KeyColumn {
+    /// The values for the rows of `batch`: as they are computed, and as the index's column holds them, NULL where it
+    /// cannot.
+    fn values(&self, batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
+        let given = self.expr.evaluate(batch)?.into_array(batch.num_rows())?;
+        let options = CastOptions {
+            safe: true,
+            ..CastOptions::default()
+        };
+        let fitting = match given.data_type() == &self.data_type {
+            true => Arc::clone(&given),
+            false => cast_with_options(&given, &self.data_type, &options)?,
+        };
+        Ok((given, fitting))
     }
 }
 

@@ -1,10 +1,12 @@
-//! Which keys a keyed join has looked up, for a transaction that has to keep what is there as it is.
+//! Which keys, or ranges of keys, a keyed join has looked up, for a transaction that has to keep what is there as it
+//! is.
 //!
 //! What a scan searches is known when it is planned. A keyed join learns its keys from its outer rows. So it records
 //! them while it runs, if that was asked for before it began. Beyond [`MAX_NOTED_BYTES`] it counts as having searched
 //! all of the index: a transaction that locks so many rows one by one is about to lock the tree anyway.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sheaf_storage::KeyRange;
@@ -19,10 +21,12 @@ const KEY_OVERHEAD_BYTES: usize = 48;
 #[derive(Debug, Default)]
 pub struct LookupRecord(Mutex<NotedKeys>);
 
-/// Encoded keys, each of them the beginning of the index's keys that were looked up.
+/// Encoded keys, each of them the beginning of the index's keys that were looked up; or ranges of these.
 #[derive(Debug, Default)]
 pub struct NotedKeys {
     keys: BTreeSet<Vec<u8>>,
+    /// Start and end. Without an end, to the end of the index.
+    ranges: BTreeSet<(Vec<u8>, Option<Vec<u8>>)>,
     bytes: usize,
     /// There were too many; none is kept.
     are_all: bool,
@@ -35,13 +39,15 @@ impl LookupRecord {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The ranges of the index that hold what begins with the keys, ascending; or one that holds everything.
+    /// The ranges of the index that hold what begins with the keys, or lies in the ranges, ascending and apart from
+    /// each other; or one that holds everything.
     pub fn ranges(&self) -> Vec<KeyRange> {
         let noted = self.noted();
         if noted.are_all {
             return vec![KeyRange::all()];
         }
-        noted.keys.iter().map(|key| KeyRange::prefix(key)).collect()
+        let keys = noted.keys.iter().map(|key| KeyRange::prefix(key));
+        keys.chain(noted.joined_ranges()).collect()
     }
 }
 
@@ -50,13 +56,55 @@ impl NotedKeys {
         if self.are_all || self.keys.contains(key) {
             return;
         }
-        self.bytes += key.len() + KEY_OVERHEAD_BYTES;
+        if self.has_room_for(key.len()) {
+            self.keys.insert(key.to_vec());
+        }
+    }
+
+    /// What lies from `start` on and before `end`, if it has one. A join looks up either keys or ranges.
+    pub fn note_range(&mut self, start: &[u8], end: Option<&[u8]>) {
+        let range = (start.to_vec(), end.map(<[u8]>::to_vec));
+        if self.are_all || self.ranges.contains(&range) {
+            return;
+        }
+        if self.has_room_for(start.len() + end.map_or(0, <[u8]>::len)) {
+            self.ranges.insert(range);
+        }
+    }
+
+    /// Whether something of so many bytes may be noted. If not, everything is.
+    fn has_room_for(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes + KEY_OVERHEAD_BYTES;
         if self.bytes > MAX_NOTED_BYTES {
             self.are_all = true;
             self.keys = BTreeSet::new();
-        } else {
-            self.keys.insert(key.to_vec());
+            self.ranges = BTreeSet::new();
         }
+        !self.are_all
+    }
+
+    /// The ranges, where they overlap as one.
+    fn joined_ranges(&self) -> Vec<KeyRange> {
+        let mut joined: Vec<(&[u8], Option<&[u8]>)> = Vec::new();
+        for (start, end) in &self.ranges {
+            match joined.last_mut() {
+                Some((_, known)) if known.is_none_or(|known| start.as_slice() < known) => {
+                    *known = match (*known, end) {
+                        (Some(known), Some(end)) => Some(known.max(end)),
+                        _ => None,
+                    };
+                }
+                _ => joined.push((start, end.as_deref())),
+            }
+        }
+        let range = |(start, end): (&[u8], Option<&[u8]>)| KeyRange {
+            lower: Bound::Included(start.to_vec()),
+            upper: match end {
+                Some(end) => Bound::Excluded(end.to_vec()),
+                None => Bound::Unbounded,
+            },
+        };
+        joined.into_iter().map(range).collect()
     }
 }
 
@@ -77,6 +125,32 @@ mod tests {
         let expected = [prefix(3), prefix(7), prefix(u32::MAX)];
         assert_eq!(ranges([7, 3, 7, u32::MAX, 3]), expected);
         assert!(ranges([]).is_empty());
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_one() {
+        let record = LookupRecord::default();
+        let ranges: [(&[u8], Option<&[u8]>); 6] = [
+            (b"k", None),
+            (b"b", Some(b"d")),
+            (b"c", Some(b"cc")),
+            (b"d", Some(b"e")),
+            (b"a", Some(b"bb")),
+            (b"x", Some(b"y")),
+        ];
+        for (start, end) in ranges {
+            record.noted().note_range(start, end);
+        }
+        let range = |start: &[u8], end: Option<&[u8]>| KeyRange {
+            lower: Bound::Included(start.to_vec()),
+            upper: end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_vec())),
+        };
+        let expected = [
+            range(b"a", Some(b"d")),
+            range(b"d", Some(b"e")),
+            range(b"k", None),
+        ];
+        assert_eq!(record.ranges(), expected);
     }
 
     #[test]

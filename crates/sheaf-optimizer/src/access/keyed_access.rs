@@ -3,6 +3,10 @@
 //! A part of a key comes from an equality of the join (`inner column = expression over the rows so far`) or from a
 //! condition on the table that binds the part to one value (`inner.b = 5`). The parts have to be the first ones of the
 //! index. What is not in the key is tested on the entry, on the row, or on the joined row.
+//!
+//! Behind these parts, or instead of them, inequalities may bound the next part (`inner.c > expression over the rows so
+//! far`). Then a range is looked up for each row. The inequalities are tested on the joined row all the same, so a
+//! range only has to hold every row that satisfies them.
 
 use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
@@ -23,7 +27,9 @@ use crate::estimate::column_set::column_value;
 use crate::estimate::condition::{self, Term};
 use crate::estimate::statistics::{layout, tree};
 use crate::hints::IndexSwitches;
+use crate::join::connection::RangeShare;
 use crate::logical::equality::Equality;
+use crate::logical::inequality::Inequality;
 use crate::logical::join_graph::Relation;
 use crate::logical::{literal, semantics};
 
@@ -41,6 +47,8 @@ pub(crate) struct LookupPath {
     pub index: IndexRef,
     /// One for each leading part of the index.
     pub key: Vec<KeySource>,
+    /// Bounds of the part behind them.
+    pub bounds: Vec<Inequality>,
     pub fetch: Fetch,
     pub batched: bool,
     pub sort_keys: bool,
@@ -54,11 +62,18 @@ pub(crate) struct LookupPath {
     pub entries_per_key: f64,
 }
 
-/// All lookups that `equalities` allow into `table`.
+/// What rows of a table are looked up by.
+#[derive(Clone, Copy)]
+pub(crate) struct LookedUp<'c> {
+    pub equalities: &'c [Equality],
+    pub ranges: &'c [RangeShare],
+}
+
+/// All lookups that these conditions allow into `table`.
 pub(crate) fn lookup_paths(
     table: &TableReference<'_>,
     relation: &Relation<'_>,
-    equalities: &[Equality],
+    LookedUp { equalities, ranges }: LookedUp<'_>,
     schema: &DFSchema,
     context: &PlannerContext,
 ) -> Result<Vec<LookupPath>> {
@@ -72,7 +87,7 @@ pub(crate) fn lookup_paths(
         }
     }
     let mut paths = Vec::new();
-    if sources.is_empty() {
+    if sources.is_empty() && ranges.is_empty() {
         return Ok(paths);
     }
     let hints = &table.source.hints;
@@ -80,8 +95,9 @@ pub(crate) fn lookup_paths(
         if !hints.allows(table.index_name(index)) {
             continue;
         }
-        if let Some(path) = lookup_path(table, index, &sources, context)? {
-            paths.push(path);
+        paths.extend(lookup_path(table, index, &sources, None, context)?);
+        for range in ranges {
+            paths.extend(lookup_path(table, index, &sources, Some(range), context)?);
         }
     }
     if paths
@@ -97,12 +113,16 @@ fn lookup_path(
     table: &TableReference<'_>,
     index: IndexRef,
     sources: &[(usize, usize)],
+    range: Option<&RangeShare>,
     context: &PlannerContext,
 ) -> Result<Option<LookupPath>> {
     let layout = layout(table.table, index);
     let mut key = Vec::new();
     let mut in_key: Vec<usize> = Vec::new();
     for part in &layout.parts {
+        if range.is_some_and(|range| part.column == Some(range.column)) {
+            break;
+        }
         let Some(column) = part.column.filter(|_| part.prefix_length.is_none()) else {
             break;
         };
@@ -115,10 +135,16 @@ fn lookup_path(
             break;
         }
     }
-    if !key
-        .iter()
-        .any(|source| matches!(source, KeySource::Join(_)))
-    {
+    let is_bounded = match range {
+        Some(range) => layout
+            .parts
+            .get(key.len())
+            .is_some_and(|part| part.column == Some(range.column) && part.prefix_length.is_none()),
+        None => key
+            .iter()
+            .any(|source| matches!(source, KeySource::Join(_))),
+    };
+    if !is_bounded {
         return Ok(None);
     }
     let settings = &context.settings;
@@ -169,10 +195,15 @@ fn lookup_path(
         _ => false,
     };
     let implied: Vec<usize> = (0..table.filters.len()).filter(is_implied).collect();
-    let entries_per_key = table.rows_per_key(index, key.len())?;
+    let entries_per_key = match (range, key.is_empty()) {
+        (None, _) => table.rows_per_key(index, key.len())?,
+        (Some(range), true) => table.table_rows * range.share,
+        (Some(range), false) => table.rows_per_key(index, key.len())? * range.share,
+    };
     Ok(Some(LookupPath {
         index,
         key,
+        bounds: range.map_or_else(Vec::new, |range| range.bounds.clone()),
         fetch,
         batched: switches.batched_key_access,
         sort_keys: switches.mrr_sort_keys,
@@ -253,7 +284,7 @@ impl LookupPath {
     ) -> Result<LookupWork> {
         let index_tree = tree(table.table, self.index);
         let statistics = index_tree.statistics();
-        let key_bytes = layout(table.table, self.index).mysql_key_len(self.key.len());
+        let key_bytes = layout(table.table, self.index).mysql_key_len(self.parts());
         let keys_per_turn = outer.keys_per_turn(self.buffer_bytes as f64, f64::from(key_bytes));
         let outer_rows = outer.rows;
         let keys = KeyedLookups {
@@ -299,6 +330,13 @@ impl LookupPath {
             work.rest.worker_us -= work.fetching_us;
         }
         work.rest.worker_us += conditions_us(constants, rows, self.row_filters.len());
+        if !self.bounds.is_empty() {
+            // What is in a range is joined first, and then all conditions say whether it stays.
+            let tested = [self.index_filters.as_slice(), &self.row_filters].concat();
+            let candidates = entries * table.shares.kept(&tested, &self.implied);
+            work.rest.worker_us += candidates * constants.joined_row_us
+                + conditions_us(constants, candidates, self.bounds.len());
+        }
         Ok(work)
     }
 
@@ -346,11 +384,34 @@ impl LookupPath {
         }
     }
 
+    /// Whether the key has values of the rows so far, besides bounds.
+    pub(crate) fn looks_up_values(&self) -> bool {
+        let mut key = self.key.iter();
+        key.any(|source| matches!(source, KeySource::Join(_)))
+    }
+
+    /// Leading parts of the index that keys and bounds are of.
+    pub(crate) fn parts(&self) -> usize {
+        self.key.len() + usize::from(!self.bounds.is_empty())
+    }
+
+    /// What EXPLAIN says of how rows are found.
+    pub(crate) fn access_type(&self, table: &TableReference<'_>) -> &'static str {
+        match (self.bounds.is_empty(), self.is_unique(table)) {
+            (false, _) => "range",
+            (true, true) => "eq_ref",
+            (true, false) => "ref",
+        }
+    }
+
     /// At most one entry for each key.
     pub(crate) fn is_unique(&self, table: &TableReference<'_>) -> bool {
         let definition = self.index.definition(table.table);
         let parts = definition.parts.len();
-        (definition.unique || definition.primary) && parts > 0 && self.key.len() >= parts
+        self.bounds.is_empty()
+            && (definition.unique || definition.primary)
+            && parts > 0
+            && self.key.len() >= parts
     }
 }
 
@@ -361,10 +422,34 @@ fn key_column(
     equality: &Equality,
     schema: &DFSchema,
 ) -> Result<Option<usize>> {
-    let (Some(inner), Some(outer)) = (
-        Side::of(&equality.inner),
-        Some(outer_value(&equality.outer)),
-    ) else {
+    let column = indexed_column(table, relation, (&equality.inner, &equality.outer), schema)?;
+    // Keys that are NULL are not looked up. They find nothing in a column that has no NULL.
+    Ok(column.filter(|column| {
+        !equality.null_equals_null || !table.table.definition.columns[*column].nullable
+    }))
+}
+
+/// The table column that an inequality bounds, if the bound can be made from the outer side.
+pub(crate) fn bounded_column(
+    table: &TableReference<'_>,
+    relation: &Relation<'_>,
+    bound: &Inequality,
+    schema: &DFSchema,
+) -> Result<Option<usize>> {
+    indexed_column(table, relation, (&bound.inner, &bound.outer), schema)
+}
+
+/// The table column that is compared with a value of the rows so far, if an index orders it as it is compared, and can
+/// hold the value.
+fn indexed_column(
+    table: &TableReference<'_>,
+    relation: &Relation<'_>,
+    (inner, outer): (&Expr, &Expr),
+    schema: &DFSchema,
+) -> Result<Option<usize>> {
+    let outer_collation = semantics::collation_of_key(outer);
+    let outer = outer_value(outer);
+    let Some(inner) = Side::of(inner) else {
         return Ok(None);
     };
     let Some(column) = table_column(relation, table, inner.column) else {
@@ -374,15 +459,11 @@ fn key_column(
     let Some(definition) = table.table.definition.columns.get(column) else {
         return Ok(None);
     };
-    // Keys that are NULL are not looked up. They find nothing in a column that has no NULL.
-    if equality.null_equals_null && definition.nullable {
-        return Ok(None);
-    }
     let ty = &definition.ty;
     // Both sides must be compared as the index orders the column.
     if matches!(ty, ColumnType::Enum { .. })
         || inner.collation != ty.collation()
-        || semantics::collation_of_key(&equality.outer) != ty.collation()
+        || outer_collation != ty.collation()
     {
         return Ok(None);
     }

@@ -775,6 +775,7 @@ impl TableReference<'_> {
             index_filters: index_filters.to_vec(),
             row_filters: row_filters.to_vec(),
             residual: Vec::new(),
+            bounds: Vec::new(),
             columns: self.projection.clone(),
             key_parts: 0,
             by_ranges: false,

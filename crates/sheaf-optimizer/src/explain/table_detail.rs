@@ -14,7 +14,7 @@ use crate::access::range_text::range_texts;
 use crate::estimate::condition;
 use crate::estimate::statistics::{layout, tree};
 use crate::explain::ExplainRow;
-use crate::explain::sql_text::{Names, conditions_text};
+use crate::explain::sql_text::{Names, conditions_text, expression_text};
 
 /// Ranges that are shown, at most.
 const MAX_SHOWN_RANGES: usize = 5;
@@ -33,6 +33,8 @@ pub(crate) struct TableDetail {
     pub row_filters: Vec<usize>,
     /// Conditions on joined rows that are tested with the table's.
     pub residual: Vec<Expr>,
+    /// What bounds the last of the parts that are looked up.
+    pub bounds: Vec<Expr>,
     /// Columns that the plan above reads.
     pub columns: Vec<usize>,
     /// Leading parts of the index that ranges or looked-up keys bind.
@@ -48,6 +50,15 @@ impl fmt::Debug for TableDetail {
             .field("index", &self.index)
             .finish_non_exhaustive()
     }
+}
+
+/// Without parentheses around it: it stands in a list.
+fn bound_text(bound: &Expr) -> String {
+    let text = expression_text(bound, Names::PLAIN);
+    let inner = text
+        .strip_prefix('(')
+        .and_then(|text| text.strip_suffix(')'));
+    inner.map_or_else(|| text.clone(), str::to_string)
 }
 
 impl TableDetail {
@@ -97,11 +108,13 @@ impl TableDetail {
             .collect()
     }
 
-    /// `part=value` for each part of a looked-up key.
+    /// `part=value` for each part of a looked-up key, and the bounds of the part behind them.
     pub(crate) fn key_texts(&self, row: &ExplainRow) -> Vec<String> {
         let sources = row.ref_.as_deref().unwrap_or_default().split(',');
+        let in_key = self.key_parts - usize::from(!self.bounds.is_empty());
         let parts = self.used_key_parts().into_iter().zip(sources);
         parts
+            .take(in_key)
             .map(|(part, source)| {
                 // Without the database, which the tree does not name.
                 let source = match source.split_once('.') {
@@ -110,6 +123,7 @@ impl TableDetail {
                 };
                 format!("{part}={source}")
             })
+            .chain(self.bounds.iter().map(bound_text))
             .collect()
     }
 

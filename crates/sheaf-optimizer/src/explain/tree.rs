@@ -553,6 +553,8 @@ fn keyed_join(
         let key = row.key.as_deref().unwrap_or_default();
         let kind = match row.type_.as_deref() {
             Some("eq_ref") => "Single-row index lookup",
+            Some("range") if row.is_index_only() => "Covering index range lookup",
+            Some("range") => "Index range lookup",
             _ if row.is_index_only() => "Covering index lookup",
             _ => "Index lookup",
         };

@@ -1,4 +1,4 @@
-//! What joins a relation to others: the equalities between them, and what follows from these alone.
+//! What joins a relation to others: the equalities and inequalities between them, and what follows from these alone.
 //!
 //! The search for a join order asks for every relation how it joins every set of others, but a relation is connected to
 //! most of these sets by the same few equalities:
@@ -15,13 +15,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use arrow::datatypes::DataType;
 use datafusion_common::Result;
 use datafusion_expr::{BinaryExpr, Expr};
+use sheaf_access::arrow_type;
+use sheaf_exec::keyed_join::exec::BoundSide;
 
-use crate::access::keyed_access::{LookupPath, lookup_paths};
+use crate::access::keyed_access::{LookedUp, LookupPath, bounded_column, lookup_paths};
+use crate::access::table_reference::TableReference;
 use crate::join::order::{Chooser, Input};
 use crate::join::rows::Keys;
 use crate::logical::equality::Equality;
+use crate::logical::inequality::{self, Inequality, values_between};
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
 
 /// Where an equality has the expression over the relations so far.
@@ -34,21 +39,45 @@ enum JoiningSide {
 /// The equalities of a connection: where they stand in the list they came from, and which way round they are.
 type Connecting = Vec<(usize, JoiningSide)>;
 
+/// The relation, the equalities that join it, and the inequalities.
+type ConnectionKey = (usize, Connecting, Connecting);
+
 /// See the module's comment.
 pub(crate) struct Connection {
     pub equalities: Vec<Equality>,
-    /// Lookups that the equalities allow into the relation.
+    /// What some inequalities leave of the relation together.
+    pub ranges: Vec<RangeShare>,
+    /// Lookups that all of them allow into the relation.
     pub lookups: Vec<Rc<LookupPath>>,
     /// A row so far has one match at most, because the equalities bind a unique key.
     pub is_unique: bool,
     pub keys: Keys,
 }
 
+/// What inequalities leave of a column of a table, for a row of the others.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeShare {
+    pub column: usize,
+    pub bounds: Vec<Inequality>,
+    /// Share of the table's rows.
+    pub share: f64,
+}
+
+impl RangeShare {
+    /// How many values of the column satisfy all of the inequalities, at most, if that is known.
+    fn most_values(&self) -> Option<f64> {
+        let of_side = |side| self.bounds.iter().filter(move |bound| bound.side() == side);
+        let pairs = of_side(BoundSide::Lower)
+            .flat_map(|lower| of_side(BoundSide::Upper).map(move |upper| (lower, upper)));
+        let values = pairs.filter_map(|(lower, upper)| values_between(lower, upper));
+        values.reduce(f64::min)
+    }
+}
+
 /// What a search for a join order has found out.
 #[derive(Default)]
 pub(crate) struct Connections {
-    /// By relation and equalities.
-    connections: RefCell<BTreeMap<(usize, Connecting), Rc<Connection>>>,
+    connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     /// Shares of rows that pass a predicate: of a relation's own condition, or of the graph, by position.
     predicate_shares: RefCell<BTreeMap<(Option<usize>, usize), f64>>,
 }
@@ -56,19 +85,31 @@ pub(crate) struct Connections {
 impl Chooser<'_, '_> {
     /// What connects `relation` to `set`.
     pub(crate) fn connection(&self, set: RelationSet, relation: usize) -> Result<Rc<Connection>> {
-        let key = (relation, connecting(self.graph, set, relation));
+        let key = (
+            relation,
+            connecting(self.graph, set, relation, |predicate| predicate.sides),
+            connecting(self.graph, set, relation, |predicate| {
+                predicate.inequality_sides
+            }),
+        );
         if let Some(known) = self.known.connections.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
         let equalities = as_equalities(self.graph, relation, &key.1);
         let entry = &self.graph.relations[relation];
         let can_look_up = !matches!(entry.kind, RelationKind::Anti { null_aware: true });
-        let lookups = match &self.inputs[relation] {
-            Input::Table(table) if can_look_up => {
-                lookup_paths(table, entry, &equalities, self.schema, self.context)?
-            }
-            _ => Vec::new(),
-        };
+        let (mut lookups, mut ranges) = (Vec::new(), Vec::new());
+        if let Input::Table(table) = &self.inputs[relation]
+            && can_look_up
+        {
+            let inequalities = as_inequalities(self.graph, relation, &key.2);
+            ranges = self.range_shares(table, relation, inequalities)?;
+            let looked_up = LookedUp {
+                equalities: &equalities,
+                ranges: &ranges,
+            };
+            lookups = lookup_paths(table, entry, looked_up, self.schema, self.context)?;
+        }
         let is_unique = match &self.inputs[relation] {
             Input::Table(table) => lookups.iter().any(|lookup| lookup.is_unique(table)),
             Input::Derived(_) => false,
@@ -78,10 +119,48 @@ impl Chooser<'_, '_> {
             keys: self.keys(&equalities, relation)?,
             lookups: lookups.into_iter().map(Rc::new).collect(),
             equalities,
+            ranges,
         });
         let mut connections = self.known.connections.borrow_mut();
         connections.insert(key, Rc::clone(&connection));
         Ok(connection)
+    }
+
+    /// What inequalities leave of a table, those of one column together.
+    fn range_shares(
+        &self,
+        table: &TableReference<'_>,
+        relation: usize,
+        inequalities: Vec<Inequality>,
+    ) -> Result<Vec<RangeShare>> {
+        let entry = &self.graph.relations[relation];
+        let own = (entry.kind != RelationKind::Inner).then_some(relation);
+        let mut ranges: Vec<RangeShare> = Vec::new();
+        for bound in inequalities {
+            let Some(column) = bounded_column(table, entry, &bound, self.schema)? else {
+                continue;
+            };
+            let share = self.known_share(own, bound.origin)?;
+            match ranges.iter_mut().find(|range| range.column == column) {
+                Some(range) => {
+                    range.share *= share;
+                    range.bounds.push(bound);
+                }
+                None => ranges.push(RangeShare {
+                    column,
+                    bounds: vec![bound],
+                    share,
+                }),
+            }
+        }
+        for range in &mut ranges {
+            let data_type = arrow_type(&table.table.definition.columns[range.column].ty);
+            let has_steps = data_type.is_integer() || data_type == DataType::Date32;
+            if has_steps && let Some(values) = range.most_values() {
+                range.share = range.share.min(values / table.distinct(range.column)?);
+            }
+        }
+        Ok(ranges)
     }
 
     /// Share of the rows, of all combinations of its relations, that satisfy the predicate at `position` of a
@@ -111,9 +190,12 @@ fn conditions<'g>(graph: &'g JoinGraph<'_>, relation: usize) -> &'g [Predicate] 
     }
 }
 
-/// Which side of an equality is over `set`, if the other one is over `relation`.
-fn joining_side(predicate: &Predicate, set: RelationSet, relation: usize) -> Option<JoiningSide> {
-    let (left, right) = predicate.sides?;
+/// Which side of a comparison is over `set`, if the other one is over `relation`.
+fn joining_side(
+    (left, right): (RelationSet, RelationSet),
+    set: RelationSet,
+    relation: usize,
+) -> Option<JoiningSide> {
     let new = RelationSet::one(relation);
     let joins = |outer: RelationSet, inner: RelationSet| {
         inner == new && !outer.is_empty() && outer.is_subset(set)
@@ -128,15 +210,47 @@ fn joining_side(predicate: &Predicate, set: RelationSet, relation: usize) -> Opt
 /// Whether an equality joins `relation` to `set`.
 pub(crate) fn is_connected(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> bool {
     let mut conditions = conditions(graph, relation).iter();
-    conditions.any(|predicate| joining_side(predicate, set, relation).is_some())
+    conditions.any(|predicate| {
+        let sides = predicate.sides;
+        sides.is_some_and(|sides| joining_side(sides, set, relation).is_some())
+    })
 }
 
-/// The equalities that join `relation` to `set`, by position.
-fn connecting(graph: &JoinGraph<'_>, set: RelationSet, relation: usize) -> Connecting {
+/// The comparisons of one kind that join `relation` to `set`, by position.
+fn connecting(
+    graph: &JoinGraph<'_>,
+    set: RelationSet,
+    relation: usize,
+    sides: impl Fn(&Predicate) -> Option<(RelationSet, RelationSet)>,
+) -> Connecting {
     let conditions = conditions(graph, relation).iter().enumerate();
     conditions
-        .filter_map(|(origin, predicate)| Some((origin, joining_side(predicate, set, relation)?)))
+        .filter_map(|(origin, predicate)| {
+            Some((origin, joining_side(sides(predicate)?, set, relation)?))
+        })
         .collect()
+}
+
+fn as_inequalities(
+    graph: &JoinGraph<'_>,
+    relation: usize,
+    connecting: &Connecting,
+) -> Vec<Inequality> {
+    let conditions = conditions(graph, relation);
+    let found = connecting.iter().filter_map(|(origin, side)| {
+        let (left, operator, right) = inequality::sides(&conditions[*origin].expr)?;
+        let (inner, operator, outer) = match side {
+            JoiningSide::OuterIsLeft => (right, operator.swap()?, left),
+            JoiningSide::OuterIsRight => (left, operator, right),
+        };
+        Some(Inequality {
+            origin: *origin,
+            inner: inner.clone(),
+            operator,
+            outer: outer.clone(),
+        })
+    });
+    found.collect()
 }
 
 fn as_equalities(graph: &JoinGraph<'_>, relation: usize, connecting: &Connecting) -> Vec<Equality> {
@@ -165,5 +279,6 @@ pub(crate) fn equalities(
     set: RelationSet,
     relation: usize,
 ) -> Vec<Equality> {
-    as_equalities(graph, relation, &connecting(graph, set, relation))
+    let connecting = connecting(graph, set, relation, |predicate| predicate.sides);
+    as_equalities(graph, relation, &connecting)
 }

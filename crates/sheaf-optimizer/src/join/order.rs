@@ -10,7 +10,8 @@
 //!
 //! For each step the candidates are:
 //!
-//! - a keyed join through each index of the new relation that the join's equalities bind from the left;
+//! - a keyed join through each index of the new relation that the join's equalities bind from the left, and through
+//!   each whose next part inequalities bound;
 //! - a hash join with either side in memory, if it fits the memory that the statement may use, and a sort-merge join
 //!   otherwise;
 //! - nested loops, if there are no equalities.
@@ -304,7 +305,12 @@ impl Chooser<'_, '_> {
         });
         let (mut connected, mut others) = (Vec::new(), Vec::new());
         for relation in open {
-            match is_connected(self.graph, set, relation) {
+            // A range of an index for each row connects, too.
+            let is_connected = is_connected(self.graph, set, relation)
+                || self
+                    .connection(set, relation)
+                    .is_ok_and(|connection| !connection.lookups.is_empty());
+            match is_connected {
                 true => connected.push(relation),
                 false => others.push(relation),
             }

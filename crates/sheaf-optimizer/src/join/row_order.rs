@@ -137,9 +137,11 @@ impl Chooser<'_, '_> {
         path: &LookupPath,
     ) -> KeyOrder {
         let first = path.key.iter().find_map(|source| match source {
-            KeySource::Join(equality) => Some(outer_value(&connection.equalities[*equality].outer)),
+            KeySource::Join(equality) => Some(&connection.equalities[*equality].outer),
             KeySource::Constant(_) => None,
         });
+        let first = first.or(path.bounds.first().map(|bound| &bound.outer));
+        let first = first.map(outer_value);
         let (Some(order), Some(Expr::Column(column))) = (order, first) else {
             return KeyOrder::NONE;
         };

@@ -59,7 +59,7 @@ impl Chooser<'_, '_> {
         relation: usize,
     ) -> Result<f64> {
         let keys = &connection.keys;
-        let rest = self.rest_share(&connection.equalities, set, relation)?;
+        let rest = self.rest_share(connection, set, relation)?;
         let matches = new_rows * keys.not_null / keys.outer.max(keys.inner) * rest;
         let rows = match self.graph.relations[relation].kind {
             RelationKind::Inner => before * matches,
@@ -179,23 +179,27 @@ impl Chooser<'_, '_> {
         }
     }
 
-    /// Share of the joined rows that pass the conditions which are not among `equalities`.
+    /// Share of the joined rows that pass the conditions which are not among the connection's equalities.
     fn rest_share(
         &self,
-        equalities: &[Equality],
+        connection: &Connection,
         set: RelationSet,
         relation: usize,
     ) -> Result<f64> {
-        let is_equality = |position| {
-            equalities
-                .iter()
-                .any(|equality| equality.origin == position)
+        let Connection {
+            equalities, ranges, ..
+        } = connection;
+        let bounds = ranges.iter().flat_map(|range| &range.bounds);
+        let is_known = |position| {
+            let mut equalities = equalities.iter();
+            equalities.any(|equality| equality.origin == position)
+                || bounds.clone().any(|bound| bound.origin == position)
         };
         let entry = &self.graph.relations[relation];
-        let mut share = 1.0;
+        let mut share: f64 = ranges.iter().map(|range| range.share).product();
         if entry.kind != RelationKind::Inner {
             for position in 0..entry.on.len() {
-                if !is_equality(position) {
+                if !is_known(position) {
                     share *= self.known_share(Some(relation), position)?;
                 }
             }
@@ -204,7 +208,7 @@ impl Chooser<'_, '_> {
         for (position, predicate) in self.graph.predicates.iter().enumerate() {
             let now = predicate.relations.contains(relation)
                 && predicate.relations.is_subset(set.with(relation));
-            if now && !is_equality(position) {
+            if now && !is_known(position) {
                 share *= self.known_share(None, position)?;
             }
         }

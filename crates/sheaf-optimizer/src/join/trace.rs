@@ -101,16 +101,9 @@ fn describe(input: &Input<'_>, method: &Method) -> Object {
     let build = |build_new: bool| if build_new { "the table" } else { "the prefix" };
     match (method, input) {
         (Method::Keyed(path), Input::Table(table)) => object
-            .with(
-                "access_type",
-                if path.is_unique(table) {
-                    "eq_ref"
-                } else {
-                    "ref"
-                },
-            )
+            .with("access_type", path.access_type(table))
             .with("index", table.index_name(path.index))
-            .with("used_key_parts", path.key.len())
+            .with("used_key_parts", path.parts())
             .with("rows_per_key", Json::count(path.entries_per_key))
             .with_flag("index_only", matches!(path.fetch, Fetch::Covering))
             .with_flag("batched_key_access", path.batched)

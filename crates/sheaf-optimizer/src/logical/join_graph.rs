@@ -21,7 +21,7 @@ use sheaf_exec::SheafTableSource;
 use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::hints::{may_be_semijoin, stays_derived};
-use crate::logical::semantics;
+use crate::logical::{inequality, semantics};
 use crate::settings::OptimizerSwitch;
 
 /// Relations of one graph, at most: the bits of a [`RelationSet`].
@@ -108,6 +108,8 @@ pub(crate) struct Predicate {
     pub relations: RelationSet,
     /// For `left = right` and `left <=> right`, the relations of each side.
     pub sides: Option<(RelationSet, RelationSet)>,
+    /// The same for `left < right` and the like.
+    pub inequality_sides: Option<(RelationSet, RelationSet)>,
     /// It is `left <=> right`: NULL equals NULL. That is a matter of each pair of keys, also where a join has several.
     pub null_equals_null: bool,
 }
@@ -403,6 +405,7 @@ impl<'p> JoinGraph<'p> {
 
     fn as_predicate(&self, expr: Expr) -> Result<Predicate> {
         let mut sides = None;
+        let mut inequality_sides = None;
         let mut null_equals_null = false;
         if let Expr::BinaryExpr(BinaryExpr {
             left,
@@ -413,10 +416,16 @@ impl<'p> JoinGraph<'p> {
             sides = Some((self.relations_of(left)?, self.relations_of(right)?));
             null_equals_null = *op == Operator::IsNotDistinctFrom;
         }
+        if let Some((left, _, right)) = inequality::sides(&expr)
+            && !expr.is_volatile()
+        {
+            inequality_sides = Some((self.relations_of(left)?, self.relations_of(right)?));
+        }
         Ok(Predicate {
             relations: self.relations_of(&expr)?,
             expr,
             sides,
+            inequality_sides,
             null_equals_null,
         })
     }

@@ -25,6 +25,7 @@
 //! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
 //! | [`long_conditions`] | long conditions are laid aside while rules are applied |
 //! | [`equality`] | an equality between relations |
+//! | [`inequality`] | a range of one relation for each row of others |
 //! | [`join_graph`] | which relations a query joins, and by which conditions |
 //! | [`literal`] | a constant, brought into a column's own type |
 //! | [`semantics`] | how MySQL's semantics look in a typed plan |
@@ -37,6 +38,7 @@ pub(crate) mod equality;
 pub(crate) mod flat_unions;
 pub(crate) mod forgotten_keys;
 pub(crate) mod grouping_sets;
+pub(crate) mod inequality;
 pub(crate) mod join_graph;
 pub(crate) mod join_keys;
 pub(crate) mod late_values;

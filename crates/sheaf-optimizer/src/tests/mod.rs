@@ -14,6 +14,7 @@ mod null_equality;
 mod operators;
 mod orders;
 mod plan_check;
+mod range_joins;
 mod regret;
 mod requirements;
 mod sharing;

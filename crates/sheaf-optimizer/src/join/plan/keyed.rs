@@ -10,7 +10,7 @@ use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Literal;
 use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_exec::SheafTableSource;
-use sheaf_exec::keyed_join::exec::{KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::keyed_join::exec::{KeyBound, KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
 use crate::access::keyed_access::{KeySource, LookupPath, outer_value};
 use crate::access::table_reference::{TableReference, table_column};
@@ -22,6 +22,7 @@ use crate::join::first_rows::FirstRows;
 use crate::join::order::Step;
 use crate::join::plan::{Builder, JoinCondition, Joined};
 use crate::logical::equality::Equality;
+use crate::logical::inequality::Inequality;
 use crate::logical::join_graph::{RelationKind, plain_scan};
 use crate::logical::semantics;
 
@@ -64,7 +65,22 @@ impl Builder<'_, '_, '_> {
                 data_type: arrow_type(&definition.columns[column].ty),
             });
         }
-        // What the key does not say is tested on the joined row.
+        let mut bounds = Vec::with_capacity(path.bounds.len());
+        for bound in &path.bounds {
+            let part = layout.parts.get(path.key.len());
+            let Some(column) = part.and_then(|part| part.column) else {
+                return internal_err!("a row id between bounds");
+            };
+            bounds.push(KeyBound {
+                column: KeyColumn {
+                    expr: planner.expr(outer_value(&bound.outer), &outer_schema, block)?,
+                    data_type: arrow_type(&definition.columns[column].ty),
+                },
+                side: bound.side(),
+                included: bound.is_inclusive(),
+            });
+        }
+        // What the key does not say is tested on the joined row, and so are the bounds.
         let open = condition
             .equalities
             .iter()
@@ -106,6 +122,7 @@ impl Builder<'_, '_, '_> {
         }
         let switch = match context.settings.switch.bounded_regret
             && self.hints.methods(step.relation).hash
+            && path.looks_up_values()
         {
             true => planner.lookup_switch(
                 block,
@@ -128,6 +145,7 @@ impl Builder<'_, '_, '_> {
             view: context.view.clone(),
             index: path.index,
             key_parts: path.key.len(),
+            ranged: !bounds.is_empty(),
             index_condition: table.condition(planner, block, &path.index_filters)?,
             row_condition: table.condition(planner, block, &path.row_filters)?,
             projection,
@@ -185,6 +203,7 @@ impl Builder<'_, '_, '_> {
             outer: before.plan,
             spec: Arc::new(spec),
             keys,
+            bounds,
             join_type,
             filter,
             schema: Arc::new(Schema::new(fields)),
@@ -220,25 +239,25 @@ impl Builder<'_, '_, '_> {
         residual: &[Expr],
         join_type: KeyedJoinType,
     ) -> ExplainRow {
-        let type_ = if path.is_unique(table) {
-            "eq_ref"
-        } else {
-            "ref"
-        };
+        let type_ = path.access_type(table);
         let mut row = self.block.row(&table.source.alias, type_);
         let layout = key_layout(table.table, path.index);
-        let columns: Vec<usize> = layout.parts[..path.key.len()]
+        let columns: Vec<usize> = layout.parts[..path.parts()]
             .iter()
             .filter_map(|part| part.column)
             .collect();
         row.possible_keys = table.possible_keys(&columns);
         row.key = Some(table.index_name(path.index).to_string());
-        row.key_len = Some(layout.mysql_key_len(path.key.len()).to_string());
+        row.key_len = Some(layout.mysql_key_len(path.parts()).to_string());
         let sources = path.key.iter().map(|source| match source {
             KeySource::Constant(_) => "const".to_string(),
             KeySource::Join(position) => self.column_name(&equalities[*position].outer),
         });
-        row.ref_ = Some(sources.collect::<Vec<_>>().join(","));
+        let mut sources: Vec<String> = sources.collect();
+        if !path.bounds.is_empty() {
+            sources.push("func".to_string());
+        }
+        row.ref_ = Some(sources.join(","));
         let tested: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
         let kept = table.shares.kept(&tested, &path.implied);
         row.estimate(path.entries_per_key, path.entries_per_key * kept);
@@ -263,7 +282,8 @@ impl Builder<'_, '_, '_> {
         }
         row.detail = Some(Arc::new(TableDetail {
             fetch: path.fetch,
-            key_parts: path.key.len(),
+            key_parts: path.parts(),
+            bounds: path.bounds.iter().map(Inequality::condition).collect(),
             residual: residual.to_vec(),
             ..table.detail(path.index, &path.index_filters, &path.row_filters)
         }));

@@ -219,6 +219,9 @@ impl Operator<'_> {
         for key in join.keys() {
             self.columns(&key.expr, &outer)?;
         }
+        for bound in join.bounds() {
+            self.columns(&bound.column.expr, &outer)?;
+        }
         if let Some(filter) = join.join_filter() {
             self.join_filter(filter)?;
         }
