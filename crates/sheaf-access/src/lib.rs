@@ -44,6 +44,6 @@ pub use method::late_columns::LateColumns;
 pub use method::scan::Scan;
 pub use method::split::split_ranges;
 pub use spec::{
-    DEFAULT_BATCH_ROWS, DEFAULT_READ_AHEAD_PAGES, Fetch, FirstOf, IndexRef, KeyedLookupSpec,
-    MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys,
+    BatchSize, DEFAULT_BATCH_ROWS, DEFAULT_BATCH_STRING_BYTES, DEFAULT_READ_AHEAD_PAGES, Fetch,
+    FirstOf, IndexRef, KeyedLookupSpec, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys,
 };

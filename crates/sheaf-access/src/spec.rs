@@ -13,6 +13,36 @@ use crate::keys::key_filter::KeyFilter;
 /// batch may hold one leaf's entries more.
 pub const DEFAULT_BATCH_ROWS: usize = 8192;
 
+/// Bytes of strings after which a batch is delivered although more rows would fit, where there is memory enough.
+pub const DEFAULT_BATCH_STRING_BYTES: usize = 8 << 20;
+
+/// How large batches are to be. Whichever of the two comes first ends one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchSize {
+    /// Rows to aim at; see [`DEFAULT_BATCH_ROWS`].
+    pub rows: usize,
+    /// Bounds the memory of a batch of long values to this and one run of rows.
+    pub string_bytes: usize,
+}
+
+impl BatchSize {
+    pub fn of_rows(rows: usize) -> BatchSize {
+        BatchSize {
+            rows,
+            ..BatchSize::default()
+        }
+    }
+}
+
+impl Default for BatchSize {
+    fn default() -> BatchSize {
+        BatchSize {
+            rows: DEFAULT_BATCH_ROWS,
+            string_bytes: DEFAULT_BATCH_STRING_BYTES,
+        }
+    }
+}
+
 /// Leaves that a range scan reads ahead unless the planner says otherwise (1 MiB: one extent).
 pub const DEFAULT_READ_AHEAD_PAGES: usize = 64;
 
@@ -156,8 +186,7 @@ pub struct ScanSpec {
     pub fetch: Fetch,
     /// Stop after this many rows that passed all conditions.
     pub limit: Option<usize>,
-    /// Rows per batch to aim at; see [`DEFAULT_BATCH_ROWS`].
-    pub batch_rows: usize,
+    pub batch: BatchSize,
     /// Leaves to read ahead of the scan; 0 for none. See [`DEFAULT_READ_AHEAD_PAGES`].
     pub read_ahead_pages: usize,
 }
@@ -179,7 +208,7 @@ impl ScanSpec {
             projection,
             fetch: Fetch::Covering,
             limit: None,
-            batch_rows: DEFAULT_BATCH_ROWS,
+            batch: BatchSize::default(),
             read_ahead_pages: DEFAULT_READ_AHEAD_PAGES,
         }
     }
@@ -203,7 +232,7 @@ impl ScanSpec {
             projection,
             fetch,
             limit,
-            batch_rows: _,
+            batch: _,
             read_ahead_pages: _,
         } = self;
         Arc::ptr_eq(table, &other.table)
@@ -271,8 +300,7 @@ pub struct KeyedLookupSpec {
     pub sort_keys: bool,
     /// Bytes of keys collected per run (`join_buffer_size`). At least one key always fits.
     pub buffer_bytes: usize,
-    /// Rows per batch to aim at.
-    pub batch_rows: usize,
+    pub batch: BatchSize,
 }
 
 impl KeyedLookupSpec {
@@ -291,7 +319,7 @@ impl KeyedLookupSpec {
             batched,
             sort_keys,
             buffer_bytes,
-            batch_rows: _,
+            batch: _,
         } = self;
         Arc::ptr_eq(table, &other.table)
             && view.is_same(&other.view)

@@ -9,8 +9,8 @@ use arrow::array::cast::AsArray;
 use arrow::array::{Array, RecordBatch};
 use common::*;
 use sheaf_access::{
-    CancelFlag, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, Scan, ScanSpec, SessionCounters,
-    SortKeys, clustered_key_position,
+    BatchSize, CancelFlag, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, Scan, ScanSpec,
+    SessionCounters, SortKeys, clustered_key_position,
 };
 use sheaf_storage::{Direction, ReadView};
 use sheaf_table::{Table, ValueRef};
@@ -89,7 +89,7 @@ fn scans_deliver_the_keys_of_their_rows() {
             let columns = [A, NOTE, ID];
             let mut spec = ScanSpec::full(Arc::clone(&table), [&[key][..], &columns].concat());
             spec.direction = direction;
-            spec.batch_rows = 100;
+            spec.batch = BatchSize::of_rows(100);
             let keys = scan_keys(spec, &columns);
             assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), rows);
             for position in 0..table.secondary.len() {
@@ -111,7 +111,7 @@ fn scans_deliver_the_keys_of_their_rows() {
                     spec.index = IndexRef::Secondary(position);
                     spec.direction = direction;
                     spec.fetch = fetch;
-                    spec.batch_rows = 100;
+                    spec.batch = BatchSize::of_rows(100);
                     let keys = scan_keys(spec, &columns);
                     assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), rows);
                 }
@@ -160,7 +160,7 @@ fn keyed_lookups_deliver_the_keys_of_the_inner_rows() {
                 batched: true,
                 sort_keys: true,
                 buffer_bytes: 2000,
-                batch_rows: 100,
+                batch: BatchSize::of_rows(100),
                 view: ReadView::newest(),
             });
             let counters = Arc::new(SessionCounters::default());

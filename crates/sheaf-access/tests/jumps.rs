@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use common::*;
 use sheaf_access::{
-    CompareOp, Condition, EncodedCondition, Fetch, FirstOf, IndexRef, KeyFilter, PartInterval,
-    ScanSpec, SortKeys,
+    BatchSize, CompareOp, Condition, EncodedCondition, Fetch, FirstOf, IndexRef, KeyFilter,
+    PartInterval, ScanSpec, SortKeys,
 };
 use sheaf_storage::{Direction, KeyRange, ReadView};
 use sheaf_table::{KeyLayout, PartBounds, Table};
@@ -245,7 +245,7 @@ fn random_walks(random: &mut Random, table: &Arc<Table>, view: &ReadView) -> (Sc
         projection,
         fetch,
         limit: random.chance(20).then(|| random.below(50) as usize),
-        batch_rows: 1 + random.below(500) as usize,
+        batch: BatchSize::of_rows(1 + random.below(500) as usize),
         read_ahead_pages: random.below(20) as usize,
         ..ScanSpec::full(Arc::clone(table), Vec::new())
     };

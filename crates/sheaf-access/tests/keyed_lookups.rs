@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::*;
 use sheaf_access::{
-    CancelFlag, Condition, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, ScanMetrics,
+    BatchSize, CancelFlag, Condition, Fetch, IndexRef, KeyedLookup, KeyedLookupSpec, ScanMetrics,
     SessionCounters, SortKeys,
 };
 use sheaf_storage::prefix_successor;
@@ -34,7 +34,7 @@ fn lookup(table: &Arc<Table>, index: IndexRef, key_parts: usize) -> KeyedLookupS
         batched: true,
         sort_keys: true,
         buffer_bytes: 256 << 10,
-        batch_rows: 1000,
+        batch: BatchSize::of_rows(1000),
     }
 }
 
@@ -229,7 +229,7 @@ fn lookups_give_what_nested_loops_give() {
             batched: random.chance(70),
             sort_keys: random.chance(70),
             buffer_bytes: 1 + random.below(2000) as usize,
-            batch_rows: 1 + random.below(500) as usize,
+            batch: BatchSize::of_rows(1 + random.below(500) as usize),
             ..lookup(&table, index, parts)
         };
         let mut expected = Vec::new();

@@ -10,8 +10,8 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::datatypes::Int32Type;
 use common::*;
 use sheaf_access::{
-    BatchCondition, CancelFlag, ColumnsCondition, Condition, EncodedCondition, Fetch, IndexRef,
-    Result, Scan, ScanSpec, SessionCounters, SortKeys, split_ranges,
+    BatchCondition, BatchSize, CancelFlag, ColumnsCondition, Condition, EncodedCondition, Fetch,
+    IndexRef, Result, Scan, ScanSpec, SessionCounters, SortKeys, split_ranges,
 };
 use sheaf_storage::{Direction, KeyRange};
 use sheaf_table::{KeyLayout, PartBounds, Table};
@@ -276,7 +276,7 @@ fn random_case(random: &mut Random, table: &Arc<Table>, rows: &[Vec<Value>]) -> 
         projection,
         fetch,
         limit,
-        batch_rows: 1 + random.below(3000) as usize,
+        batch: BatchSize::of_rows(1 + random.below(3000) as usize),
         read_ahead_pages: random.below(20) as usize,
     };
     Case { spec, expected }
@@ -432,7 +432,7 @@ fn a_cancelled_scan_stops() {
         let spec = Arc::new(ScanSpec {
             index: IndexRef::Secondary(0),
             fetch,
-            batch_rows: 100,
+            batch: BatchSize::of_rows(100),
             ..ScanSpec::full(Arc::clone(&table), vec![ID])
         });
         let counters = Arc::new(SessionCounters::default());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use sheaf_access::{BatchSize, DEFAULT_BATCH_STRING_BYTES};
 use sheaf_exec::operator::shared_exec::MAX_KEPT_BYTES;
 
 use crate::cost::CostConstants;
@@ -244,8 +245,9 @@ pub struct PlannerSettings {
     /// An index is dived into for each range of a single value only if there are fewer than so many of them; 0: always
     /// (`eq_range_index_dive_limit`).
     pub eq_range_index_dive_limit: usize,
-    /// Rows of a batch.
+    /// Rows of a batch, and bytes that its strings take at most.
     pub batch_rows: usize,
+    pub batch_string_bytes: usize,
     /// Into how many parts a big scan is split, at most.
     pub target_partitions: usize,
     /// Memory that one statement should get along with, in bytes: a hash join whose build side is estimated to
@@ -280,6 +282,14 @@ impl PlannerSettings {
         self.batch_rows < BATCH_ROWS
     }
 
+    /// How large the batches of scans and lookups are.
+    pub(crate) fn batch(&self) -> BatchSize {
+        BatchSize {
+            rows: self.batch_rows,
+            string_bytes: self.batch_string_bytes,
+        }
+    }
+
     /// Whether a plan that took too much memory is to be replaced by one that takes little.
     pub(crate) fn is_thrifty(&self) -> bool {
         self.query_memory_bytes == 0
@@ -294,6 +304,7 @@ impl Default for PlannerSettings {
             join_buffer_bytes: 256 << 10,
             eq_range_index_dive_limit: 200,
             batch_rows: BATCH_ROWS,
+            batch_string_bytes: DEFAULT_BATCH_STRING_BYTES,
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             most_first_rows: usize::MAX,

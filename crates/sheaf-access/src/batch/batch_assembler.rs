@@ -13,7 +13,7 @@ use sheaf_storage::Direction;
 use sheaf_table::{RowView, Table};
 
 use crate::arrow_types::projected_schema;
-use crate::batch::materialize::{ColumnBuilder, MAX_BATCH_STRING_BYTES};
+use crate::batch::materialize::ColumnBuilder;
 use crate::batch::row_block::RowBlock;
 use crate::condition::columns::{ColumnSource, Source};
 use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
@@ -23,6 +23,7 @@ use crate::condition::{ColumnsCondition, Condition};
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::seen_table::SeenTable;
+use crate::spec::BatchSize;
 use crate::tally::Tally;
 
 /// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early
@@ -30,7 +31,7 @@ use crate::tally::Tally;
 const FIRST_LIMITED_BATCH_ROWS: usize = 64;
 
 /// Rows of a run when columns may be longer than a page: bounds a batch to
-/// [`MAX_BATCH_STRING_BYTES`] and the values of so many rows.
+/// [`BatchSize::string_bytes`] and the values of so many rows.
 pub(crate) const LONG_VALUE_RUN_ROWS: usize = 8;
 
 /// A delivered batch; with tags, for each row the tag of the key that asked for it.
@@ -128,6 +129,8 @@ pub(crate) struct BatchAssembler {
     /// Rows at which the batch is delivered.
     target_rows: usize,
     max_rows: usize,
+    /// Bytes of strings at which it is delivered, too.
+    string_bytes: usize,
     /// Rows that may still be delivered.
     limit_left: Option<usize>,
     selection: Vec<u32>,
@@ -142,9 +145,9 @@ impl BatchAssembler {
         condition: Option<&Condition>,
         tagged: bool,
         limit: Option<usize>,
-        batch_rows: usize,
+        batch: BatchSize,
     ) -> Result<Self> {
-        let max_rows = batch_rows.max(1);
+        let max_rows = batch.rows.max(1);
         let target_rows = match limit {
             Some(limit) => limit.clamp(FIRST_LIMITED_BATCH_ROWS.min(max_rows), max_rows),
             None => max_rows,
@@ -196,6 +199,7 @@ impl BatchAssembler {
             tags: tagged.then(Vec::new),
             target_rows,
             max_rows,
+            string_bytes: batch.string_bytes,
             limit_left: limit,
             selection: Vec::new(),
             long_values,
@@ -265,7 +269,7 @@ impl BatchAssembler {
                 .iter()
                 .map(ColumnBuilder::string_bytes)
                 .sum::<usize>()
-                >= MAX_BATCH_STRING_BYTES
+                >= self.string_bytes
     }
 
     /// Whether rows that are sure to be delivered meet the limit.

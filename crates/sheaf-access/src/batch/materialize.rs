@@ -26,10 +26,6 @@ use crate::condition::words::{
 use crate::error::{AccessError, Result};
 use crate::keys::seen_table::SeenTable;
 
-/// Bytes of strings after which a batch is delivered although more rows would fit: bounds the memory of a batch of
-/// long values to this and one run of rows.
-pub(crate) const MAX_BATCH_STRING_BYTES: usize = 8 << 20;
-
 /// Size at which a new buffer is begun: offsets in views are 32 bits.
 const MAX_VIEW_BUFFER_BYTES: usize = 1 << 30;
 

@@ -56,7 +56,7 @@ impl ClusteredScan {
             spec.row_condition.as_ref(),
             false,
             spec.limit,
-            spec.batch_rows,
+            spec.batch,
         )?;
         let table_scan = spec.direction == Direction::Forward && spec.ranges == [KeyRange::all()];
         let reads_end = ranges

@@ -20,7 +20,7 @@ use crate::keys::byte_strings::ByteStrings;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::seen_table::SeenTable;
 use crate::method::multi_range_read::MultiRangeRead;
-use crate::spec::{Fetch, KeyedLookupSpec, ScanSpec};
+use crate::spec::{BatchSize, Fetch, KeyedLookupSpec, ScanSpec};
 use crate::tally::Tally;
 
 /// Gives index entries.
@@ -78,7 +78,7 @@ impl EntryRows {
         tally: &mut Tally,
     ) -> Result<Self> {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
-        let sizes = (spec.limit, spec.batch_rows);
+        let sizes = (spec.limit, spec.batch);
         let mut rows = Self::new(
             &SeenTable::new(&spec.table, &spec.view)?,
             position,
@@ -105,7 +105,7 @@ impl EntryRows {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
-        let sizes = (None, spec.batch_rows);
+        let sizes = (None, spec.batch);
         let mut rows = Self::new(
             &SeenTable::new(&spec.table, &spec.view)?,
             position,
@@ -131,7 +131,7 @@ impl EntryRows {
         (index_condition, row_condition): (Option<&Condition>, Option<&Condition>),
         fetch: Fetch,
         tagged: bool,
-        (limit, batch_rows): (Option<usize>, usize),
+        (limit, batch): (Option<usize>, BatchSize),
         cancel: CancelFlag,
     ) -> Result<Self> {
         let source = match fetch {
@@ -145,7 +145,7 @@ impl EntryRows {
             row_condition,
             tagged,
             limit,
-            batch_rows,
+            batch,
         )?;
         let condition = index_condition
             .map(|condition| IndexCondition::new(table, position, condition))

@@ -90,7 +90,7 @@ impl IndexMerge {
             spec.row_condition.as_ref(),
             false,
             spec.limit,
-            spec.batch_rows,
+            spec.batch,
         )?;
         let layout = &spec.table.clustered_layout;
         let fixed_key_bytes = fixed_key_bytes(layout, layout.parts.len());

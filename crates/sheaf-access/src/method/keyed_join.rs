@@ -137,7 +137,7 @@ impl KeyedLookup {
                     spec.row_condition.as_ref(),
                     true,
                     None,
-                    spec.batch_rows,
+                    spec.batch,
                 )?;
                 Inner::Rows {
                     reader: complete
@@ -260,7 +260,7 @@ impl KeyedLookup {
     fn advance(&mut self) -> Result<Option<(UInt32Array, RecordBatch)>> {
         loop {
             if let Some(sharing) = &mut self.sharing {
-                match sharing.next(&self.walk.buffer, self.spec.batch_rows.max(1))? {
+                match sharing.next(&self.walk.buffer, self.spec.batch.rows.max(1))? {
                     Some(shared) => return Ok(Some(shared)),
                     None => self.sharing = None,
                 }

@@ -9,7 +9,7 @@ use arrow::array::ArrayRef;
 use sheaf_storage::{PointReader, ReadView};
 use sheaf_table::Table;
 
-use crate::batch::materialize::{ColumnBuilder, MAX_BATCH_STRING_BYTES};
+use crate::batch::materialize::ColumnBuilder;
 use crate::condition::columns::{ColumnSource, Source};
 use crate::error::{AccessError, Result};
 use crate::keys::seen_table::SeenTable;
@@ -22,11 +22,17 @@ pub struct LateColumns {
     table: SeenTable,
     rows: PointReader,
     builders: Vec<ColumnBuilder>,
+    /// Bytes of strings at which a batch is delivered.
+    string_bytes: usize,
 }
 
 impl LateColumns {
     /// Columns of a table's rows, by their positions in its definition, as a view sees them.
-    pub fn new(table: &Arc<Table>, view: &ReadView, columns: &[usize]) -> Result<LateColumns> {
+    pub fn new(
+        (table, view): (&Arc<Table>, &ReadView),
+        columns: &[usize],
+        string_bytes: usize,
+    ) -> Result<LateColumns> {
         let table = SeenTable::new(table, view)?;
         let builder = |&column: &usize| {
             let source = ColumnSource::new(&table, Source::Rows, column)?;
@@ -36,6 +42,7 @@ impl LateColumns {
             builders: columns.iter().map(builder).collect::<Result<_>>()?,
             rows: table.row_reader(),
             table,
+            string_bytes,
         })
     }
 
@@ -61,7 +68,7 @@ impl LateColumns {
             }
             count += 1;
             let bytes = self.builders.iter().map(ColumnBuilder::string_bytes);
-            if bytes.sum::<usize>() >= MAX_BATCH_STRING_BYTES {
+            if bytes.sum::<usize>() >= self.string_bytes {
                 break;
             }
         }

@@ -479,7 +479,7 @@ impl ExecutionPlan for KeyedJoinExec {
             outer: Some(self.outer.execute(partition, context)?),
             inner: Inner::Lookup(Box::new(lookup)),
             cancel: self.cancel.clone(),
-            batch_rows: self.spec.batch_rows,
+            batch_rows: self.spec.batch.rows,
             tree: Arc::clone(&self.spec.table.clustered),
             encoder: KeyEncoder::new(&self.spec, self.keys.clone())
                 .with_bounds(self.bounds.clone()),

@@ -138,7 +138,11 @@ impl ExecutionPlan for LateColumnsExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let columns: Vec<usize> = self.late.iter().map(|(_, column)| *column).collect();
-        let columns = LateColumns::new(&self.spec.table, &self.spec.view, &columns);
+        let columns = LateColumns::new(
+            (&self.spec.table, &self.spec.view),
+            &columns,
+            self.spec.batch.string_bytes,
+        );
         Ok(Box::pin(LateStream {
             input: self.input.execute(partition, context)?,
             columns: columns.map_err(access_error)?,

@@ -537,7 +537,7 @@ impl TableReference<'_> {
             projection,
             fetch: path.fetch,
             limit: self.fetch,
-            batch_rows: context.settings.batch_rows,
+            batch: context.settings.batch(),
             read_ahead_pages: context.settings.read_ahead_pages,
         })
     }

@@ -8,6 +8,7 @@
 //! | [`filter_shares`] | what several conditions accept together |
 //! | [`statistics`] | what the trees know: entries, distinct keys, pages in memory |
 //! | [`group_rows`] | how many groups a grouping makes |
+//! | [`row_width`] | how wide rows are in a batch |
 //! | [`risk`] | what a plan may cost if an estimate is wrong |
 
 pub(crate) mod column_set;
@@ -15,5 +16,6 @@ pub(crate) mod condition;
 pub(crate) mod filter_shares;
 pub(crate) mod group_rows;
 pub(crate) mod risk;
+pub(crate) mod row_width;
 pub(crate) mod selectivity;
 pub(crate) mod statistics;

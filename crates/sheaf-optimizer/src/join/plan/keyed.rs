@@ -153,7 +153,7 @@ impl Builder<'_, '_, '_> {
             batched: path.batched,
             sort_keys: path.sort_keys,
             buffer_bytes: path.buffer_bytes,
-            batch_rows: context.settings.batch_rows,
+            batch: context.settings.batch(),
         };
         let inner_fields = Fields::from(inner_fields);
         let mut row = self.explain_lookup(table, path, &condition.equalities, &residual, join_type);
