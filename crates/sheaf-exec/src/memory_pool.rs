@@ -28,6 +28,9 @@
 //! [wider](crate::operator::key_width_exec) than that. A sort that comes to this limit spills what it has, be it one
 //! batch.
 //!
+//! What sessions keep between statements, such as user variables, is [taken](QueryMemory::set_aside) from big
+//! statements.
+//!
 //! What is not given to big statements is also the last resort of operators that have nothing to spill.
 //!
 //! All this is about what operators say. What they really take is [measured](sheaf_memory). While the process has more
@@ -38,14 +41,14 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion_common::{DataFusionError, Result, resources_datafusion_err};
 use datafusion_execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use sheaf_memory::{StatementMemory, process, safe_point};
+use sheaf_memory::{Budget, StatementMemory, process, safe_point};
 
 use crate::blocking::blocking;
 use crate::memory_consumers::OTHERS_HAVE_IT;
@@ -102,6 +105,8 @@ pub struct QueryMemory {
     state: Mutex<Shared>,
     /// Somebody has given memory back.
     given_back: Condvar,
+    /// What of it is kept for others than statements. Big statements do without.
+    set_aside: OnceLock<Arc<Budget>>,
 }
 
 #[derive(Debug, Default)]
@@ -122,6 +127,7 @@ impl QueryMemory {
             wait_millis: AtomicU64::new(DEFAULT_WAIT_SECONDS * 1000),
             state: Mutex::default(),
             given_back: Condvar::new(),
+            set_aside: OnceLock::new(),
         }
     }
 
@@ -140,7 +146,14 @@ impl QueryMemory {
         self.wait_millis.store(millis, Ordering::Relaxed);
     }
 
-    fn wait_timeout(&self) -> Duration {
+    /// What is taken of this budget is taken from big statements. The first call counts.
+    pub fn set_aside(&self, budget: Arc<Budget>) {
+        // An engine has one.
+        let _ = self.set_aside.set(budget);
+    }
+
+    /// How long a statement waits for memory.
+    pub fn wait_timeout(&self) -> Duration {
         Duration::from_millis(self.wait_millis.load(Ordering::Relaxed))
     }
 
@@ -149,7 +162,11 @@ impl QueryMemory {
     }
 
     fn bytes_of_big(&self) -> usize {
-        self.total_bytes - self.total_bytes / RESERVE_SHARE
+        let aside = self
+            .set_aside
+            .get()
+            .map_or(0, |budget| budget.taken_bytes());
+        (self.total_bytes - self.total_bytes / RESERVE_SHARE).saturating_sub(aside)
     }
 
     fn max_big(&self) -> usize {

@@ -25,10 +25,12 @@
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.
 
+mod budget;
 pub mod process;
 mod statement;
 mod stop_flag;
 
+pub use budget::{Budget, Share};
 pub use statement::{StatementMemory, current, may_go_on, of_this_statement, safe_point};
 pub use stop_flag::{Sleeper, StopFlag};
 
@@ -58,4 +60,13 @@ pub fn held_by_thread() -> i64 {
     ALLOCATOR
         .get()
         .map_or(0, |allocator| (allocator.held_by_thread)())
+}
+
+/// Does `work`, and tells how many bytes the calling thread has allocated meanwhile and not freed; 0 where the program
+/// counts nothing.
+pub fn kept_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = held_by_thread();
+    let done = work();
+    let kept = (held_by_thread() - before).max(0);
+    (done, kept as usize)
 }

@@ -312,7 +312,8 @@ impl Connection {
         };
         let max_bytes = self.session.max_allowed_packet();
         if let Some(statement) = self.statements.get_mut(&id) {
-            statement.append_long_data(parameter.into(), body.eat_all(), max_bytes);
+            let piece = (parameter.into(), body.eat_all());
+            statement.append_long_data(piece, max_bytes, |bytes| self.session.keep(bytes));
         }
     }
 

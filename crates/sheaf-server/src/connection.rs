@@ -182,6 +182,7 @@ fn open(
     if compresses && !packets.start_compression() {
         return Err(SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake"));
     }
+    packets.set_memory(session.request_memory());
     Ok(Box::new(Connection {
         packets,
         client,
@@ -310,6 +311,7 @@ impl Connection {
         request.clear();
         request.shrink_to(KEPT_REQUEST_BYTES);
         self.request = request;
+        self.packets.give_memory_back();
         match owes {
             true => Served::Owes,
             false => Served::Waits,
@@ -438,6 +440,13 @@ impl Connection {
         let (answer, flow) = match error {
             ReadError::Closed => return Flow::Close,
             ReadError::TooLarge { .. } => (SqlError::net_packet_too_large(), Flow::Continue),
+            ReadError::NoMemory => (
+                SqlError::out_of_memory(
+                    "other long statements have all memory for statements (long_statement_memory); try again, raise \
+                     --memory or query_memory_wait_timeout",
+                ),
+                Flow::Continue,
+            ),
             ReadError::OutOfOrder { .. } => (
                 SqlError::new(codes::NET_PACKETS_OUT_OF_ORDER, "Got packets out of order"),
                 Flow::Close,

@@ -18,6 +18,9 @@
 //! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
 //! leaves from. Receiving reads what is there, which for a short request is one system call too.
 //!
+//! A long packet takes its share of what all long requests may have before its buffer grows ([`RequestMemory`]), and
+//! waits where there is none.
+//!
 //! A connection that waits longer than [`IDLE_AFTER`] for a command releases its buffers. The wait for the first byte
 //! is a read that ends after that time, so a busy connection has no other system call for it. An idle one then waits
 //! without a buffer ([`PacketStream::wait_without_buffers`]).
@@ -25,7 +28,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use sheaf_sql::{Encryption, SqlError};
+use sheaf_sql::{Encryption, RequestMemory, SqlError};
 use sheaf_types::error::codes;
 
 /// The most bytes in one frame; a frame of this length is continued by the next one.
@@ -96,6 +99,9 @@ pub enum ReadError {
     /// The packet was read to its end and thrown away, so the connection can go on.
     #[error("the packet is longer than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
+    /// Other connections have the memory that the packet needs. It was thrown away, too.
+    #[error("other packets have the memory")]
+    NoMemory,
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -142,6 +148,8 @@ pub struct PacketStream<T> {
     /// The number of the next frame, in either direction.
     sequence: u8,
     max_packet_bytes: usize,
+    /// Where long packets take their memory; `None`: they may have any.
+    memory: Option<RequestMemory>,
     idle_timeout: Option<Duration>,
     read_timeout: Option<Duration>,
     /// The transport waits for `read_timeout` instead of for the next command.
@@ -174,6 +182,7 @@ impl<T: Transport> PacketStream<T> {
             transport,
             sequence: 0,
             max_packet_bytes,
+            memory: None,
             idle_timeout: None,
             read_timeout: None,
             hurried: false,
@@ -201,6 +210,18 @@ impl<T: Transport> PacketStream<T> {
 
     pub fn set_max_packet_bytes(&mut self, max_packet_bytes: usize) {
         self.max_packet_bytes = max_packet_bytes;
+    }
+
+    /// From now on long packets take their memory here before they are read.
+    pub fn set_memory(&mut self, memory: RequestMemory) {
+        self.memory = Some(memory);
+    }
+
+    /// The packet that was read last, and what was made of it, are gone.
+    pub(crate) fn give_memory_back(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.give_back();
+        }
     }
 
     /// `idle` bounds the wait for the first byte of a packet, `read` each further wait inside it.
@@ -391,6 +412,13 @@ impl<T: Transport> PacketStream<T> {
                 });
             }
             let end = payload.len() + frame_bytes;
+            if self.memory.as_mut().is_some_and(|memory| !memory.take(end)) {
+                let read = payload.len();
+                *payload = Vec::new();
+                self.give_memory_back();
+                self.discard_packet(read, frame_bytes)?;
+                return Err(ReadError::NoMemory);
+            }
             while payload.len() < end {
                 let start = payload.len();
                 payload.resize(end.min(start + RECEIVE_STEP_BYTES), 0);

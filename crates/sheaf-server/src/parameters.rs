@@ -11,8 +11,8 @@
 
 use mysql_common::constants::ColumnType;
 use mysql_common::io::ParseBuf;
-use sheaf_sql::SqlError;
 use sheaf_sql::encoding::TextEncoding;
+use sheaf_sql::{Share, SqlError};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sheaf_types::temporal::{DAY, SECOND, checked_days};
@@ -29,6 +29,8 @@ pub struct BoundStatement {
     /// Parameters sent in pieces since the last execution.
     long_data: Vec<Option<Vec<u8>>>,
     long_data_bytes: usize,
+    /// Of what all sessions may keep, for these pieces.
+    memory: Option<Share>,
     /// What went wrong with a piece, which has no answer of its own: the next execution reports it.
     long_data_error: Option<SqlError>,
 }
@@ -42,9 +44,15 @@ impl BoundStatement {
         }
     }
 
-    /// A piece of a parameter. All pieces of one execution together are bounded by `max_bytes`.
-    pub fn append_long_data(&mut self, parameter: usize, data: &[u8], max_bytes: usize) {
-        let Some(slot) = self.long_data.get_mut(parameter) else {
+    /// A piece of a parameter. All pieces of one execution together are bounded by `max_bytes`, and take their memory
+    /// of what `keep` gives.
+    pub fn append_long_data(
+        &mut self,
+        (parameter, data): (usize, &[u8]),
+        max_bytes: usize,
+        keep: impl FnOnce(usize) -> Result<Share, SqlError>,
+    ) {
+        if parameter >= self.long_data.len() {
             self.long_data_error = Some(SqlError::wrong_arguments("mysqld_stmt_send_long_data"));
             return;
         };
@@ -55,7 +63,25 @@ impl BoundStatement {
             ));
             return;
         }
-        self.long_data_bytes += data.len();
+        let bytes = self.long_data_bytes + data.len();
+        let has_room = self
+            .memory
+            .as_mut()
+            .is_some_and(|share| share.resize(bytes));
+        if !has_room {
+            // What it has is given back first: a session's pieces do not wait for themselves.
+            self.memory = None;
+            match keep(bytes) {
+                Ok(share) => self.memory = Some(share),
+                Err(error) => {
+                    self.reset();
+                    self.long_data_error = Some(error);
+                    return;
+                }
+            }
+        }
+        let slot = &mut self.long_data[parameter];
+        self.long_data_bytes = bytes;
         slot.get_or_insert_default().extend_from_slice(data);
     }
 
@@ -63,6 +89,7 @@ impl BoundStatement {
     pub fn reset(&mut self) {
         self.long_data.fill(None);
         self.long_data_bytes = 0;
+        self.memory = None;
         self.long_data_error = None;
     }
 
@@ -278,10 +305,17 @@ fn decode_time(body: &mut ParseBuf<'_>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use sheaf_sql::Budget;
+
     use super::*;
 
     fn execute(statement: &mut BoundStatement, body: &[&[u8]]) -> Result<Vec<Value>, SqlError> {
         statement.decode(&body.concat(), TextEncoding::Utf8)
+    }
+
+    fn any_memory(bytes: usize) -> Result<Share, SqlError> {
+        let all = Budget::new(1000).try_take(bytes);
+        all.ok_or_else(|| SqlError::out_of_memory("sessions have it"))
     }
 
     #[test]
@@ -401,8 +435,8 @@ mod tests {
     #[test]
     fn pieces_are_joined_and_forgotten_after_the_execution() {
         let mut statement = BoundStatement::new(1);
-        statement.append_long_data(0, b"long ", 100);
-        statement.append_long_data(0, b"data", 100);
+        statement.append_long_data((0, b"long "), 100, any_memory);
+        statement.append_long_data((0, b"data"), 100, any_memory);
         let body = [0, 1, 253, 0];
         assert_eq!(
             statement
@@ -422,8 +456,8 @@ mod tests {
     #[test]
     fn pieces_beyond_the_limit_are_an_error_of_the_execution() {
         let mut statement = BoundStatement::new(1);
-        statement.append_long_data(0, &[0; 60], 100);
-        statement.append_long_data(0, &[0; 60], 100);
+        statement.append_long_data((0, &[0; 60]), 100, any_memory);
+        statement.append_long_data((0, &[0; 60]), 100, any_memory);
         let body = [0, 1, 252, 0];
         assert_eq!(
             statement
@@ -432,7 +466,7 @@ mod tests {
                 .code,
             1105
         );
-        statement.append_long_data(1, b"x", 100);
+        statement.append_long_data((1, b"x"), 100, any_memory);
         assert_eq!(
             statement
                 .decode(&body, TextEncoding::Utf8)

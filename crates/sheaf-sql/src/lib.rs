@@ -27,6 +27,7 @@ pub use error::SqlError;
 pub use query::batch_builder::BatchBuilder;
 pub use query::cell_reader::{CellReader, cell_readers};
 pub use query::record_spool::{RecordSpool, SpooledRecords};
+pub use session::request_memory::RequestMemory;
 pub use session::result;
 pub use session::result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
@@ -36,4 +37,5 @@ pub use session::{
 };
 pub use sheaf_exec::runtime::thread_placement::go_where_the_process_began;
 pub use sheaf_frontend::{dialect, encoding, error, last_insert_id, parser};
+pub use sheaf_memory::{Budget, Share};
 pub use variables::SERVER_VERSION;

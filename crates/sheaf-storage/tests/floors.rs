@@ -68,7 +68,10 @@ const ABOVE_BATCHES: &[&str] = &[
 
 /// The folders and files at the top of each crate's sources, from the bottom up.
 const ORDER: &[(&str, &[&str])] = &[
-    ("sheaf-memory", &["stop_flag", "process", "statement"]),
+    (
+        "sheaf-memory",
+        &["budget", "stop_flag", "process", "statement"],
+    ),
     (
         "sheaf-storage",
         &[

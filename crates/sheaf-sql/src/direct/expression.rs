@@ -36,6 +36,7 @@ use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
+use sheaf_memory::kept_by;
 use sheaf_table::Column;
 use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
@@ -57,6 +58,11 @@ use sheaf_frontend::query::SessionValues;
 
 /// Expressions that a session keeps, each with some kilobytes of its own. When there are more it begins anew.
 const MAX_KEPT: usize = 256;
+/// And what they take together, in bytes. One that takes more alone, such as with a long literal, is kept until the end
+/// of its statement.
+pub(crate) const MAX_KEPT_BYTES: usize = 512 << 10;
+/// The same while the session rests: there may be many that do.
+pub(crate) const MAX_RESTING_BYTES: usize = 64 << 10;
 /// Combinations of values for which the expressions of a plan are kept.
 const MAX_INSTANCES: usize = 8;
 
@@ -349,6 +355,9 @@ struct Entry<I> {
     instance: Option<Arc<I>>,
     /// How results were described last.
     shown: Option<Arc<ShownColumns>>,
+    /// What both were seen to take.
+    instance_bytes: usize,
+    shown_bytes: usize,
 }
 
 /// By the number of the plan's inputs; what was used last comes first.
@@ -361,8 +370,23 @@ pub(crate) struct ExpressionCache {
     day: i32,
     known: Known<Instance>,
     queries: Known<QueryInstance>,
-    /// All entries together.
+    /// All entries together, and what they were seen to take.
     kept: usize,
+    kept_bytes: usize,
+}
+
+impl ExpressionCache {
+    /// Whether it begins anew before it takes another entry.
+    fn is_full(&self) -> bool {
+        self.kept >= MAX_KEPT || self.kept_bytes >= MAX_KEPT_BYTES
+    }
+
+    /// The session rests, or its statement has ended: what is much is not kept for the next one.
+    pub(crate) fn let_go(&mut self, most_bytes: usize) {
+        if self.kept_bytes > most_bytes {
+            *self = ExpressionCache::default();
+        }
+    }
 }
 
 /// Expressions with the inputs of one run.
@@ -445,7 +469,14 @@ impl Session {
         let entry = entries.first_mut()?;
         let shown = match entry.shown.take() {
             Some(shown) if shown.has_names(&names) => shown,
-            _ => Arc::new(make(names)),
+            _ => {
+                self.expressions.kept_bytes -= entry.shown_bytes;
+                let bytes_of_names: usize = names.iter().map(String::len).sum();
+                let (shown, bytes) = kept_by(|| Arc::new(make(names)));
+                entry.shown_bytes = bytes + bytes_of_names;
+                self.expressions.kept_bytes += entry.shown_bytes;
+                shown
+            }
         };
         entry.shown = Some(Arc::clone(&shown));
         Some(shown)
@@ -467,7 +498,13 @@ impl Session {
             Some(shown) if shown.has_names(&names) => shown,
             _ => {
                 let Instance { metas, fields, .. } = evaluator.instance.as_ref();
-                Arc::new(ShownColumns::new(list, computed, names, (metas, fields)))
+                self.expressions.kept_bytes -= entry.shown_bytes;
+                let bytes_of_names: usize = names.iter().map(String::len).sum();
+                let make = || ShownColumns::new(list, computed, names, (metas, fields));
+                let (shown, bytes) = kept_by(|| Arc::new(make()));
+                entry.shown_bytes = bytes + bytes_of_names;
+                self.expressions.kept_bytes += entry.shown_bytes;
+                shown
             }
         };
         entry.shown = Some(Arc::clone(&shown));
@@ -501,7 +538,7 @@ impl Session {
                 .circumstances
                 .as_ref()
                 .is_some_and(|known| known.hold(self));
-        if !holds || cache.kept >= MAX_KEPT {
+        if !holds || cache.is_full() {
             cache = ExpressionCache {
                 circumstances: Some(Circumstances::of(self)),
                 day,
@@ -519,17 +556,21 @@ impl Session {
             Some(found) => entries[..=found].rotate_right(1),
             None => {
                 let is_full = entries.len() == MAX_INSTANCES;
-                if is_full {
-                    entries.pop();
-                }
-                let (key, instance) = make(self, entries.is_empty());
+                let left = is_full.then(|| entries.pop()).flatten();
+                let left_bytes = left.map_or(0, |entry| entry.instance_bytes + entry.shown_bytes);
+                let is_first = entries.is_empty();
+                let ((key, instance), instance_bytes) = kept_by(|| make(self, is_first));
                 let entry = Entry {
                     key,
                     instance: instance.map(Arc::new),
                     shown: None,
+                    instance_bytes,
+                    shown_bytes: 0,
                 };
                 entries.insert(0, entry);
                 cache.kept += usize::from(!is_full);
+                cache.kept_bytes += instance_bytes;
+                cache.kept_bytes -= left_bytes;
             }
         }
         let entries = kept(&mut cache).get(&inputs.id);

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 use sheaf_access::SessionCounters;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
-use sheaf_memory::process;
+use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, Privileges};
@@ -67,6 +67,10 @@ const WANTED_VERSION_BYTES: usize = 16 << 20;
 const PACKET_SHARE: usize = 32;
 const MIN_PACKET_BYTES: usize = 1 << 20;
 const MAX_PACKET_BYTES: usize = 64 << 20;
+/// The part of the memory that all sessions together may keep for their next statements, and the part that their long
+/// requests may take. See `session_memory` and `long_statement_memory`.
+const SESSION_MEMORY_SHARE: usize = 8;
+const LONG_STATEMENT_SHARE: usize = 8;
 /// Clients that may identify themselves while all places of `max_connections` are taken: one of them may be let in yet.
 const LOGINS: usize = 16;
 /// Worker threads are never more than this.
@@ -147,6 +151,14 @@ impl EngineOptions {
     }
 }
 
+fn long_statement_bytes(memory_bytes: usize) -> usize {
+    memory_bytes / LONG_STATEMENT_SHARE
+}
+
+fn session_bytes(memory_bytes: usize) -> usize {
+    memory_bytes / SESSION_MEMORY_SHARE
+}
+
 /// One open database. Shared by all its sessions.
 pub struct Engine {
     options: EngineOptions,
@@ -166,6 +178,10 @@ pub struct Engine {
     aborted_connects: AtomicU64,
     aborted_clients: AtomicU64,
     pub(crate) prepared_statements: AtomicU64,
+    /// Memory of requests that are not short, from their first byte to their answer.
+    long_statements: Arc<Budget>,
+    /// What sessions keep: user variables, texts of prepared statements, parameters that were sent ahead.
+    kept_by_sessions: Arc<Budget>,
     pub(crate) timer: StatementTimer,
     pub(crate) plans: SharedPlans,
     /// What ended and flushed sessions counted.
@@ -216,6 +232,10 @@ impl Engine {
         })?;
         let globals = Self::global_variables(path, &options, memory, &storage);
         let rewrite_rules = RewriteRegistry::new(&catalog);
+        let memory_bytes = options.memory_bytes;
+        let kept_by_sessions = Budget::new(session_bytes(memory_bytes));
+        // Operators have less where sessions keep much.
+        runtime.memory().set_aside(Arc::clone(&kept_by_sessions));
         let engine = Arc::new(Engine {
             options,
             memory,
@@ -232,6 +252,8 @@ impl Engine {
             aborted_connects: AtomicU64::new(0),
             aborted_clients: AtomicU64::new(0),
             prepared_statements: AtomicU64::new(0),
+            long_statements: Budget::new(long_statement_bytes(memory_bytes)),
+            kept_by_sessions,
             timer: StatementTimer::default(),
             plans: SharedPlans::default(),
             handler_total: SessionCounters::default(),
@@ -261,6 +283,10 @@ impl Engine {
         let packet_bytes =
             (options.memory_bytes / PACKET_SHARE).clamp(MIN_PACKET_BYTES, MAX_PACKET_BYTES);
         globals.set_internally("max_allowed_packet", integer(packet_bytes));
+        let long_statements = long_statement_bytes(options.memory_bytes);
+        globals.set_internally("long_statement_memory", integer(long_statements));
+        let kept_by_sessions = session_bytes(options.memory_bytes);
+        globals.set_internally("session_memory", integer(kept_by_sessions));
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
         globals.set_internally(
             "innodb_log_buffer_size",
@@ -283,6 +309,14 @@ impl Engine {
             globals.set_internally("hostname", text(name.trim().to_string()));
         }
         globals
+    }
+
+    pub(crate) fn long_statements(&self) -> &Arc<Budget> {
+        &self.long_statements
+    }
+
+    pub(crate) fn kept_by_sessions(&self) -> &Arc<Budget> {
+        &self.kept_by_sessions
     }
 
     pub fn options(&self) -> &EngineOptions {

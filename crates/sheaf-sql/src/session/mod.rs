@@ -33,6 +33,7 @@ pub(crate) mod info;
 pub(crate) mod outcome;
 pub(crate) mod prepared;
 pub(crate) mod progress;
+pub(crate) mod request_memory;
 pub mod result;
 pub(crate) mod running;
 pub(crate) mod searched;
@@ -57,11 +58,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
+use sheaf_memory::Share;
 use sheaf_types::error::codes;
 
 use crate::accounts::Client;
 use crate::dialect::SheafDialect;
-use crate::direct::{Cached, ExpressionCache, Spelled, StatementCache};
+use crate::direct::{
+    Cached, ExpressionCache, MAX_KEPT_BYTES, MAX_RESTING_BYTES, Spelled, StatementCache,
+};
 use crate::encoding::TextEncoding;
 use crate::engine::Engine;
 use crate::error::{Result, SqlError};
@@ -75,12 +79,13 @@ pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
 use crate::session::prepared::PreparedStatements;
+use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::status::Command;
 use crate::session::traces::OptimizerTraces;
 use crate::session::unrelated_tables::UnrelatedTables;
-use crate::session::user_variables::UserVariables;
+use crate::session::user_variables::{UserVariables, sessions_keep_too_much};
 use crate::session::warnings::{Level, Warnings};
 use crate::session::workers::Workers;
 use crate::variables::{self, NextTransaction, VariableValue, Variables};
@@ -148,11 +153,11 @@ impl Session {
         let mut session = Session {
             variables: engine.globals(),
             workers: Workers::new(engine.runtime(), handle.memory()),
+            user_variables: UserVariables::new(engine.kept_by_sessions()),
             engine,
             handle,
             client: Client::new(info),
             database: None,
-            user_variables: UserVariables::default(),
             warnings: Warnings::default(),
             findings: Findings::default(),
             prepared: PreparedStatements::default(),
@@ -383,6 +388,7 @@ impl Session {
         self.statement.definitions = Definitions::default();
         self.outcome.take_insert_id();
         self.take_assigned_variables();
+        self.expressions.let_go(MAX_KEPT_BYTES);
         let result = outcome.unwrap_or_else(|panic| {
             let message = panic_text(panic.as_ref());
             let statement = crate::error::excerpt(text);
@@ -528,9 +534,29 @@ impl Session {
         sink.end_of_rows(self.end_of_rows())
     }
 
+    /// What the requests of this session's client take their memory of.
+    pub fn request_memory(&self) -> RequestMemory {
+        RequestMemory::new(
+            self.engine.long_statements(),
+            self.engine.runtime(),
+            Arc::clone(&self.handle),
+        )
+    }
+
+    /// A share of what all sessions may keep for their next statements.
+    ///
+    /// # Errors
+    /// 1041 if others have it.
+    pub fn keep(&self, bytes: usize) -> Result<Share> {
+        let budget = self.engine.kept_by_sessions();
+        let share = budget.try_take(bytes);
+        share.ok_or_else(|| sessions_keep_too_much(budget))
+    }
+
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
         self.workers.forget_task();
+        self.expressions.let_go(MAX_RESTING_BYTES);
     }
 
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).

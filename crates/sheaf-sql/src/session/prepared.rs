@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sheaf_memory::Share;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -29,6 +30,9 @@ use sheaf_frontend::query::SessionValues;
 
 /// The most bytes of text that a session's prepared statements may have together.
 const MAX_PREPARED_TEXT_BYTES: usize = 16 << 20;
+
+/// What a prepared statement is counted with besides its text.
+const PREPARED_BYTES: usize = 256;
 
 /// Longer texts are parsed at each execution: what was compiled from them would take many times their memory.
 const MAX_KEPT_TEXT_BYTES: usize = 64 << 10;
@@ -49,6 +53,8 @@ struct Prepared {
     /// The current database of PREPARE, which is that of each execution, too.
     database: Option<Arc<str>>,
     parameters: usize,
+    /// Of what all sessions may keep.
+    _memory: Share,
     /// Not while it runs. It is taken out and put back by each execution.
     compiled: Option<Box<Compiled>>,
 }
@@ -118,6 +124,7 @@ impl Session {
                 "the prepared statements of a session have at most {MAX_PREPARED_TEXT_BYTES} bytes of text"
             )));
         }
+        let memory = self.keep(PREPARED_BYTES + sql.len())?;
         let text = scan::resolve_executable_comments(sql);
         let (range, next) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
         if let Some((following, _)) = scan::first_statement(&text[next..]) {
@@ -145,6 +152,7 @@ impl Session {
                 text: text.into(),
                 database: self.database.as_deref().map(Arc::from),
                 parameters,
+                _memory: memory,
                 compiled: None,
             },
         );
