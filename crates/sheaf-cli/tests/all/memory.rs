@@ -793,3 +793,140 @@ fn exchanges_that_spill_come_to_an_end() {
         assert_eq!(answer_of(&mut connection, sql).len(), 30_000);
     }
 }
+
+/// A server without [`Filled`]'s table, and a connection to it.
+fn empty() -> (TempDir, Child, u16, Conn) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut connection = connect(port);
+    connection
+        .query_drop("CREATE DATABASE d")
+        .expect("a database");
+    (directory, child, port, connection)
+}
+
+/// The rows of a batch are as many as their width allows, whatever the operators are.
+#[test]
+fn joins_and_sorts_of_wide_rows_stay_within_memory() {
+    let (_directory, child, _, mut connection) = empty();
+    let columns: Vec<String> = (0..150).map(|column| format!("c{column} TEXT")).collect();
+    let values: Vec<String> = (0..150)
+        .map(|column| format!("REPEAT('x', {})", column * 10))
+        .collect();
+    for sql in [
+        format!("CREATE TABLE d.w (id INT PRIMARY KEY, {})", columns.join(", ")),
+        format!(
+            "INSERT INTO d.w WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 100) \
+             SELECT n, {} FROM r",
+            values.join(", ")
+        ),
+        "CREATE TABLE d.l (id INT PRIMARY KEY, a TEXT, b TEXT)".to_string(),
+        "INSERT INTO d.l SELECT id, REPEAT('a', 50000), CONCAT(REPEAT('b', 50000), id % 7) FROM d.w"
+            .to_string(),
+        "INSERT INTO d.l SELECT id + 100, a, b FROM d.l".to_string(),
+    ] {
+        connection.query_drop(&sql).expect(&sql);
+    }
+    within_memory(child.id(), || {
+        // 300 columns; what is sorted or compared is more than there is memory.
+        for sql in [
+            "SELECT * FROM d.w a JOIN d.w b ON a.id <> b.id LIMIT 1000",
+            "SELECT * FROM d.w a JOIN d.w b ON a.id < b.id ORDER BY a.c149 LIMIT 3",
+            "SELECT DISTINCT * FROM d.w a JOIN d.w b ON a.id <> b.id",
+        ] {
+            let rows = connection.query_iter(sql);
+            let ended: mysql::Result<Vec<()>> =
+                rows.and_then(|rows| rows.map(|row| row.map(drop)).collect());
+            if ended.is_err() {
+                assert_eq!(error_of(ended).0, 1041, "{sql}");
+            }
+        }
+        // 20 MB in 200 rows.
+        for sql in [
+            "SELECT id, RIGHT(b, 1), b FROM d.l ORDER BY a, b DESC, id",
+            "SELECT id, RIGHT(b, 1), b, ROW_NUMBER() OVER (ORDER BY b DESC, id) FROM d.l ORDER BY b DESC, id",
+        ] {
+            let rows = connection.query_iter(sql).expect(sql);
+            let keys: Vec<(u32, u32)> = rows
+                .map(|row| {
+                    let row = row.expect(sql);
+                    let id: u32 = row.get("id").expect("a number");
+                    let digit: u32 = row.get(1).expect("a digit");
+                    (9 - digit, id)
+                })
+                .collect();
+            assert_eq!(keys.len(), 200, "{sql}");
+            assert!(keys.is_sorted(), "{sql}");
+        }
+    });
+    terminate(&child);
+}
+
+/// Each waits for others before its text is read, and keeps nothing when it has been answered.
+#[test]
+fn long_statements_of_many_clients_have_an_answer() {
+    const CLIENTS: usize = 30;
+    const TEXT_BYTES: usize = 1_900_000;
+    let (_directory, child, port, _connection) = empty();
+    let process = child.id();
+    let clients: Vec<Conn> = (0..CLIENTS).map(|_| connect(port)).collect();
+    let clients: Vec<Conn> = within_memory(process, || {
+        thread::scope(|scope| {
+            let running: Vec<_> = clients
+                .into_iter()
+                .map(|mut client| {
+                    scope.spawn(move || {
+                        let sql = format!("SELECT LENGTH('{}')", "x".repeat(TEXT_BYTES));
+                        let length: Option<usize> = client.query_first(sql).expect("an answer");
+                        assert_eq!(length, Some(TEXT_BYTES));
+                        client
+                    })
+                })
+                .collect();
+            let ended = running.into_iter().map(|client| client.join());
+            ended.map(|client| client.expect("no panic")).collect()
+        })
+    });
+    wait_until("the memory is given back", || resident_mib(process) < 40);
+    drop(clients);
+    terminate(&child);
+}
+
+/// Variables, prepared statements and parameters of all sessions share one limit.
+#[test]
+fn what_sessions_keep_has_a_limit() {
+    let (_directory, child, port, mut connection) = empty();
+    let limit: Option<usize> = connection
+        .query_first("SELECT @@session_memory")
+        .expect("a variable");
+    assert_eq!(limit, Some(MEMORY_MIB << 17));
+    let mut clients = Vec::new();
+    let refused = within_memory(child.id(), || {
+        (0..20).find_map(|client| {
+            let mut client_connection = connect(port);
+            let sql = format!("SET @v{client} = REPEAT('x', 1000000)");
+            let set = client_connection.query_drop(sql);
+            clients.push(client_connection);
+            set.err()
+        })
+    });
+    let refused = refused.expect("more than there may be");
+    assert!(refused.to_string().contains("session_memory"), "{refused}");
+    assert_eq!((error_of::<()>(Err(refused)).0, clients.len()), (1041, 9));
+    // What a client has kept is free when it is gone, or has set its variables to less.
+    clients[0].query_drop("SET @v0 = 1").expect("less");
+    let text = format!("SELECT '{}'", "x".repeat(800_000));
+    let statement = connection.prep(&text).expect("there is room again");
+    assert_eq!(error_of(connection.prep(text + " ")).0, 1041);
+    connection.close(statement).expect("it is known");
+    drop(clients);
+    wait_until("the variables are gone", || {
+        connection
+            .query_drop("SET @v = REPEAT('x', 2000000)")
+            .is_ok()
+            && connection
+                .query_drop("SET @w = REPEAT('x', 2000000)")
+                .is_ok()
+    });
+    terminate(&child);
+}

@@ -256,6 +256,13 @@ impl Table {
         self.clustered.statistics().entries
     }
 
+    /// About how many bytes the pages of its rows have, with those of values that are too long for them.
+    pub fn data_bytes_estimate(&self) -> u64 {
+        let overflow = self.overflow.as_ref();
+        let overflow = overflow.map_or(0, |tree| tree.statistics().bytes);
+        self.clustered.statistics().bytes + overflow
+    }
+
     /// What ANALYZE TABLE found out; `None`: never analyzed.
     pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
         self.state.statistics.lock().clone()
