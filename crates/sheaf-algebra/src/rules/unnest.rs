@@ -27,7 +27,9 @@
 //!
 //! Where `B` takes a value from `A` in a place from which it cannot be pulled up, the general rule takes over
 //! ([`domain`](super::domain)), unless `B` is a value and finds its rows by an index. Then, and where the general rule
-//! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes.
+//! does not get there, the dependent join stays, and `B` is run for each row of `A` that differs in what `B` takes. But
+//! planning `B` each time costs more than the few rows of a value, or of a range with both ends. Those a join finds,
+//! too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -565,7 +567,10 @@ impl Unnesting<'_> {
     /// The same, joined with the distinct values of what it takes from the left side. Not where it finds its rows by an
     /// index: it is run for each of these values then, which are fewer rows.
     fn single_over_domain(&mut self, mut join: DependentJoin, value: ColumnId) -> Result<Relation> {
-        if self.keeps_probes && finds_by_index(&join.right, &join.left.column_set()) {
+        if self.keeps_probes
+            && let Some(found) = found_by_index(&join.right, &join.left.column_set())
+            && (!found.is_bounded() || has_limit(&join.right))
+        {
             return Ok(Operator::DependentJoin(join).into());
         }
         let right = self.of_one_row(join.right.as_ref().clone(), value)?;
@@ -1029,11 +1034,28 @@ fn inner_columns(conditions: &[Scalar], relation: &Relation) -> ColumnSet {
     columns.intersection(&relation.column_set())
 }
 
-/// Whether a subquery compares the first column of an index with what it takes from outside.
-fn finds_by_index(relation: &Relation, outer: &ColumnSet) -> bool {
+/// How the first columns of indexes are compared with what comes from outside.
+#[derive(Default)]
+struct FoundByIndex {
+    /// Columns with a lower bound that a join can look up, and with an upper one.
+    lower: ColumnSet,
+    upper: ColumnSet,
+}
+
+impl FoundByIndex {
+    /// Whether an index has one value, or a range with both ends.
+    fn is_bounded(&self) -> bool {
+        self.lower.intersects(&self.upper)
+    }
+}
+
+/// Whether, and how, a subquery compares the first column of an index with what it takes from outside.
+fn found_by_index(relation: &Relation, outer: &ColumnSet) -> Option<FoundByIndex> {
     let mut indexed = ColumnSet::new();
     add_indexed(relation, &mut indexed);
-    compares(relation, &indexed, outer)
+    let mut found = None;
+    add_compared(relation, &indexed, outer, &mut found);
+    found
 }
 
 fn add_indexed(relation: &Relation, indexed: &mut ColumnSet) {
@@ -1049,24 +1071,65 @@ fn add_indexed(relation: &Relation, indexed: &mut ColumnSet) {
     }
 }
 
-fn compares(relation: &Relation, indexed: &ColumnSet, outer: &ColumnSet) -> bool {
-    let mut found = false;
+fn add_compared(
+    relation: &Relation,
+    indexed: &ColumnSet,
+    outer: &ColumnSet,
+    found: &mut Option<FoundByIndex>,
+) {
     relation.for_each_scalar(&mut |scalar| {
-        found |= scalar.conjuncts().iter().any(|conjunct| {
-            let ScalarKind::Comparison { left, right, .. } = conjunct.kind() else {
-                return false;
+        for conjunct in scalar.conjuncts() {
+            let ScalarKind::Comparison {
+                operator,
+                left,
+                right,
+            } = conjunct.kind()
+            else {
+                continue;
             };
-            let sides = [(left, right), (right, left)];
-            sides.into_iter().any(|(column, of)| {
-                let column = crate::properties::plain_column(column);
-                column.is_some_and(|column| indexed.contains(column))
-                    && of.columns().intersects(outer)
-                    && of.columns().is_subset(outer)
-            })
-        });
+            let (is_lower, is_upper) = match operator {
+                Comparison::Greater | Comparison::GreaterOrEqual => (true, false),
+                Comparison::Less | Comparison::LessOrEqual => (false, true),
+                Comparison::Equal | Comparison::NullSafeEqual => (true, true),
+                Comparison::NotEqual => (false, false),
+            };
+            let sides = [
+                (left, right, is_lower, is_upper),
+                (right, left, is_upper, is_lower),
+            ];
+            for (column, of, is_lower, is_upper) in sides {
+                let Some(id) = crate::properties::plain_column(column) else {
+                    continue;
+                };
+                let of_outer = of.columns();
+                if !indexed.contains(id)
+                    || !of_outer.intersects(outer)
+                    || !of_outer.is_subset(outer)
+                {
+                    continue;
+                }
+                let found = found.get_or_insert_default();
+                // Under a cast it is compared as another type, for which the index may have no range.
+                if column.as_column().is_some() || column.field().data_type().is_integer() {
+                    if is_lower {
+                        found.lower.insert(id);
+                    }
+                    if is_upper {
+                        found.upper.insert(id);
+                    }
+                }
+            }
+        }
     });
-    let mut inputs = relation.inputs().into_iter();
-    found || inputs.any(|input| compares(input, indexed, outer))
+    for input in relation.inputs() {
+        add_compared(input, indexed, outer, found);
+    }
+}
+
+/// Whether something ends with a number of rows, for which a join would find all.
+fn has_limit(relation: &Relation) -> bool {
+    matches!(relation.operator(), Operator::Limit(_))
+        || relation.inputs().into_iter().any(has_limit)
 }
 
 /// Whether what a subquery takes from outside is equal to a key of its rows, of which there is at most one then.

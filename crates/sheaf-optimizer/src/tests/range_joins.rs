@@ -82,6 +82,7 @@ fn ranges_are_looked_up_by_joins_of_every_kind() {
             format!("SELECT o.id FROM o WHERE EXISTS (SELECT 1 FROM n WHERE {condition})"),
             format!("SELECT o.id FROM o WHERE NOT EXISTS (SELECT 1 FROM n WHERE {condition})"),
             format!("SELECT o.id, EXISTS (SELECT 1 FROM n WHERE {condition}) FROM o"),
+            format!("SELECT o.id, (SELECT COUNT(*) FROM n WHERE {condition}) FROM o"),
         ];
         for sql in statements {
             lab.no_hints();
