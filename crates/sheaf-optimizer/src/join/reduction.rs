@@ -26,11 +26,15 @@ use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, NullEquality, Result, internal_err};
+use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::{
     Aggregate, BinaryExpr, Expr, ExprSchemable, Join, JoinConstraint, JoinType, LogicalPlan,
     LogicalPlanBuilder,
 };
 use sheaf_exec::SheafTableSource;
+use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::collation::collation_key;
+use sheaf_types::Collation;
 
 use crate::PlannerContext;
 use crate::access::table_reference::TableReference;
@@ -48,7 +52,7 @@ const GROUPS_PER_ROW: f64 = 10.0;
 /// The groups of a derived table, and what some column of it tells them apart by.
 struct Grouped<'p> {
     aggregate: &'p Aggregate,
-    /// Over the rows that are grouped: a column, or one under a cast.
+    /// Over the rows that are grouped: a column, or one under a cast or a collation key.
     key: &'p Expr,
 }
 
@@ -109,20 +113,74 @@ pub(crate) fn reduced(
     let Some(best) = best else {
         return Ok(None);
     };
-    let keys = LogicalPlanBuilder::from(graph.relations[best.other].plan.clone());
-    let value = match best.value {
-        column @ Expr::Column(_) => [column],
-        computed => [computed.alias(KEY)],
+    let other = graph.relations[best.other].plan;
+    let keys = match semantics::collation_key(&best.value) {
+        Some((text, collation)) => Keys::of_texts(other, &best.value, text, collation)?,
+        None => Keys::of_values(other, best.value, best.is_unique)?,
     };
-    let keys = match best.is_unique {
-        true => keys.project(value)?,
-        false => keys.aggregate(value, Vec::<Expr>::new())?,
-    };
-    with_semijoin(relation.plan, best.output, &Arc::new(keys.build()?)).map(Some)
+    with_semijoin(relation.plan, best.output, &keys).map(Some)
 }
 
 /// What the semijoin's other side calls a value that it computes.
 const KEY: &str = "key";
+
+/// What it calls one of the texts that are equal. No column is called like this.
+const TEXT: &str = "$text";
+
+/// The semijoin's other side.
+struct Keys {
+    plan: Arc<LogicalPlan>,
+    /// What is compared, over the plan.
+    value: Expr,
+    /// No two rows have the same.
+    are_distinct: bool,
+}
+
+impl Keys {
+    fn of_values(plan: &LogicalPlan, value: Expr, is_unique: bool) -> Result<Keys> {
+        let plan = LogicalPlanBuilder::from(plan.clone());
+        let value = match value {
+            column @ Expr::Column(_) => [column],
+            computed => [computed.alias(KEY)],
+        };
+        let plan = match is_unique {
+            true => plan.project(value)?,
+            false => plan.aggregate(value, Vec::<Expr>::new())?,
+        };
+        let plan = plan.build()?;
+        Ok(Keys {
+            value: Expr::Column(Column::from(plan.schema().qualified_field(0))),
+            plan: Arc::new(plan),
+            are_distinct: false,
+        })
+    }
+
+    /// Of texts that are equal by a collation one is kept, because an index is looked up by texts.
+    fn of_texts(plan: &LogicalPlan, key: &Expr, text: &Expr, collation: Collation) -> Result<Keys> {
+        let Some(any_value) = aggregate_function("any_value") else {
+            return internal_err!("any_value is not registered");
+        };
+        let text = AggregateFunction::new_udf(
+            any_value,
+            vec![text.clone()],
+            false,
+            None,
+            Vec::new(),
+            None,
+        );
+        let text = Expr::AggregateFunction(text).alias(TEXT);
+        let plan = LogicalPlanBuilder::from(plan.clone())
+            .aggregate([key.clone().alias(KEY)], [text])?
+            .project([Expr::Column(Column::new_unqualified(TEXT))])?
+            .build()?;
+        let text = Expr::Column(Column::new_unqualified(TEXT));
+        Ok(Keys {
+            value: collation_key(text, collation),
+            plan: Arc::new(plan),
+            are_distinct: true,
+        })
+    }
+}
 
 /// The grouping whose groups an output column of a plan tells apart, and by what.
 fn grouped_column(plan: &LogicalPlan, output: usize) -> Option<Grouped<'_>> {
@@ -151,12 +209,12 @@ fn without_alias(expr: &Expr) -> &Expr {
     }
 }
 
-/// A column, or one under a cast.
+/// A column, or one under a cast or a collation key.
 fn is_column(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
         Expr::Cast(cast) => matches!(*cast.expr, Expr::Column(_)),
-        _ => false,
+        other => matches!(semantics::key_argument(other), Some(Expr::Column(_))),
     }
 }
 
@@ -171,12 +229,8 @@ fn computed_by<'p>(input: &'p LogicalPlan, expr: &'p Expr) -> Option<&'p Expr> {
     }
 }
 
-/// `plan` with `keys`, a plan of one column, joined below its grouping.
-fn with_semijoin(
-    plan: &LogicalPlan,
-    output: usize,
-    keys: &Arc<LogicalPlan>,
-) -> Result<LogicalPlan> {
+/// `plan` with `keys` joined below its grouping.
+fn with_semijoin(plan: &LogicalPlan, output: usize, keys: &Keys) -> Result<LogicalPlan> {
     if let LogicalPlan::Aggregate(aggregate) = plan {
         let Some(grouped) = grouped_column(plan, output) else {
             return internal_err!("a group that is no column");
@@ -208,7 +262,7 @@ fn with_semijoin(
 
 /// The rows of `input` whose `value` is among `keys`. Below a projection that computes the value, where an index can
 /// find them.
-fn semijoined(input: &LogicalPlan, value: &Expr, keys: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+fn semijoined(input: &LogicalPlan, value: &Expr, keys: &Keys) -> Result<LogicalPlan> {
     if let (LogicalPlan::Projection(projection), Expr::Column(_)) = (input, value)
         && let Some(computed) = computed_by(input, value)
         && is_column(computed)
@@ -216,17 +270,26 @@ fn semijoined(input: &LogicalPlan, value: &Expr, keys: &Arc<LogicalPlan>) -> Res
         let below = semijoined(&projection.input, computed, keys)?;
         return input.with_new_exprs(input.expressions(), vec![below]);
     }
-    let key = Column::from(keys.schema().qualified_field(0));
-    Ok(LogicalPlan::Join(Join::try_new(
+    // With distinct keys an inner join keeps the same rows, and may begin with the keys.
+    let join_type = match keys.are_distinct {
+        true => JoinType::Inner,
+        false => JoinType::LeftSemi,
+    };
+    let join = LogicalPlan::Join(Join::try_new(
         Arc::new(input.clone()),
-        Arc::clone(keys),
-        vec![(value.clone(), Expr::Column(key))],
+        Arc::clone(&keys.plan),
+        vec![(value.clone(), keys.value.clone())],
         None,
-        JoinType::LeftSemi,
+        join_type,
         JoinConstraint::On,
         NullEquality::NullEqualsNothing,
         false,
-    )?))
+    )?);
+    if !keys.are_distinct {
+        return Ok(join);
+    }
+    let columns = input.schema().columns().into_iter().map(Expr::Column);
+    LogicalPlanBuilder::from(join).project(columns)?.build()
 }
 
 /// What has the same value as `column`, of relation `number`, in every row that the joins put out.

@@ -127,3 +127,55 @@ fn few_groups_are_made_for_few_rows() {
         assert_eq!(few.sorted(), all.sorted(), "{sql}");
     }
 }
+
+/// The same for texts, which are equal by their collation.
+#[test]
+fn few_groups_of_texts_are_made_for_few_rows() {
+    let mut lab = lab();
+    let text = |text: String| Value::Text(text);
+    let rows = (0..20_000i64).map(|id| {
+        let name = match id % 11 {
+            5 => Value::Null,
+            _ => text(format!("Name {}", id / 2)),
+        };
+        vec![Value::Int(id), name, Value::Int(id % 13)]
+    });
+    lab.table(
+        "names",
+        &[
+            ("id", "int", false),
+            ("name", "varchar(20)", true),
+            ("v", "int", false),
+        ],
+        &["PRIMARY(id)", "by_name(name)"],
+        rows.collect(),
+    );
+    let rows = (0..30i64).map(|id| {
+        let name = match id % 10 {
+            3 => Value::Null,
+            4 => text(format!("NAME {}", id * 20 - 20)),
+            _ => text(format!("name {}", id * 20)),
+        };
+        vec![Value::Int(id), name]
+    });
+    lab.table(
+        "few",
+        &[("id", "int", false), ("name", "varchar(30)", true)],
+        &["PRIMARY(id)"],
+        rows.collect(),
+    );
+    for sql in [
+        "SELECT few.id, (SELECT SUM(v) FROM names WHERE names.name = few.name) FROM few",
+        "SELECT few.id, (SELECT COUNT(*) FROM names WHERE CONCAT(few.name, '1') = names.name AND v > 2) FROM few",
+        "SELECT few.id FROM few WHERE (SELECT COUNT(*) FROM names WHERE names.name = few.name) > 1",
+    ] {
+        lab.no_hints();
+        let rows = lab.run(sql);
+        let lookup = "KeyedJoinExec: type=Inner, table=names";
+        assert!(rows.shown.contains(lookup), "{sql}\n{}", rows.shown);
+        lab.ignore_all("names");
+        let all = lab.run(sql);
+        assert!(!all.shown.contains(lookup), "{sql}\n{}", all.shown);
+        assert_eq!(rows.sorted(), all.sorted(), "{sql}");
+    }
+}
