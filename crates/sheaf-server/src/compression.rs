@@ -19,8 +19,11 @@ const HEADER_BYTES: usize = 7;
 const MIN_COMPRESSED_BYTES: usize = 50;
 /// What is deflated at once, so that the result fits a frame and the buffer is small.
 const MAX_PIECE_BYTES: usize = 256 << 10;
-/// Buffers grow in steps of this, so a header that promises 16 MiB costs nothing before they come.
+/// The buffer of what is deflated grows in steps of this.
 const STEP_BYTES: usize = 256 << 10;
+/// Of a frame that comes, so much is in memory, and as much again inflated, however long it is: a packet takes its
+/// memory where it is put together, and not here before.
+const RECEIVED_BYTES: usize = 64 << 10;
 /// What an idle connection keeps of its buffers.
 const IDLE_BYTES: usize = 16 << 10;
 
@@ -29,11 +32,30 @@ const IDLE_BYTES: usize = 16 << 10;
 pub(crate) struct CompressedStream {
     /// The number of the next frame, in either direction.
     sequence: u8,
-    /// What has come of the next frame, as it is sent.
+    /// What has come of the next header, or of the next piece of the frame's payload.
     raw: Vec<u8>,
-    /// The last frame that came, inflated, and how much of it is used.
+    /// The frame that is being read.
+    frame: Option<Frame>,
+    /// What was inflated last, and how much of it is used.
     incoming: Vec<u8>,
     used: usize,
+}
+
+/// A frame whose header has come.
+struct Frame {
+    /// Bytes of the payload that are to come.
+    payload_left: usize,
+    /// `None`: the payload is not deflated.
+    deflated: Option<Deflated>,
+}
+
+struct Deflated {
+    inflater: Decompress,
+    /// The last piece of the payload, and how much of it is used.
+    piece: Vec<u8>,
+    used: usize,
+    /// Bytes that are still to come of it.
+    inflated_left: usize,
 }
 
 impl CompressedStream {
@@ -49,9 +71,12 @@ impl CompressedStream {
 
     pub(crate) fn read(&mut self, below: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
         while self.used == self.incoming.len() {
-            if !self.read_frame(below)? {
+            if self.frame.is_none() && !self.read_header(below)? {
                 return Ok(0);
             }
+            self.incoming.clear();
+            self.used = 0;
+            self.read_piece(below)?;
         }
         let count = out.len().min(self.incoming.len() - self.used);
         out[..count].copy_from_slice(&self.incoming[self.used..self.used + count]);
@@ -59,8 +84,8 @@ impl CompressedStream {
         Ok(count)
     }
 
-    /// False at the end of the stream. After an error for want of time it can be called again.
-    fn read_frame(&mut self, below: &mut impl Read) -> io::Result<bool> {
+    /// False at the end of the stream. After an error for want of time it can be called again, as all that reads.
+    fn read_header(&mut self, below: &mut impl Read) -> io::Result<bool> {
         if !self.read_raw(below, HEADER_BYTES)? {
             return Ok(false);
         }
@@ -72,25 +97,70 @@ impl CompressedStream {
         if sequence != self.sequence {
             return Err(broken("a compressed frame is out of order"));
         }
-        let (payload_bytes, inflated_bytes) = (length([a, b, c]), length([d, e, f]));
-        self.read_raw(below, HEADER_BYTES + payload_bytes)?;
         self.sequence = sequence.wrapping_add(1);
-        let raw = std::mem::take(&mut self.raw);
-        let payload = &raw[HEADER_BYTES..];
-        self.used = 0;
-        self.incoming = match inflated_bytes {
-            0 => payload.to_vec(),
-            _ => inflate(payload, inflated_bytes)?,
-        };
+        self.raw.clear();
+        let inflated_bytes = length([d, e, f]);
+        self.frame = Some(Frame {
+            payload_left: length([a, b, c]),
+            deflated: (inflated_bytes > 0).then(|| Deflated {
+                inflater: Decompress::new(true),
+                piece: Vec::new(),
+                used: 0,
+                inflated_left: inflated_bytes,
+            }),
+        });
         Ok(true)
     }
 
-    /// Reads until so many bytes of the next frame are there. False: the stream ended before its first. What has come
-    /// stays if there is an error.
+    /// Reads a piece of the frame, and inflates one. The last one is followed by the check that the frame is whole.
+    fn read_piece(&mut self, below: &mut impl Read) -> io::Result<()> {
+        while let Some(mut frame) = self.frame.take() {
+            let is_used_up = |deflated: &Deflated| deflated.used == deflated.piece.len();
+            if frame.deflated.as_ref().is_none_or(is_used_up) && frame.payload_left > 0 {
+                let bytes = frame.payload_left.min(RECEIVED_BYTES);
+                if let Err(error) = self.read_whole_raw(below, bytes) {
+                    self.frame = Some(frame);
+                    return Err(error);
+                }
+                frame.payload_left -= bytes;
+                let piece = std::mem::take(&mut self.raw);
+                match &mut frame.deflated {
+                    Some(deflated) => (deflated.piece, deflated.used) = (piece, 0),
+                    None => self.incoming = piece,
+                }
+            }
+            let is_over = match &mut frame.deflated {
+                Some(deflated) => deflated.inflate(&mut self.incoming, frame.payload_left)?,
+                None => frame.payload_left == 0,
+            };
+            let is_all = frame
+                .deflated
+                .as_ref()
+                .is_some_and(|deflated| deflated.inflated_left == 0);
+            if is_over {
+                return Ok(());
+            }
+            self.frame = Some(frame);
+            if !self.incoming.is_empty() && !is_all {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn read_whole_raw(&mut self, below: &mut impl Read, bytes: usize) -> io::Result<()> {
+        match self.read_raw(below, bytes)? {
+            true => Ok(()),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Reads until so many bytes are there. False: the stream ended before the first. What has come stays if there is an
+    /// error.
     fn read_raw(&mut self, below: &mut impl Read, bytes: usize) -> io::Result<bool> {
         while self.raw.len() < bytes {
             let start = self.raw.len();
-            self.raw.resize(bytes.min(start + STEP_BYTES), 0);
+            self.raw.resize(bytes, 0);
             let result = below.read(&mut self.raw[start..]);
             self.raw.truncate(start + *result.as_ref().unwrap_or(&0));
             match result {
@@ -127,27 +197,44 @@ impl CompressedStream {
     }
 }
 
-/// Exactly so many bytes, or it is an error: what a header promises, and no more, is what memory is spent on.
-fn inflate(payload: &[u8], inflated_bytes: usize) -> io::Result<Vec<u8>> {
-    let mut inflater = Decompress::new(true);
-    let mut inflated = Vec::new();
-    loop {
-        let room = (inflated_bytes - inflated.len()).min(STEP_BYTES);
-        inflated.reserve_exact(room.max(1));
-        let used = inflater.total_in() as usize;
-        let before = (used, inflated.len());
-        let status = inflater
-            .decompress_vec(&payload[used..], &mut inflated, FlushDecompress::None)
-            .map_err(|_| broken("a compressed frame cannot be read"))?;
-        if inflated.len() > inflated_bytes {
+impl Deflated {
+    /// Inflates what there is of the piece, up to [`RECEIVED_BYTES`] and to what the header promises: exactly so many
+    /// bytes, or it is an error. True: the frame is over.
+    fn inflate(&mut self, inflated: &mut Vec<u8>, payload_left: usize) -> io::Result<bool> {
+        let before = (self.inflater.total_in(), self.inflater.total_out());
+        let start = inflated.len();
+        // Where all has come there is room for one more, which would be too many.
+        let room = self.inflated_left.min(RECEIVED_BYTES).max(1);
+        inflated.resize(start + room, 0);
+        let status = self.inflater.decompress(
+            &self.piece[self.used..],
+            &mut inflated[start..],
+            FlushDecompress::None,
+        );
+        let status = status.map_err(|_| broken("a compressed frame cannot be read"))?;
+        let (read, made) = (
+            (self.inflater.total_in() - before.0) as usize,
+            (self.inflater.total_out() - before.1) as usize,
+        );
+        inflated.truncate(start + made);
+        self.used += read;
+        if made > self.inflated_left {
             return Err(broken("a compressed frame is longer than it says"));
         }
-        let is_stuck = before == (inflater.total_in() as usize, inflated.len());
+        self.inflated_left -= made;
+        let is_used_up = self.used == self.piece.len() && payload_left == 0;
         match status {
-            Status::StreamEnd if inflated.len() == inflated_bytes => return Ok(inflated),
-            Status::StreamEnd => return Err(broken("a compressed frame is shorter than it says")),
-            _ if is_stuck => return Err(broken("a compressed frame is cut")),
-            _ => {}
+            Status::StreamEnd if self.inflated_left > 0 => {
+                Err(broken("a compressed frame is shorter than it says"))
+            }
+            Status::StreamEnd if !is_used_up => {
+                Err(broken("a compressed frame goes on behind its end"))
+            }
+            Status::StreamEnd => Ok(true),
+            _ if read == 0 && made == 0 && (is_used_up || self.used < self.piece.len()) => {
+                Err(broken("a compressed frame is cut"))
+            }
+            _ => Ok(false),
         }
     }
 }
@@ -234,6 +321,40 @@ mod tests {
             }
         };
         assert_eq!((waited, &piece[..count]), (waits, &text[..]));
+    }
+
+    /// Frames of other clients are as long as their packets.
+    #[test]
+    fn a_long_frame_is_read_in_pieces() {
+        for text in [vec![b'x'; 5_000_000], noise(300_000), noise(2_000_000)] {
+            let deflated = deflate_all(&text);
+            let mut wire = (deflated.len() as u32).to_le_bytes()[..3].to_vec();
+            wire.push(0);
+            wire.extend_from_slice(&(text.len() as u32).to_le_bytes()[..3]);
+            wire.extend_from_slice(&deflated);
+            assert!(received(wire[..wire.len() - 1].to_vec()).is_err());
+            let (mut stream, mut below) = (CompressedStream::default(), Cursor::new(wire));
+            let (mut all, mut piece) = (Vec::new(), vec![0; 3_000_000]);
+            while all.len() < text.len() {
+                let count = stream.read(&mut below, &mut piece).expect("a whole frame");
+                all.extend_from_slice(&piece[..count]);
+                assert!(stream.incoming.capacity() <= 2 * RECEIVED_BYTES);
+                assert!(stream.raw.capacity() <= RECEIVED_BYTES);
+            }
+            assert!(all == text);
+            // The end of the frame was read with its last piece.
+            assert_eq!(below.position() as usize, below.get_ref().len());
+            assert!(stream.frame.is_none());
+        }
+    }
+
+    /// Also what does not get shorter.
+    fn deflate_all(text: &[u8]) -> Vec<u8> {
+        let mut deflater = Compress::new(Compression::fast(), true);
+        let mut deflated = Vec::with_capacity(text.len() + text.len() / 2 + 1000);
+        let status = deflater.compress_vec(text, &mut deflated, FlushCompress::Finish);
+        assert_eq!(status.expect("there is room"), Status::StreamEnd);
+        deflated
     }
 
     fn noise(bytes: usize) -> Vec<u8> {
