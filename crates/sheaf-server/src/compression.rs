@@ -155,8 +155,8 @@ impl CompressedStream {
         }
     }
 
-    /// Reads until so many bytes are there. False: the stream ended before the first. What has come stays if there is an
-    /// error.
+    /// Reads until so many bytes are there. False: the stream ended before the first. What has come stays if there is
+    /// an error.
     fn read_raw(&mut self, below: &mut impl Read, bytes: usize) -> io::Result<bool> {
         while self.raw.len() < bytes {
             let start = self.raw.len();

@@ -862,6 +862,23 @@ fn joins_and_sorts_of_wide_rows_stay_within_memory() {
     terminate(&child);
 }
 
+/// A list of expressions is bound and planned once.
+#[test]
+fn lists_of_many_expressions_stay_within_memory() {
+    let (_directory, child, _, mut connection) = empty();
+    connection
+        .query_drop("CREATE TABLE d.o SELECT 1 AS id")
+        .expect("a table");
+    let items: Vec<String> = (0..10_000).map(|item| format!("{item}+id")).collect();
+    let sql = format!("SELECT {} FROM d.o", items.join(","));
+    within_memory(child.id(), || {
+        let row: Option<Row> = connection.query_first(&sql).expect("a row");
+        let last: Option<u32> = row.and_then(|row| row.get(9_999));
+        assert_eq!(last, Some(10_000));
+    });
+    terminate(&child);
+}
+
 /// Each waits for others before its text is read, and keeps nothing when it has been answered.
 #[test]
 fn long_statements_of_many_clients_have_an_answer() {

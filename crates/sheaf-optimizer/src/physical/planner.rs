@@ -518,6 +518,8 @@ impl Planner<'_> {
                 .iter()
                 .zip(projection.schema.fields())
                 .map(|(expr, field)| {
+                    // A list may have many thousands of them.
+                    self.context.cancel.check().map_err(access_error)?;
                     let expr = self.expr(expr, projection.input.schema(), block)?;
                     Ok(ProjectionExpr {
                         expr,

@@ -127,6 +127,8 @@ const MAX_PLAN_BYTES: usize = 512 << 10;
 /// A statement of more queries, one in the other or beside it, has no direct plan: each would keep its text and those
 /// in it.
 const MAX_QUERIES: usize = 32;
+/// Nor has a query of more items than a table has columns: the attempts to make a plan of 20,000 took 70 MiB.
+const MAX_ITEMS: usize = 4096;
 
 /// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
 /// packed lists, and are not copied to find that out.
@@ -405,13 +407,11 @@ impl Session {
         statement: &Statement,
         (text, parameters): (&str, usize),
     ) -> Option<DirectPlan> {
-        let may_be_direct = matches!(
-            statement,
-            Statement::Query(_)
-                | Statement::Update(_)
-                | Statement::Delete(_)
-                | Statement::Insert(_)
-        );
+        let may_be_direct = match statement {
+            Statement::Query(query) => items_of(&query.body) <= MAX_ITEMS,
+            Statement::Update(_) | Statement::Delete(_) | Statement::Insert(_) => true,
+            _ => false,
+        };
         if !may_be_direct || !self.variables.direct_plans() || has_many_queries(text) {
             return None;
         }
@@ -683,6 +683,17 @@ impl Session {
         }
     }
 }
+
+/// How many items the lists of a query have.
+fn items_of(body: &ast::SetExpr) -> usize {
+    match body {
+        ast::SetExpr::Select(select) => select.projection.len(),
+        ast::SetExpr::Query(query) => items_of(&query.body),
+        ast::SetExpr::SetOperation { left, right, .. } => items_of(left) + items_of(right),
+        _ => 0,
+    }
+}
+
 /// Whether a query's WHERE has more than [`MAX_TERMS`].
 fn has_long_condition(query: &ast::Query) -> bool {
     let ast::SetExpr::Select(select) = query.body.as_ref() else {
