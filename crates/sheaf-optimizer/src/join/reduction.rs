@@ -403,6 +403,10 @@ fn is_small(
     grouped: &Grouped<'_>,
     context: &PlannerContext,
 ) -> Result<bool> {
+    // Distinct values alone may be the other side of such a semijoin already, which has no end.
+    if grouped.aggregate.aggr_expr.is_empty() {
+        return Ok(false);
+    }
     let key = computed_by(&grouped.aggregate.input, grouped.key).unwrap_or(grouped.key);
     let groups = match semantics::compared_column(key) {
         Some(column) => distinct_values(&grouped.aggregate.input, column, context)?,
