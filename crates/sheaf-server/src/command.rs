@@ -31,7 +31,7 @@ pub type BoundStatements = HashMap<u32, BoundStatement>;
 
 const COM_QUIT: u8 = Command::COM_QUIT as u8;
 const COM_INIT_DB: u8 = Command::COM_INIT_DB as u8;
-const COM_QUERY: u8 = Command::COM_QUERY as u8;
+pub(crate) const COM_QUERY: u8 = Command::COM_QUERY as u8;
 const COM_FIELD_LIST: u8 = Command::COM_FIELD_LIST as u8;
 const COM_REFRESH: u8 = Command::COM_REFRESH as u8;
 /// `COM_SHUTDOWN` once; its clients still send it.
@@ -41,7 +41,7 @@ const COM_PROCESS_INFO: u8 = Command::COM_PROCESS_INFO as u8;
 const COM_PROCESS_KILL: u8 = Command::COM_PROCESS_KILL as u8;
 const COM_PING: u8 = Command::COM_PING as u8;
 const COM_CHANGE_USER: u8 = Command::COM_CHANGE_USER as u8;
-const COM_STMT_PREPARE: u8 = Command::COM_STMT_PREPARE as u8;
+pub(crate) const COM_STMT_PREPARE: u8 = Command::COM_STMT_PREPARE as u8;
 const COM_STMT_EXECUTE: u8 = Command::COM_STMT_EXECUTE as u8;
 const COM_STMT_SEND_LONG_DATA: u8 = Command::COM_STMT_SEND_LONG_DATA as u8;
 const COM_STMT_CLOSE: u8 = Command::COM_STMT_CLOSE as u8;

@@ -204,7 +204,7 @@ impl Deflated {
         let before = (self.inflater.total_in(), self.inflater.total_out());
         let start = inflated.len();
         // Where all has come there is room for one more, which would be too many.
-        let room = self.inflated_left.min(RECEIVED_BYTES).max(1);
+        let room = self.inflated_left.clamp(1, RECEIVED_BYTES);
         inflated.resize(start + room, 0);
         let status = self.inflater.decompress(
             &self.piece[self.used..],

@@ -22,12 +22,12 @@ use std::time::Duration;
 
 use mysql_common::constants::CapabilityFlags;
 use rustls::ServerConfig;
-use sheaf_sql::{Engine, Session, SessionHandle, SqlError, UnfinishedCommit};
+use sheaf_sql::{Engine, Session, SessionHandle, SqlError, UnfinishedCommit, status_flags};
 use sheaf_types::error::codes;
 use socket2::Socket;
 
 use crate::authentication::{HandshakeError, Origin};
-use crate::command::{BoundStatements, Flow};
+use crate::command::{BoundStatements, COM_QUERY, COM_STMT_PREPARE, Flow};
 use crate::cursor::Cursor;
 use crate::handshake::{self, Client};
 use crate::packet::{Buffers, PacketStream, ReadError};
@@ -428,6 +428,8 @@ impl Connection {
             seconds(self.session.wait_timeout()),
             seconds(self.session.net_read_timeout()),
         )?;
+        let in_transaction = self.session.status_flags() & status_flags::IN_TRANSACTION != 0;
+        self.packets.set_holds_locks(in_transaction);
         let write_timeout = seconds(self.session.net_write_timeout());
         if self.write_timeout != write_timeout {
             self.socket.set_write_timeout(write_timeout)?;
@@ -440,12 +442,16 @@ impl Connection {
         let (answer, flow) = match error {
             ReadError::Closed => return Flow::Close,
             ReadError::TooLarge { .. } => (SqlError::net_packet_too_large(), Flow::Continue),
-            ReadError::NoMemory => (
+            ReadError::NoMemory { command } => (
                 SqlError::out_of_memory(
                     "other long statements have all memory for statements (long_statement_memory); try again, raise \
                      --memory or query_memory_wait_timeout",
                 ),
-                Flow::Continue,
+                // Other commands may be about something that the server keeps, and would not be as the client thinks.
+                match command {
+                    Some(COM_QUERY | COM_STMT_PREPARE) => Flow::Continue,
+                    _ => Flow::Close,
+                },
             ),
             ReadError::OutOfOrder { .. } => (
                 SqlError::new(codes::NET_PACKETS_OUT_OF_ORDER, "Got packets out of order"),

@@ -28,8 +28,11 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use mysql_common::constants::Command;
 use sheaf_sql::{Encryption, RequestMemory, SqlError};
 use sheaf_types::error::codes;
+
+const COM_STMT_SEND_LONG_DATA: u8 = Command::COM_STMT_SEND_LONG_DATA as u8;
 
 /// The most bytes in one frame; a frame of this length is continued by the next one.
 pub const MAX_FRAME_BYTES: usize = 0xFF_FFFF;
@@ -99,9 +102,9 @@ pub enum ReadError {
     /// The packet was read to its end and thrown away, so the connection can go on.
     #[error("the packet is longer than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
-    /// Other connections have the memory that the packet needs. It was thrown away, too.
+    /// Other connections have the memory that the packet needs. It was thrown away, too, but for its command.
     #[error("other packets have the memory")]
-    NoMemory,
+    NoMemory { command: Option<u8> },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -215,6 +218,13 @@ impl<T: Transport> PacketStream<T> {
     /// From now on long packets take their memory here before they are read.
     pub fn set_memory(&mut self, memory: RequestMemory) {
         self.memory = Some(memory);
+    }
+
+    /// Whether the session has locks that others may wait for: then it does not wait for memory itself.
+    pub(crate) fn set_holds_locks(&mut self, holds_locks: bool) {
+        if let Some(memory) = &mut self.memory {
+            memory.set_holds_locks(holds_locks);
+        }
     }
 
     /// The packet that was read last, and what was made of it, are gone.
@@ -412,12 +422,20 @@ impl<T: Transport> PacketStream<T> {
                 });
             }
             let end = payload.len() + frame_bytes;
-            if self.memory.as_mut().is_some_and(|memory| !memory.take(end)) {
-                let read = payload.len();
+            if payload.is_empty() && frame_bytes > 0 {
+                payload.push(0);
+                self.read_exact(payload)?;
+            }
+            if !self.take_memory(payload, end) {
+                let (left, command) = (end - payload.len(), payload.first().copied());
                 *payload = Vec::new();
                 self.give_memory_back();
-                self.discard_packet(read, frame_bytes)?;
-                return Err(ReadError::NoMemory);
+                self.discard_payload(left)?;
+                if frame_bytes == MAX_FRAME_BYTES {
+                    let next = self.read_header(false)?;
+                    self.discard_packet(end, next)?;
+                }
+                return Err(ReadError::NoMemory { command });
             }
             while payload.len() < end {
                 let start = payload.len();
@@ -428,6 +446,16 @@ impl<T: Transport> PacketStream<T> {
                 return Ok(());
             }
             frame_bytes = self.read_header(false)?;
+        }
+    }
+
+    /// Whether there is memory for a packet of so many bytes, of which the first is read. Pieces of parameters are counted
+    /// where they are kept: what is missing of them could not be told to the client.
+    fn take_memory(&mut self, payload: &[u8], bytes: usize) -> bool {
+        let is_piece = payload.first() == Some(&COM_STMT_SEND_LONG_DATA);
+        match &mut self.memory {
+            Some(memory) if !is_piece => memory.take(bytes),
+            _ => true,
         }
     }
 

@@ -25,6 +25,7 @@ pub struct RequestMemory {
     runtime: Arc<QueryRuntime>,
     handle: Arc<SessionHandle>,
     share: Option<Share>,
+    holds_locks: bool,
 }
 
 impl RequestMemory {
@@ -38,7 +39,14 @@ impl RequestMemory {
             runtime: Arc::clone(runtime),
             handle,
             share: None,
+            holds_locks: false,
         }
+    }
+
+    /// Whether the session is in a transaction. A request that waited for memory could wait for one that waits for its
+    /// locks, and nobody would see the circle.
+    pub fn set_holds_locks(&mut self, holds_locks: bool) {
+        self.holds_locks = holds_locks;
     }
 
     /// Takes what a request of so many bytes needs. It waits, up to `query_memory_wait_timeout`, where others have it.
@@ -55,11 +63,11 @@ impl RequestMemory {
             // It does not wait for others that may wait for it.
             return share.resize(wanted);
         }
-        self.share = self
-            .budget
-            .take(wanted, Duration::ZERO, || false)
-            .or_else(|| self.wait_for(wanted));
-        self.share.is_some()
+        self.share = self.budget.take(wanted, Duration::ZERO, || false);
+        if self.share.is_none() && !self.holds_locks {
+            self.share = self.wait_for(wanted);
+        }
+        self.share.is_some() || self.holds_locks
     }
 
     fn wait_for(&self, wanted: usize) -> Option<Share> {
