@@ -342,7 +342,7 @@ fn ranges_give_what_nested_loops_give() {
             batched: random.chance(70),
             sort_keys: random.chance(70),
             buffer_bytes: 1 + random.below(2000) as usize,
-            batch_rows: 1 + random.below(500) as usize,
+            batch: BatchSize::of_rows(1 + random.below(500) as usize),
             ..lookup(&table, index, parts)
         };
         let mut expected = Vec::new();

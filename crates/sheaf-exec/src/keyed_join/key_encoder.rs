@@ -10,8 +10,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType, UInt8Type,
@@ -19,9 +19,10 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, internal_err};
 use datafusion_physical_expr::PhysicalExpr;
-use sheaf_access::{IndexRef, KeyedLookupSpec};
+use sheaf_access::{IndexRef, KeyedLookupSpec, arrow_type};
 use sheaf_storage::prefix_successor;
 use sheaf_table::{KeyLayout, ValueRef};
+use sheaf_types::ColumnType;
 
 /// One part of a key.
 #[derive(Debug, Clone)]
@@ -30,6 +31,23 @@ pub struct KeyColumn {
     pub expr: Arc<dyn PhysicalExpr>,
     /// The Arrow type of the index's column. A value that does not fit it matches nothing.
     pub data_type: DataType,
+    /// The least and the greatest value of the column, where they are nearer than those of the Arrow type: MEDIUMINT.
+    pub range: Option<(i64, i64)>,
+}
+
+impl KeyColumn {
+    /// The key part of a column of this type, whose values are those of an expression.
+    pub fn new(expr: Arc<dyn PhysicalExpr>, ty: &ColumnType) -> KeyColumn {
+        let range = match ty {
+            ColumnType::MediumInt { .. } => ty.integer_range(),
+            _ => None,
+        };
+        KeyColumn {
+            expr,
+            data_type: arrow_type(ty),
+            range: range.map(|(least, greatest)| (least as i64, greatest as i64)),
+        }
+    }
 }
 
 /// A bound of the part behind the keys.
@@ -141,7 +159,10 @@ impl KeyEncoder {
             for (part, read) in readers.iter().enumerate() {
                 layout.encode_part(part, read(row), &mut self.key);
             }
-            take(row, &self.key);
+            // No entry of an index is as long.
+            if self.key.len() <= MAX_BOUND_BYTES {
+                take(row, &self.key);
+            }
         }
         Ok(())
     }
@@ -244,7 +265,24 @@ impl KeyColumn {
             true => Arc::clone(&given),
             false => cast_with_options(&given, &self.data_type, &options)?,
         };
+        let fitting = match self.range {
+            Some((least, greatest)) => within(&fitting, least, greatest)?,
+            None => fitting,
+        };
         Ok((given, fitting))
+    }
+}
+
+/// The values, with NULL in the place of those that are less or greater.
+fn within(values: &ArrayRef, least: i64, greatest: i64) -> Result<ArrayRef> {
+    let wide = cast(values, &DataType::Int64)?;
+    let numbers = wide.as_primitive::<Int64Type>();
+    let is_outside =
+        |number: Option<i64>| number.map(|number| !(least..=greatest).contains(&number));
+    let outside: BooleanArray = numbers.iter().map(is_outside).collect();
+    match outside.true_count() {
+        0 => Ok(Arc::clone(values)),
+        _ => Ok(nullif(values, &outside)?),
     }
 }
 

@@ -303,26 +303,31 @@ impl Chooser<'_, '_> {
             let before = entry.needs.union(self.hints.before(*relation));
             !set.contains(*relation) && before.is_subset(set)
         });
-        let (mut connected, mut others) = (Vec::new(), Vec::new());
+        let (mut connected, mut by_range, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for relation in open {
-            // A range of an index for each row connects, too.
-            let is_connected = is_connected(self.graph, set, relation)
-                || self
-                    .connection(set, relation)
-                    .is_ok_and(|connection| !connection.lookups.is_empty());
-            match is_connected {
-                true => connected.push(relation),
-                false => others.push(relation),
+            // A range of an index for each row connects, too. But it rules out no other step: the range may be wide,
+            // and nearer when both of its bounds are there.
+            let has_lookups = || {
+                let connection = self.connection(set, relation);
+                connection.is_ok_and(|connection| !connection.lookups.is_empty())
+            };
+            if is_connected(self.graph, set, relation) {
+                connected.push(relation);
+            } else if has_lookups() {
+                by_range.push(relation);
+            } else {
+                others.push(relation);
             }
         }
         connected.extend(others.extract_if(.., |relation| {
             self.graph.relations[*relation].kind != RelationKind::Inner
         }));
-        if connected.is_empty() {
-            others
-        } else {
-            connected
+        let is_alone = connected.is_empty();
+        connected.extend(by_range);
+        if is_alone {
+            connected.extend(others);
         }
+        connected
     }
 
     /// The first step; `None` if the relation does not serve the goal.

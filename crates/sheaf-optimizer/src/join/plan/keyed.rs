@@ -8,7 +8,7 @@ use datafusion_common::{Column, Result, internal_err};
 use datafusion_expr::Expr;
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Literal;
-use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec, arrow_type};
+use sheaf_access::{Fetch, IndexRef, KeyedLookupSpec};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::keyed_join::exec::{KeyBound, KeyColumn, KeyedJoin, KeyedJoinExec, KeyedJoinType};
 
@@ -60,10 +60,7 @@ impl Builder<'_, '_, '_> {
                 }
                 KeySource::Constant(value) => Arc::new(Literal::new(value.clone())),
             };
-            keys.push(KeyColumn {
-                expr,
-                data_type: arrow_type(&definition.columns[column].ty),
-            });
+            keys.push(KeyColumn::new(expr, &definition.columns[column].ty));
         }
         let mut bounds = Vec::with_capacity(path.bounds.len());
         for bound in &path.bounds {
@@ -72,10 +69,10 @@ impl Builder<'_, '_, '_> {
                 return internal_err!("a row id between bounds");
             };
             bounds.push(KeyBound {
-                column: KeyColumn {
-                    expr: planner.expr(outer_value(&bound.outer), &outer_schema, block)?,
-                    data_type: arrow_type(&definition.columns[column].ty),
-                },
+                column: KeyColumn::new(
+                    planner.expr(outer_value(&bound.outer), &outer_schema, block)?,
+                    &definition.columns[column].ty,
+                ),
                 side: bound.side(),
                 included: bound.is_inclusive(),
             });
@@ -123,6 +120,8 @@ impl Builder<'_, '_, '_> {
         let switch = match context.settings.switch.bounded_regret
             && self.hints.methods(step.relation).hash
             && path.looks_up_values()
+            // A table in memory is found by keys alone: all rows of a key would be candidates.
+            && path.bounds.is_empty()
         {
             true => planner.lookup_switch(
                 block,
