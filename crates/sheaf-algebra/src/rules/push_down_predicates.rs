@@ -209,7 +209,7 @@ fn push_into_join(mut join: Join, conditions: Vec<Scalar>) -> Relation {
                     condition => stays.push(condition),
                 }
             }
-            for condition in &own {
+            for condition in own.iter().filter(|condition| !condition.is_volatile()) {
                 to_left.extend(condition.list_of(&left, &right));
                 to_right.extend(condition.list_of(&right, &left));
             }

@@ -18,7 +18,7 @@
 //!   parser                  binder                          typing rule, if x is a whole number
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -102,6 +102,9 @@ struct Values {
     found_by: Mutex<HashMap<u16, Arc<RowSet>>>,
 }
 
+/// Sets of rows that a list keeps, besides that by all operands: one for each choice of operands that are not NULL.
+const MAX_KEPT_SETS: usize = 8;
+
 /// Rows to be found, as one run of bytes each.
 #[derive(Debug)]
 struct RowSet {
@@ -148,14 +151,18 @@ impl Values {
         })
     }
 
-    /// The rows by the operands that `mask` has a bit for.
+    /// The rows by the operands that `mask` has a bit for. Of masks that come when [`MAX_KEPT_SETS`] are known, the rows
+    /// are found out anew each time.
     fn by(&self, mask: u16) -> Result<Arc<RowSet>> {
-        let mut found_by = self.found_by.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = found_by.get(&mask) {
+        let lock = || self.found_by.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&mask) {
             return Ok(Arc::clone(known));
         }
         let set = Arc::new(RowSet::of(&chosen(&self.columns, mask))?);
-        found_by.insert(mask, Arc::clone(&set));
+        let mut found_by = lock();
+        if found_by.len() < MAX_KEPT_SETS || mask == all_of(self.columns.len()) {
+            found_by.insert(mask, Arc::clone(&set));
+        }
         Ok(set)
     }
 
@@ -184,27 +191,30 @@ impl Values {
             let valid = validity.iter().map(|nulls| nulls.as_ref());
             let valid = valid.map(|nulls| nulls.is_none_or(|nulls| nulls.is_valid(row)));
             let bits = valid.enumerate();
-            bits.fold(0u16, |mask, (at, valid)| mask | u16::from(valid) << at)
+            bits.fold(0u16, |mask, (at, valid)| mask | (u16::from(valid) << at))
         };
-        let mut of_masks: HashMap<u16, (Arc<RowSet>, Rows)> = HashMap::new();
-        let mut found = Vec::with_capacity(count);
-        for row in 0..count {
-            let mask = known(row);
-            found.push(match mask {
-                mask if mask == all => Some(is_in(row)),
-                0 => None,
-                mask => {
-                    if !of_masks.contains_key(&mask) {
-                        let set = self.by(mask)?;
-                        let rows = set.converter.convert_columns(&chosen(&values, mask))?;
-                        of_masks.insert(mask, (set, rows));
-                    }
-                    match of_masks.get(&mask) {
-                        Some((set, rows)) if set.rows.contains(rows.row(row).data()) => None,
-                        _ => Some(false),
-                    }
+        let mut found = vec![None; count];
+        let mut of_masks: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
+        for (row, found) in found.iter_mut().enumerate() {
+            match known(row) {
+                mask if mask == all => *found = Some(is_in(row)),
+                0 => {}
+                mask => of_masks.entry(mask).or_default().push(row as u32),
+            }
+        }
+        // One set after the other: there may be as many as there are choices of operands.
+        for (mask, rows) in of_masks {
+            let set = self.by(mask)?;
+            let at = UInt32Array::from(rows);
+            let values = chosen(&values, mask);
+            let values = values.iter().map(|column| take(column, &at, None));
+            let values = values.collect::<Result<Vec<_>, _>>()?;
+            let parts = set.converter.convert_columns(&values)?;
+            for (row, part) in at.values().iter().zip(&parts) {
+                if !set.rows.contains(part.data()) {
+                    found[*row as usize] = Some(false);
                 }
-            });
+            }
         }
         Ok(BooleanArray::from(found))
     }
