@@ -278,7 +278,7 @@ const BATCH_ROWS: usize = 8192;
 
 impl PlannerSettings {
     /// Whether there is so little memory that batches have fewer rows.
-    pub(crate) fn has_little_memory(&self) -> bool {
+    pub fn has_little_memory(&self) -> bool {
         self.batch_rows < BATCH_ROWS
     }
 

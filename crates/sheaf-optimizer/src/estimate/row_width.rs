@@ -22,14 +22,15 @@ const LONG_ROW_BYTES: u64 = 1 << 10;
 /// Nor are those of a table with less than this, whose few rows are no large batch.
 const LARGE_TABLE_BYTES: u64 = 1 << 20;
 
-/// Bytes of a row of the widest node of a plan, those of its subqueries included, with the long values of two tables.
-pub fn widest_row_bytes(plan: &LogicalPlan) -> Result<usize> {
+/// Bytes of a row of the widest node of a plan, those of its subqueries included. Where there is little memory, with the
+/// long values of two tables: elsewhere batches of few rows would cost all other tables of the plan more.
+pub fn widest_row_bytes(plan: &LogicalPlan, has_little_memory: bool) -> Result<usize> {
     let (mut widest, mut longest, mut second) = (0, 0, 0);
     for_each_node(plan, &mut |node| {
         let fields = node.schema().fields();
         let bytes = fields.iter().map(|field| value_bytes(field.data_type()));
         widest = widest.max(bytes.sum());
-        if let LogicalPlan::TableScan(scan) = node {
+        if has_little_memory && let LogicalPlan::TableScan(scan) = node {
             let long = long_value_bytes(scan);
             second = second.max(long.min(longest));
             longest = longest.max(long);
@@ -103,12 +104,15 @@ mod tests {
         ]);
         let table = |name| table_scan(Some(name), &schema, None)?.build();
         let all = table("t").expect("a scan");
-        assert_eq!(widest_row_bytes(&all).expect("a plan"), 4 + 16 + 4 + 16);
+        assert_eq!(
+            widest_row_bytes(&all, true).expect("a plan"),
+            4 + 16 + 4 + 16
+        );
         let pairs = datafusion_expr::LogicalPlanBuilder::from(all)
             .cross_join(table("u").expect("a scan"))
             .and_then(|plan| plan.project(vec![datafusion_expr::lit(1i64)]))
             .and_then(|plan| plan.build())
             .expect("a join");
-        assert_eq!(widest_row_bytes(&pairs).expect("a plan"), 80);
+        assert_eq!(widest_row_bytes(&pairs, true).expect("a plan"), 80);
     }
 }

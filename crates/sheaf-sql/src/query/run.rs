@@ -246,7 +246,9 @@ impl<'s> Runner<'s> {
 
     /// Wide rows come in batches of fewer: a join of 300 columns took 39 MB for 8,192 rows, in each of its operators.
     fn bound_batches(&self, query: &LogicalPlan, context: &mut PlannerContext) -> Result<()> {
-        let rows = context.settings.batch_string_bytes / widest_row_bytes(query)?.max(1);
+        let has_little_memory = context.settings.has_little_memory();
+        let row_bytes = widest_row_bytes(query, has_little_memory)?;
+        let rows = context.settings.batch_string_bytes / row_bytes.max(1);
         self.limit_batch_rows(context, rows.max(LEAST_BATCH_ROWS));
         Ok(())
     }
