@@ -8,7 +8,6 @@
 use std::fmt;
 use std::io::ErrorKind;
 
-use crate::varying::NotKept;
 use arrow::error::ArrowError;
 use datafusion_common::DataFusionError;
 use sheaf_access::AccessError;
@@ -861,4 +860,11 @@ fn of_io(error: &std::io::Error) -> Option<SqlError> {
         ErrorKind::QuotaExceeded => disk_full(&error.to_string()),
         _ => error.get_ref().and_then(|inner| of_source(inner)),
     }
+}
+
+/// What a definition cannot keep of an expression.
+pub enum NotKept {
+    Query,
+    Variable,
+    Function(String),
 }

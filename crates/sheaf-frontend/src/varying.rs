@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
+use crate::error::NotKept;
 use crate::parser::check_text::column_names;
 use crate::walk::{ExpressionVisitor, walk_expression};
 
@@ -78,13 +79,6 @@ const NOT_IN_DEFAULTS: &[&str] = &[
     "sleep",
     "values",
 ];
-
-/// What a definition cannot keep of an expression.
-pub enum NotKept {
-    Query,
-    Variable,
-    Function(String),
-}
 
 impl NotKept {
     /// What the default of a column cannot have; `None`: it can be kept.

@@ -80,7 +80,7 @@ fn with_offset(expr: &Expr) -> (&Expr, f64) {
         Expr::Cast(cast) if cast.field.data_type().is_integer() => with_offset(&cast.expr),
         Expr::ScalarFunction(call) => {
             let name = as_function(&call.func).map(|function| function.name);
-            let (of, offset) = match (name.as_deref(), call.args.as_slice()) {
+            let (of, offset) = match (name, call.args.as_slice()) {
                 (Some("$add"), [of, number]) if whole_number(number).is_some() => {
                     (of, whole_number(number))
                 }

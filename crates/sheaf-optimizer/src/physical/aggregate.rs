@@ -38,7 +38,8 @@ use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
-use crate::physical::planner::{Block, Planned, Planner, result_limits};
+use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{in_order_of_texts, keep_values};
 
 pub(crate) fn plan_aggregate(

@@ -22,8 +22,7 @@ use sheaf_exec::operator::window::bound_windows;
 use crate::PlannerContext;
 use crate::adaptive::shared_subplans;
 use crate::explain::outline::PlanOutline;
-use crate::physical::planner::{one_stream, result_limits};
-use crate::physical::rules::Found;
+use crate::physical::rules::{Found, one_stream, result_limits};
 use crate::physical::{late_columns, plan_check, rules};
 
 /// What is done to a plan whose operators have what they require. Each step is about few kinds of operators, and walks

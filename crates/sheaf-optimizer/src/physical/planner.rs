@@ -31,7 +31,6 @@ use datafusion_physical_expr::{
     create_physical_expr, create_physical_sort_exprs,
 };
 use datafusion_physical_optimizer::output_requirements::OutputRequirementExec;
-use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::empty::EmptyExec;
 use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -72,7 +71,7 @@ use crate::logical::apply::{AppliedSubquery, Apply};
 use crate::logical::join_graph;
 use crate::physical::common_tables::{Definitions, with_common_tables};
 use crate::physical::finish::finished;
-use crate::physical::rules;
+use crate::physical::rules::{self, one_stream, result_limits};
 use crate::{PhysicalQuery, PlannerContext, join};
 
 /// Chooses access paths, join order and join methods, and builds the operators.
@@ -137,18 +136,6 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         most_kept: planner.most_kept,
         outline,
     })
-}
-
-pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-    match plan.output_partitioning().partition_count() {
-        1 => plan,
-        _ => Arc::new(CoalescePartitionsExec::new(plan)),
-    }
-}
-
-/// What the expressions of the session's statements may make.
-pub(crate) fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
-    context.task.session_config().options().extensions.get()
 }
 
 /// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.

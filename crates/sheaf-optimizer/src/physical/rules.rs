@@ -33,6 +33,9 @@ use datafusion_physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary,
 };
 
+use sheaf_exec::functions::limits::ResultLimits;
+
+use crate::PlannerContext;
 use crate::physical::properties::meet_requirements;
 
 /// Applies them once.
@@ -232,4 +235,17 @@ pub fn sort_all_rows(plan: Arc<dyn ExecutionPlan>, most: usize) -> Result<Arc<dy
 fn is_filtered_merge_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref::<SortMergeJoinExec>()
         .is_some_and(|join| join.filter().is_some())
+}
+
+/// The rows of all streams in one, in any order.
+pub(crate) fn one_stream(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    match plan.output_partitioning().partition_count() {
+        1 => plan,
+        _ => Arc::new(CoalescePartitionsExec::new(plan)),
+    }
+}
+
+/// What the expressions of the session's statements may make.
+pub(crate) fn result_limits(context: &PlannerContext) -> Option<&ResultLimits> {
+    context.task.session_config().options().extensions.get()
 }

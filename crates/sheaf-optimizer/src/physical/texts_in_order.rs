@@ -45,7 +45,8 @@ use sheaf_exec::aggregates::GROUP_CONCAT;
 use sheaf_exec::operator::copies_exec::CopiesExec;
 use sheaf_exec::operator::first_of_equal_exec::{FirstOfEqualExec, short_keys};
 
-use crate::physical::planner::{Planner, bounded_sort_keys, one_stream, relied_on};
+use crate::physical::planner::{Planner, bounded_sort_keys, relied_on};
+use crate::physical::rules::one_stream;
 
 /// The arguments of GROUP_CONCAT.
 const TEXT: usize = 0;

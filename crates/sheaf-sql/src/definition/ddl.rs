@@ -4,8 +4,9 @@
 //! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
 use arrow::datatypes::{DataType, Field};
+use sheaf_frontend::error::NotKept;
 use sheaf_frontend::parser::check_text::column_names;
-use sheaf_frontend::varying::{NotKept, varies};
+use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,

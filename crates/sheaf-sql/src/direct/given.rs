@@ -401,6 +401,8 @@ impl ExpressionVisitor for Places {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
     use crate::dialect::SheafDialect;
 
@@ -467,8 +469,8 @@ mod tests {
     #[test]
     fn sums_are_those_of_whole_numbers() {
         let (seven, text) = (Value::Int(7), Value::Text("7".into()));
-        assert_eq!(sum("? - 20", &[seven.clone()]), Some(Value::Int(-13)));
-        assert_eq!(sum("(3) + ?", &[seven.clone()]), Some(Value::Int(10)));
+        assert_eq!(sum("? - 20", from_ref(&seven)), Some(Value::Int(-13)));
+        assert_eq!(sum("(3) + ?", from_ref(&seven)), Some(Value::Int(10)));
         assert_eq!(sum("? + ?", &[seven, Value::Int(i64::MAX)]), None);
         assert_eq!(sum("? - 20", &[text]), None);
         assert_eq!(sum("? - 1", &[Value::Null]), None);
