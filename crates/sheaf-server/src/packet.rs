@@ -449,8 +449,8 @@ impl<T: Transport> PacketStream<T> {
         }
     }
 
-    /// Whether there is memory for a packet of so many bytes, of which the first is read. Pieces of parameters are counted
-    /// where they are kept: what is missing of them could not be told to the client.
+    /// Whether there is memory for a packet of so many bytes, of which the first is read. Pieces of parameters are
+    /// counted where they are kept: what is missing of them could not be told to the client.
     fn take_memory(&mut self, payload: &[u8], bytes: usize) -> bool {
         let is_piece = payload.first() == Some(&COM_STMT_SEND_LONG_DATA);
         match &mut self.memory {

@@ -151,8 +151,8 @@ impl Values {
         })
     }
 
-    /// The rows by the operands that `mask` has a bit for. Of masks that come when [`MAX_KEPT_SETS`] are known, the rows
-    /// are found out anew each time.
+    /// The rows by the operands that `mask` has a bit for. Of masks that come when [`MAX_KEPT_SETS`] are known, the
+    /// rows are found out anew each time.
     fn by(&self, mask: u16) -> Result<Arc<RowSet>> {
         let lock = || self.found_by.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&mask) {

@@ -22,8 +22,8 @@ const LONG_ROW_BYTES: u64 = 1 << 10;
 /// Nor are those of a table with less than this, whose few rows are no large batch.
 const LARGE_TABLE_BYTES: u64 = 1 << 20;
 
-/// Bytes of a row of the widest node of a plan, those of its subqueries included. Where there is little memory, with the
-/// long values of two tables: elsewhere batches of few rows would cost all other tables of the plan more.
+/// Bytes of a row of the widest node of a plan, those of its subqueries included. Where there is little memory, with
+/// the long values of two tables: elsewhere batches of few rows would cost all other tables of the plan more.
 pub fn widest_row_bytes(plan: &LogicalPlan, has_little_memory: bool) -> Result<usize> {
     let (mut widest, mut longest, mut second) = (0, 0, 0);
     for_each_node(plan, &mut |node| {
