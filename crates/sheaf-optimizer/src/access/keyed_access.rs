@@ -12,7 +12,7 @@ use arrow::datatypes::DataType;
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::{Expr, ExprSchemable};
 use sheaf_access::{Fetch, IndexRef, Prices, SortKeys, arrow_type, clustered_key_position};
-use sheaf_exec::keyed_join::exec::OUTER_BYTES_PER_KEY_BYTE;
+use sheaf_exec::keyed_join::exec::{BoundSide, OUTER_BYTES_PER_KEY_BYTE};
 use sheaf_types::ColumnType;
 
 use crate::PlannerContext;
@@ -27,9 +27,8 @@ use crate::estimate::column_set::column_value;
 use crate::estimate::condition::{self, Term};
 use crate::estimate::statistics::{layout, tree};
 use crate::hints::IndexSwitches;
-use crate::join::connection::RangeShare;
 use crate::logical::equality::Equality;
-use crate::logical::inequality::Inequality;
+use crate::logical::inequality::{Inequality, values_between};
 use crate::logical::join_graph::Relation;
 use crate::logical::{literal, semantics};
 
@@ -39,6 +38,26 @@ pub(crate) enum KeySource {
     /// The equality at this position of the list.
     Join(usize),
     Constant(ScalarValue),
+}
+
+/// What inequalities leave of a column of a table, for a row of the others.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeShare {
+    pub column: usize,
+    pub bounds: Vec<Inequality>,
+    /// Share of the table's rows.
+    pub share: f64,
+}
+
+impl RangeShare {
+    /// How many values of the column satisfy all of the inequalities, at most, if that is known.
+    pub(crate) fn most_values(&self) -> Option<f64> {
+        let of_side = |side| self.bounds.iter().filter(move |bound| bound.side() == side);
+        let pairs = of_side(BoundSide::Lower)
+            .flat_map(|lower| of_side(BoundSide::Upper).map(move |upper| (lower, upper)));
+        let values = pairs.filter_map(|(lower, upper)| values_between(lower, upper));
+        values.reduce(f64::min)
+    }
 }
 
 /// One way to look up the rows of a table for a join.

@@ -19,14 +19,13 @@ use arrow::datatypes::DataType;
 use datafusion_common::Result;
 use datafusion_expr::{BinaryExpr, Expr};
 use sheaf_access::arrow_type;
-use sheaf_exec::keyed_join::exec::BoundSide;
 
-use crate::access::keyed_access::{LookedUp, LookupPath, bounded_column, lookup_paths};
+use crate::access::keyed_access::{LookedUp, LookupPath, RangeShare, bounded_column, lookup_paths};
 use crate::access::table_reference::TableReference;
 use crate::join::order::{Chooser, Input};
 use crate::join::rows::Keys;
 use crate::logical::equality::Equality;
-use crate::logical::inequality::{self, Inequality, values_between};
+use crate::logical::inequality::{self, Inequality};
 use crate::logical::join_graph::{JoinGraph, Predicate, RelationKind, RelationSet};
 
 /// Where an equality has the expression over the relations so far.
@@ -52,26 +51,6 @@ pub(crate) struct Connection {
     /// A row so far has one match at most, because the equalities bind a unique key.
     pub is_unique: bool,
     pub keys: Keys,
-}
-
-/// What inequalities leave of a column of a table, for a row of the others.
-#[derive(Debug, Clone)]
-pub(crate) struct RangeShare {
-    pub column: usize,
-    pub bounds: Vec<Inequality>,
-    /// Share of the table's rows.
-    pub share: f64,
-}
-
-impl RangeShare {
-    /// How many values of the column satisfy all of the inequalities, at most, if that is known.
-    fn most_values(&self) -> Option<f64> {
-        let of_side = |side| self.bounds.iter().filter(move |bound| bound.side() == side);
-        let pairs = of_side(BoundSide::Lower)
-            .flat_map(|lower| of_side(BoundSide::Upper).map(move |upper| (lower, upper)));
-        let values = pairs.filter_map(|(lower, upper)| values_between(lower, upper));
-        values.reduce(f64::min)
-    }
 }
 
 /// What a search for a join order has found out.

@@ -21,7 +21,8 @@ use sheaf_exec::SheafTableSource;
 use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::hints::{may_be_semijoin, stays_derived};
-use crate::logical::{inequality, semantics};
+use crate::logical::inequality;
+use crate::logical::semantics;
 use crate::settings::OptimizerSwitch;
 
 /// Relations of one graph, at most: the bits of a [`RelationSet`].

@@ -10,7 +10,6 @@ use datafusion_expr::LogicalPlan;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::operator::bounded_projection::bound_projections;
-use sheaf_exec::operator::checked_rows;
 use sheaf_exec::operator::detached_exec::detach_below_sorts;
 use sheaf_exec::operator::gather_in_order_exec::gather_unions_in_order;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
@@ -73,10 +72,6 @@ pub(super) fn finished(
     }
     if has_sorts {
         plan = watch_sort_keys(plan)?;
-    }
-    if checked_rows::is_asked_for() {
-        let options = context.task.session_config().options();
-        plan_check::check(&plan, logical, properties, options)?;
     }
     Ok(plan)
 }

@@ -120,8 +120,6 @@ impl Builder<'_, '_, '_> {
         let switch = match context.settings.switch.bounded_regret
             && self.hints.methods(step.relation).hash
             && path.looks_up_values()
-            // A table in memory is found by keys alone: all rows of a key would be candidates.
-            && path.bounds.is_empty()
         {
             true => planner.lookup_switch(
                 block,

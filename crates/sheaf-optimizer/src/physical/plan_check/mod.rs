@@ -14,8 +14,7 @@
 //! | a column may be NULL where its input may, and on the other side of an outer join | [`structure`] |
 //!
 //! A defect of an operator itself may still break what it promises: values are NULL, or in the wrong order. In tests
-//! [`sheaf_exec::operator::checked_rows`] looks for that, and the plan is checked once more when it has the operators
-//! around others that come last.
+//! [`sheaf_exec::operator::checked_rows`] looks for that.
 
 mod constants;
 mod promise;
