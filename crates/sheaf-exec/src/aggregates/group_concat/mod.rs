@@ -11,7 +11,7 @@
 //!
 //! Where long texts do not fit into memory, the states of all groups are no help. Those that have spilled are read in
 //! batches of whole groups, one from each file, and every one of them is as long as its texts. So the function refuses
-//! to go on when such states have left it ([`LONG_STATE_BYTES`]). The plan that takes the place of this one has the
+//! to go on when such states have left it (`LONG_STATE_BYTES`). The plan that takes the place of this one has the
 //! rows of a group one behind the other, and one group in memory.
 
 mod accumulators;
