@@ -2,6 +2,7 @@
 //! statements that need much wait for one another.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,6 +16,11 @@ use tempfile::TempDir;
 
 use crate::command_line::{connect, serve_in, serve_with, terminate};
 use crate::harness::{error_of, query_text, text_rows, wait_until};
+use crate::raw_client::{COM_QUERY, RawClient};
+
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
 
 /// The servers' `--memory`.
 const MEMORY_MIB: usize = 64;
@@ -706,6 +712,70 @@ fn too_many_subqueries_are_refused() {
         assert_eq!(code, 1041, "{}", &sql[..100]);
     }
     assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+}
+
+/// A request that is on its way takes all memory for long ones. Others are refused, but for those of a transaction,
+/// whose locks may be waited for, and pieces of parameters, which have no answer that could say so.
+#[test]
+fn no_piece_of_a_parameter_is_lost_for_want_of_memory() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (child, port) = serve_with(directory.path(), &[]);
+    let mut root = connect(port);
+    root.query_drop("SET GLOBAL query_memory_wait_timeout = 0")
+        .expect("a variable");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    // The length of a request that is as long as it may be, and its first byte.
+    let most: u32 = query_text(&mut root, "SELECT @@max_allowed_packet - 16")[0]
+        .parse()
+        .expect("a number");
+    let header = [&most.to_le_bytes()[..3], &[0, COM_QUERY]].concat();
+    let long = format!("SELECT '{}'", "x".repeat(20_000));
+    let mut holders = Vec::new();
+    wait_until("long requests are refused", || {
+        // If the other request came first, this one is refused, and the next one is tried.
+        let mut holder = RawClient::connect(address, 0);
+        holder.send_raw(&header).expect("it is sent");
+        holders.push(holder);
+        match root.query_drop(&long) {
+            Ok(()) => false,
+            refused => error_of(refused).0 == 1041,
+        }
+    });
+    root.query_drop("BEGIN").expect("a transaction");
+    root.query_drop(&long).expect("it does not wait");
+    root.query_drop("COMMIT").expect("a transaction");
+
+    let mut client = RawClient::connect(address, 0);
+    let sql = b"SELECT LENGTH(?) = 110000";
+    client
+        .send_command(COM_STMT_PREPARE, sql)
+        .expect("it is sent");
+    let prepared = client.receive_payload();
+    assert_eq!(prepared[0], 0, "{prepared:02X?}");
+    // The parameter, the column, and what ends each of them.
+    for _ in 0..4 {
+        client.receive_payload();
+    }
+    let id = &prepared[1..5];
+    for bytes in [10_000, 100_000] {
+        let piece = [id, &[0, 0], &vec![b'x'; bytes]].concat();
+        client
+            .send_command(COM_STMT_SEND_LONG_DATA, &piece)
+            .expect("it is sent");
+    }
+    // No cursor, once, no NULL, and a type: BLOB.
+    let execution = [id, &[0], &1_u32.to_le_bytes(), &[0, 1, 0xFC, 0]].concat();
+    client
+        .send_command(COM_STMT_EXECUTE, &execution)
+        .expect("it is sent");
+    let answer: Vec<Vec<u8>> = (0..5).map(|_| client.receive_payload()).collect();
+    // Columns, a column, its end, and the row: a header, NULLs, the value.
+    assert_eq!(
+        (answer[0][0], answer[3][0], answer[3][2]),
+        (1, 0, 1),
+        "{answer:02X?}"
+    );
+    terminate(&child);
 }
 
 /// Sorted in memory, short and long texts lie far from one another, and each batch that is merged holds on to those of
