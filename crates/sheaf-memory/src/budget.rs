@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One who waits looks this often whether to stop.
+/// A waiter looks this often whether to stop.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// See the module's comment.
@@ -57,7 +57,7 @@ impl Budget {
         share.resize(bytes).then_some(share)
     }
 
-    /// Takes so many bytes when others have given them back, in the order in which they are asked for. One who wants
+    /// Takes so many bytes when others have given them back, in the order in which they are asked for. A request for
     /// more than there is takes all. `None`: they were not given back in this time, or `shall_stop`.
     pub fn take(
         self: &Arc<Self>,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waits_gets_what_is_given_back_in_turn() {
+    fn waiters_get_what_is_given_back_in_turn() {
         let budget = Budget::new(100);
         let first = budget.try_take(50).expect("there is room");
         // More than there is: it waits for all of it.
@@ -167,7 +167,7 @@ mod tests {
         while budget.lock().queue.is_empty() {
             thread::yield_now();
         }
-        // One who comes later does not pass it.
+        // A later request does not pass it.
         assert!(budget.take(10, Duration::ZERO, || false).is_none());
         drop(first);
         let all = waits.join().expect("no panic").expect("all is free");

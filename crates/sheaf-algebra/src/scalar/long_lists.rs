@@ -195,7 +195,7 @@ mod tests {
     fn lengths(scalar: &Scalar) -> Vec<usize> {
         match scalar.kind() {
             ScalarKind::Call { function, .. } => {
-                let values = values_of(function).unwrap();
+                let values = values_of(function).expect("a list");
                 values.iter().map(|values| values.len()).collect()
             }
             ScalarKind::Not(inner) => lengths(inner),
