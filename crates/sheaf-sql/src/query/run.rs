@@ -76,8 +76,8 @@ const FIRST_ROWS_SHARE: f64 = 0.5;
 /// How long a plan that takes less memory waits for what the one before it has had, and how often it looks.
 const MOST_GIVING_BACK: Duration = Duration::from_secs(1);
 const GIVING_BACK_SLICE: Duration = Duration::from_millis(1);
-/// How often a statement is planned again because a table changed under it.
-pub(crate) const MAX_REPLANS: usize = 8;
+/// How often a statement is planned again because a table changed under it. Each time it has waited for the change.
+pub(crate) const MAX_REPLANS: usize = 100;
 
 /// A planned query with the locks that keep its plan valid.
 pub(crate) struct PlannedQuery {
@@ -493,6 +493,8 @@ impl Session {
         purpose: Purpose,
         view: Option<ReadView>,
     ) -> Result<PlannedQuery> {
+        // The tables of the attempt before: what it waited for does not change again meanwhile.
+        let mut held = Vec::new();
         for _ in 0..MAX_REPLANS {
             let mut lowered = self.lower(query, extra, purpose.listed())?;
             self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
@@ -500,7 +502,7 @@ impl Session {
             for table in &sources {
                 self.keep_definition(table)?;
             }
-            let is_free = purpose.shows_rows() && self.holds_no_table();
+            let is_free = purpose.shows_rows() && held.is_empty() && self.holds_no_table();
             let guards = sources
                 .iter()
                 .enumerate()
@@ -553,6 +555,7 @@ impl Session {
                 }
                 return Ok(planned);
             }
+            held = guards;
         }
         Err(SqlError::definition_changed())
     }
