@@ -60,8 +60,8 @@ pub struct Options {
     /// Changes for the tables of a seed, in place of queries: tables with foreign keys are compared after each.
     #[arg(long)]
     pub changes: Option<u64>,
-    /// Ends after so many queries or changes.
-    #[arg(long, default_value_t = 10_000)]
+    /// Ends after so many queries or changes. By default the time ends it.
+    #[arg(long, default_value_t = u64::MAX)]
     pub total: u64,
     /// Ends after so many seconds.
     #[arg(long, default_value_t = 3600)]
