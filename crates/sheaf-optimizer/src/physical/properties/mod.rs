@@ -580,9 +580,9 @@ fn sort_over(plan: &Arc<dyn ExecutionPlan>, sort: &SortExec, input: Met) -> Resu
         let properties = input.plan.equivalence_properties();
         properties.ordering_satisfy(sort.expr().iter().cloned())
     };
-    let gathers = input.streams() > 1 && !sort.preserve_partitioning();
+    let gathers = |input: &Met| input.streams() > 1 && !sort.preserve_partitioning();
     if is_in_order(&input)? {
-        let plan: Arc<dyn ExecutionPlan> = match (gathers, sort.fetch()) {
+        let plan: Arc<dyn ExecutionPlan> = match (gathers(&input), sort.fetch()) {
             (true, fetch) => {
                 let merge = SortPreservingMergeExec::new(sort.expr().clone(), input.plan);
                 Arc::new(merge.with_fetch(fetch))
@@ -615,7 +615,8 @@ fn sort_over(plan: &Arc<dyn ExecutionPlan>, sort: &SortExec, input: Met) -> Resu
         true => input.unsorted(false)?,
         false => input,
     };
-    let plan: Arc<dyn ExecutionPlan> = match gathers {
+    // Without the sort below, which may have gathered them, the rows may come in several streams.
+    let plan: Arc<dyn ExecutionPlan> = match gathers(&input) {
         true => sorted_streams(sort.expr(), &input.plan, sort.fetch())?,
         false if Arc::ptr_eq(&input.plan, sort.input()) => Arc::clone(plan),
         false => {
