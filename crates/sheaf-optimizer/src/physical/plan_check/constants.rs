@@ -152,6 +152,14 @@ fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Sourc
     let (input, position) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let output = projection.expr().get(column.index())?;
         return Some((projection.input(), Arc::clone(&output.expr)));
+    } else if let Some(groups) = plan.downcast_ref::<AggregateExec>() {
+        let keys = groups.group_expr();
+        if keys.has_grouping_set() {
+            // NULL besides in the rows of totals.
+            return None;
+        }
+        let (key, _) = keys.expr().get(column.index())?;
+        return Some((groups.input(), Arc::clone(key)));
     } else if let Some(join) = plan.downcast_ref::<KeyedJoinExec>() {
         let position = *join.projection().get(column.index())?;
         let is_outer = position < join.outer().schema().fields().len();
@@ -164,10 +172,8 @@ fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Sourc
         }
     } else {
         match plan.children()[..] {
-            // Rows of the same columns are rows of the input, but for groups.
-            [input] if input.schema() == plan.schema() && !plan.is::<AggregateExec>() => {
-                (input, column.index())
-            }
+            // Rows of the same columns are rows of the input.
+            [input] if input.schema() == plan.schema() => (input, column.index()),
             _ => return None,
         }
     };

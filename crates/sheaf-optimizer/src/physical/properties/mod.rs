@@ -51,6 +51,7 @@ use datafusion_physical_plan::{
     ChildSatisfactionOptions, ExecutionPlan, ExecutionPlanProperties,
     InputDistributionRequirements, InputOrderMode, replace_children_if_necessary,
 };
+use sheaf_exec::operator::common_tables_exec::CommonTablesExec;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 
 /// The plan with what its operators require; see the module's comment.
@@ -402,7 +403,9 @@ fn is_plain_exchange(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// The input whose order is that of the result, unless the operator makes it itself.
 fn last_before(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-    let is_one = plan.children().len() == 1 || plan.is::<SubqueryValuesExec>();
+    // These hand on the rows of their first input, and have others besides.
+    let is_first = plan.is::<SubqueryValuesExec>() || plan.is::<CommonTablesExec>();
+    let is_one = plan.children().len() == 1 || is_first;
     if !is_one || plan.is::<SortExec>() || !plan.maintains_input_order()[0] {
         return None;
     }
@@ -608,7 +611,11 @@ fn sort_over(plan: &Arc<dyn ExecutionPlan>, sort: &SortExec, input: Met) -> Resu
             ..merged
         };
         if is_in_order(&merged)? {
-            return Ok(merged);
+            if !gathers(&merged) {
+                return Ok(merged);
+            }
+            let merge = SortPreservingMergeExec::new(sort.expr().clone(), merged.plan);
+            return Ok(Met::new(Arc::new(merge)));
         }
     }
     let input = match input.is_sorted {
