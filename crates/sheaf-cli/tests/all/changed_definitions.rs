@@ -121,4 +121,8 @@ fn a_locking_read_reads_tables_that_it_does_not_lock() {
     beside(query, OF_CHILD);
     let query = "select id, (select max(value) from parent) from child for update";
     beside(query, OF_PARENT);
+    let query = "select child.id, parent.value from parent join child on child.parent = parent.id \
+                 for update of child skip locked";
+    beside(query, OF_PARENT);
+    beside(query, OF_CHILD);
 }

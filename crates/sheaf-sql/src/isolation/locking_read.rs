@@ -443,8 +443,14 @@ impl Session {
         mut window: Window,
         sink: &mut dyn ResultSink,
     ) -> Result<u64> {
-        let view = statement.changes().view_to_lock()?;
-        let planned = self.plan_change(query, view.clone())?;
+        // The definition of a table that it only reads may have changed between the view and the plan.
+        let (view, planned) = self.until_stable(statement, |session, statement| {
+            let view = statement.changes().view_to_lock()?;
+            let planned = session.plan_change(query, view.clone())?;
+            let mut tables = planned.tables.iter();
+            let is_shown = tables.all(|table| table.check_view(&view).is_ok());
+            Ok(is_shown.then_some((view, planned)))
+        })?;
         sink.columns(&planned.columns[targets.len()..])?;
         let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
         let mut sent = 0;
