@@ -61,7 +61,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
     // Value, name of a character set: bytes as a text of it.
-    Function::new("$using", (2, 2), text_type, text_of_bytes),
+    Function::new("$using", (2, 2), using_type, text_of_bytes),
     Function::new(
         "$cast_date",
         (1, 1),
@@ -155,9 +155,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
         fitted,
     ),
     // Value, name of a collation: the same value, compared in that way.
-    Function::strict("$collate", (2, 2), collate_type, |call| {
-        Ok(Arc::new(call.text(0)?.array))
-    }),
+    Function::strict(
+        "$collate",
+        (2, 2),
+        |operands| collated(operands, Coercibility::Explicit),
+        |call| Ok(Arc::new(call.text(0)?.array)),
+    ),
+    // Value, name of a collation: the same value, which compares in that way as a column of it does.
+    Function::strict(
+        "$collated",
+        (2, 2),
+        |operands| collated(operands, Coercibility::Implicit),
+        |call| Ok(Arc::new(call.text(0)?.array)),
+    ),
     // Digits of an ENUM's value: its number.
     Function::strict(
         "$enum_number",
@@ -236,7 +246,18 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
-fn collate_type(operands: &Operands<'_>) -> Result<Field> {
+/// A text of another character set compares by the default of its set, as a column of it does. The one that Sheaf does
+/// not know is a part of utf8mb4, and gives way to it.
+fn using_type(operands: &Operands<'_>) -> Result<Field> {
+    let name = operands.text(1).unwrap_or_default();
+    let coercibility = match name.eq_ignore_ascii_case("utf8mb4") {
+        true => Coercibility::Implicit,
+        false => Coercibility::Coercible,
+    };
+    Ok(field::collated_text(Collation::default(), coercibility))
+}
+
+fn collated(operands: &Operands<'_>, coercibility: Coercibility) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
     let collation = Collation::parse(&name).ok_or_else(|| {
         EvaluationError::new(
@@ -244,7 +265,7 @@ fn collate_type(operands: &Operands<'_>) -> Result<Field> {
             format!("Unknown collation: '{name}'"),
         )
     })?;
-    Ok(field::collated_text(collation, Coercibility::Explicit))
+    Ok(field::collated_text(collation, coercibility))
 }
 
 fn on_day(call: &Call<'_>) -> Result<ArrayRef> {

@@ -15,7 +15,7 @@ use datafusion_common::Result;
 use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
-use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, common_collation, field};
+use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field, result_collation};
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
 fn condition(_: &Operands<'_>) -> Result<Field> {
@@ -249,7 +249,7 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     if same_type && types.iter().all(SqlType::is_text) {
         return Ok(first.as_ref().clone());
     }
-    let (collation, coercibility) = common_collation(&types, "case")?;
+    let (collation, coercibility) = result_collation(&types, "case")?;
     Ok(field::collated_text(collation, coercibility))
 }
 
@@ -305,7 +305,7 @@ fn extreme(call: &Call<'_>, greatest: bool) -> Result<ArrayRef> {
 }
 
 fn extreme_text(call: &Call<'_>, types: &[SqlType], greatest: bool) -> Result<ArrayRef> {
-    let (collation, _) = common_collation(types, if greatest { "greatest" } else { "least" })?;
+    let (collation, _) = result_collation(types, if greatest { "greatest" } else { "least" })?;
     let arguments = (0..call.len())
         .map(|argument| call.text(argument))
         .collect::<Result<Vec<_>>>()?;

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion_common::Result;
+use datafusion_common::{DataFusionError, Result};
 pub use sheaf_access::TYPE_KEY;
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType};
@@ -34,6 +34,7 @@ pub const LITERALS_OF_BYTES: [&str; 2] = [HYBRID_KEY, BYTES_LITERAL_KEY];
 pub const MOMENT_KEY: &str = "sheaf.moment";
 
 const EXPLICIT: &str = "explicit";
+const MIXED: &str = "mixed";
 const COERCIBLE: &str = "coercible";
 
 /// The most digits of a DECIMAL here (an `i128`); MySQL has 65.
@@ -44,13 +45,16 @@ pub const MAX_DECIMALS: u8 = 30;
 const ANY_LENGTH: u32 = sheaf_types::column_type::MAX_VARCHAR_LENGTH;
 
 /// How strongly an operand insists on its collation (MySQL's coercibility, reduced to the levels that matter here).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
     /// A COLLATE clause.
     Explicit,
+    /// Made of columns of different collations. It can be shown, and cannot be compared.
+    Mixed,
     /// A column, or a function of one.
     Implicit,
     /// A literal, a number turned into text.
+    #[default]
     Coercible,
 }
 
@@ -143,6 +147,7 @@ impl SqlType {
                     SqlType::Text {
                         coercibility: match (coercibility.map(String::as_str), collation) {
                             (Some(EXPLICIT), _) => Coercibility::Explicit,
+                            (Some(MIXED), _) => Coercibility::Mixed,
                             (Some(COERCIBLE), _) | (_, None) => Coercibility::Coercible,
                             (_, Some(_)) => Coercibility::Implicit,
                         },
@@ -351,6 +356,7 @@ pub mod field {
         );
         let told = match coercibility {
             Coercibility::Explicit => Some(EXPLICIT),
+            Coercibility::Mixed => Some(MIXED),
             Coercibility::Implicit => None,
             Coercibility::Coercible => Some(COERCIBLE),
         };
@@ -363,7 +369,7 @@ pub mod field {
     }
 }
 
-/// The collation that governs an operation on these operands.
+/// The collation that governs a comparison of these operands.
 ///
 /// # Errors
 /// 1267 if two operands insist on different collations.
@@ -371,16 +377,28 @@ pub fn common_collation(
     operands: &[SqlType],
     operation: &str,
 ) -> Result<(Collation, Coercibility)> {
+    match result_collation(operands, operation)? {
+        (_, Coercibility::Mixed) => {
+            let mut known: Vec<_> = operands.iter().filter_map(collation_of).collect();
+            known.sort_by_key(|(_, coercibility)| *coercibility);
+            let first = known.first().copied().unwrap_or_default();
+            let other = known.iter().find(|(collation, _)| *collation != first.0);
+            Err(illegal_mix(first, *other.unwrap_or(&first), operation))
+        }
+        known => Ok(known),
+    }
+}
+
+/// The collation of a text that is made of these operands. Of columns with different ones it is [`Coercibility::Mixed`].
+///
+/// # Errors
+/// 1267 if COLLATE clauses of two operands differ.
+pub fn result_collation(
+    operands: &[SqlType],
+    operation: &str,
+) -> Result<(Collation, Coercibility)> {
     let mut winner: Option<(Collation, Coercibility)> = None;
-    for operand in operands {
-        let (collation, coercibility) = match operand {
-            SqlType::Text {
-                collation,
-                coercibility,
-            } => (*collation, *coercibility),
-            SqlType::Enum { collation } => (*collation, Coercibility::Implicit),
-            _ => continue,
-        };
+    for (collation, coercibility) in operands.iter().filter_map(collation_of) {
         winner = Some(match winner {
             None => (collation, coercibility),
             Some((_, current)) if coercibility < current => (collation, coercibility),
@@ -396,25 +414,48 @@ pub fn common_collation(
             {
                 (Collation::Utf8mb4_bin, Coercibility::Implicit)
             }
-            Some((kept, _)) => {
-                let level = if coercibility == Coercibility::Explicit {
-                    "EXPLICIT"
-                } else {
-                    "IMPLICIT"
-                };
-                return Err(EvaluationError::new(
-                    codes::CANT_AGGREGATE_2COLLATIONS,
-                    format!(
-                        "Illegal mix of collations ({},{level}) and ({},{level}) for operation '{operation}'",
-                        kept.name(),
-                        collation.name()
-                    ),
-                )
-                .into());
+            Some((_, Coercibility::Implicit | Coercibility::Mixed)) => {
+                (Collation::Utf8mb4_bin, Coercibility::Mixed)
+            }
+            Some(kept) => {
+                return Err(illegal_mix(kept, (collation, coercibility), operation));
             }
         });
     }
-    Ok(winner.unwrap_or((Collation::default(), Coercibility::Coercible)))
+    Ok(winner.unwrap_or_default())
+}
+
+/// `None` for what is no text of characters.
+fn collation_of(operand: &SqlType) -> Option<(Collation, Coercibility)> {
+    match operand {
+        SqlType::Text {
+            collation,
+            coercibility,
+        } => Some((*collation, *coercibility)),
+        SqlType::Enum { collation } => Some((*collation, Coercibility::Implicit)),
+        _ => None,
+    }
+}
+
+/// 1267.
+fn illegal_mix(
+    left: (Collation, Coercibility),
+    right: (Collation, Coercibility),
+    operation: &str,
+) -> DataFusionError {
+    let of = |(collation, coercibility): (Collation, Coercibility)| {
+        let level = match coercibility {
+            Coercibility::Explicit => "EXPLICIT",
+            Coercibility::Mixed => "NONE",
+            Coercibility::Implicit => "IMPLICIT",
+            Coercibility::Coercible => "COERCIBLE",
+        };
+        format!("({},{level})", collation.name())
+    };
+    let (left, right) = (of(left), of(right));
+    let message =
+        format!("Illegal mix of collations {left} and {right} for operation '{operation}'");
+    EvaluationError::new(codes::CANT_AGGREGATE_2COLLATIONS, message).into()
 }
 
 /// The collation by which a pattern is matched: bytes as bytes, everything else by the operands' collation.
@@ -432,7 +473,7 @@ pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
     let is_strong_text = |field: &FieldRef| match SqlType::of(field) {
         SqlType::Text { coercibility, .. } => matches!(
             coercibility,
-            Coercibility::Explicit | Coercibility::Implicit
+            Coercibility::Explicit | Coercibility::Mixed | Coercibility::Implicit
         ),
         other => other.is_text(),
     };
@@ -467,6 +508,6 @@ pub fn text_field(arguments: &[FieldRef], operation: &str) -> Result<Field> {
         .iter()
         .map(|argument| SqlType::of(argument))
         .collect();
-    let (collation, coercibility) = common_collation(&types, operation)?;
+    let (collation, coercibility) = result_collation(&types, operation)?;
     Ok(field::collated_text(collation, coercibility))
 }

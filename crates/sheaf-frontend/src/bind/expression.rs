@@ -244,7 +244,7 @@ impl Binder<'_> {
                 match (data_type, charset) {
                     (Some(data_type), _) => self.cast(value, data_type),
                     (None, Some(charset)) => self.using(value, &object_text(charset)),
-                    _ => self.call("$cast_char", vec![value]),
+                    _ => self.cast_char(vec![value]),
                 }
             }
             Expr::Cast {
@@ -803,6 +803,13 @@ impl Binder<'_> {
         self.call(name, arguments)
     }
 
+    /// A value, and a length: the value as a text that compares as the connection says, whatever it was before.
+    fn cast_char(&self, arguments: Vec<Scalar>) -> Bound<Scalar> {
+        let text = self.call("$cast_char", arguments)?;
+        let collation = self.text(self.context.session.collation().name())?;
+        self.call("$collated", vec![text, collation])
+    }
+
     /// `CONVERT(value USING name)`.
     fn using(&self, value: Scalar, name: &str) -> Bound<Scalar> {
         match known_character_set(name)? {
@@ -866,9 +873,9 @@ impl Binder<'_> {
             | DataType::Nvarchar(characters)
             | DataType::CharVarying(characters)
             | DataType::CharacterVarying(characters) => {
-                self.call("$cast_char", with_length(value, length(characters)))
+                self.cast_char(with_length(value, length(characters)))
             }
-            DataType::Text => self.call("$cast_char", vec![value]),
+            DataType::Text => self.cast_char(vec![value]),
             DataType::Binary(bytes) => self.call("$cast_binary", with_length(value, *bytes)),
             DataType::Date => {
                 let today = self.today()?;

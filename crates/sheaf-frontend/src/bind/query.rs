@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use arrow::datatypes::{Field, FieldRef};
 use datafusion_expr::{WindowFrame, WindowFunctionDefinition};
 use sheaf_algebra::relation::{Item, JoinKind, Operator, Project, SetKind, SortKey, Values};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::WindowCall;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::functions::control::common_field;
+use sheaf_exec::functions::types::{Coercibility, SqlType};
 use sheaf_exec::typing::Purpose;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
@@ -143,7 +145,7 @@ impl Binder<'_> {
             let of_parts = parts
                 .iter()
                 .map(|(_, outputs)| Arc::clone(&outputs[at].field));
-            common_field(&of_parts.collect::<Vec<_>>())
+            column_of_parts(&of_parts.collect::<Vec<_>>())
         });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let headers = parts[0].1.iter().map(|output| output.header.clone());
@@ -211,7 +213,7 @@ impl Binder<'_> {
             .iter()
             .zip(&right_outputs)
             .map(|(left, right)| {
-                common_field(&[Arc::clone(&left.field), Arc::clone(&right.field)])
+                column_of_parts(&[Arc::clone(&left.field), Arc::clone(&right.field)])
             });
         let fields = fields.collect::<Result<Vec<_>, _>>()?;
         let (left, left_columns) = self.of_types(left, &left_outputs, &fields)?;
@@ -406,6 +408,7 @@ impl Binder<'_> {
         let width = values.rows.first().map_or(0, |row| row.content.len());
         let mut block = Block::new(Scope::default());
         block.clause = Clause::FieldList;
+        block.lists_values = true;
         self.blocks.push(block);
         let bound = self.with_purpose(Purpose::Shown, |this| {
             let mut rows = Vec::with_capacity(values.rows.len());
@@ -432,7 +435,7 @@ impl Binder<'_> {
                 .map(|(row, _)| Arc::clone(row[at].field()))
                 .collect();
             let nullable = rows.iter().any(|(row, _)| row[at].is_nullable());
-            let field = Arc::new(common_field(&of_rows)?.with_nullable(nullable));
+            let field = Arc::new(column_of_parts(&of_rows)?.with_nullable(nullable));
             let name = format!("column_{at}");
             outputs.push(Output {
                 id: self.columns.add_computed(&name, Arc::clone(&field)),
@@ -622,6 +625,24 @@ pub(super) fn other_columns() -> SqlError {
         codes::WRONG_NUMBER_OF_COLUMNS_IN_SELECT,
         "The used SELECT statements have a different number of columns",
     )
+}
+
+/// The field of a column whose values come from several queries, or rows.
+///
+/// # Errors
+/// 1271 for texts of columns with different collations.
+fn column_of_parts(parts: &[FieldRef]) -> Bound<Field> {
+    let field = common_field(parts)?;
+    match SqlType::of(&field) {
+        SqlType::Text {
+            coercibility: Coercibility::Mixed,
+            ..
+        } => Err(SqlError::new(
+            codes::CANT_AGGREGATE_NCOLLATIONS,
+            "Illegal mix of collations for operation 'UNION'",
+        )),
+        _ => Ok(field),
+    }
 }
 
 /// The column of a set operation is not that of a table.

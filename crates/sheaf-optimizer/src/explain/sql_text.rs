@@ -311,6 +311,7 @@ const TRANSPARENT: &[&str] = &[
     "$or_null",
     "$on_day",
     "$using",
+    "$collated",
 ];
 
 fn call_text(name: &str, args: &[Expr], collation: Option<Collation>, names: Names<'_>) -> String {

@@ -456,8 +456,8 @@ impl Extents {
             }
             "elt" => self.longest(args.get(1..)?.iter(), input, as_bytes)?,
             "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
-            | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row" | "$using"
-            | "substring_index" => argument(0)?,
+            | "$collated" | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row"
+            | "$using" | "substring_index" => argument(0)?,
             "left" | "right" => least(argument(0), number(1))?,
             "substring" => {
                 let skipped = number(1).unwrap_or(0).saturating_sub(1);
