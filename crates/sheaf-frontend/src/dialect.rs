@@ -189,8 +189,13 @@ impl Dialect for SheafDialect {
             Token::Overlap => binding::AND,
             Token::ShiftLeft | Token::ShiftRight => binding::SHIFT,
             Token::Assignment => binding::ASSIGNMENT,
-            // PostgreSQL's operators of these spellings do not exist here: the expression ends.
-            Token::ExclamationMark | Token::Sharp | Token::AtSign | Token::DoubleColon => {
+            // Operators of these spellings do not exist here: the expression ends.
+            Token::ExclamationMark
+            | Token::Sharp
+            | Token::AtSign
+            | Token::DoubleColon
+            | Token::DoubleEq => self.prec_unknown(),
+            Token::Word(word) if word.keyword == Keyword::NOT && is_null(parser) => {
                 self.prec_unknown()
             }
             Token::Word(word) if word.quote_style.is_none() && is_mod(&word.value) => {
@@ -390,6 +395,12 @@ fn long_list(parser: &Parser) -> Option<LongList> {
         negated,
         tokens,
     })
+}
+
+/// Whether `NULL` stands behind the next word. `a NOT NULL` is PostgreSQL's.
+fn is_null(parser: &Parser) -> bool {
+    let next = parser.peek_nth_token_ref(1);
+    matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NULL)
 }
 
 fn is_mod(word: &str) -> bool {

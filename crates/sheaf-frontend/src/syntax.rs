@@ -6,6 +6,28 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
+/// Aggregates of MySQL by their names here.
+pub fn aggregate_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "count" => "count",
+        "sum" => "$sum",
+        "avg" => "avg",
+        "min" => "min",
+        "max" => "max",
+        "any_value" => "any_value",
+        "grouping" => "grouping",
+        "group_concat" => "$group_concat",
+        "std" | "stddev" | "stddev_pop" => "stddev_pop",
+        "stddev_samp" => "stddev",
+        "variance" | "var_pop" => "var_pop",
+        "var_samp" => "var",
+        "bit_and" => "bit_and",
+        "bit_or" => "bit_or",
+        "bit_xor" => "bit_xor",
+        _ => return None,
+    })
+}
+
 pub fn literal(value: Literal) -> Expr {
     Expr::Value(ValueWithSpan {
         value,

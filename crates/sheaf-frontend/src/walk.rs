@@ -5,7 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Query, TableFactor, TableWithJoins, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Expr, Insert, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
 
 /// What is called for each expression.
 pub trait ExpressionVisitor {
@@ -15,6 +17,8 @@ pub trait ExpressionVisitor {
     fn leave_query(&mut self) {}
     /// Then, for visitors that change more of a query than its expressions.
     fn change_query(&mut self, _query: &mut Query) {}
+    /// A SELECT, before what stands in it.
+    fn enter_select(&mut self, _select: &Select) {}
     /// A table in a FROM.
     fn enter_table(&mut self, _table: &TableFactor) {}
     /// After what stands in it.
@@ -42,6 +46,11 @@ pub fn walk_tables(tables: &mut [TableWithJoins], visitor: &mut dyn ExpressionVi
     }
 }
 
+/// As [`walk_expression`], for an INSERT.
+pub fn walk_insert(insert: &mut Insert, visitor: &mut dyn ExpressionVisitor) {
+    let _ = insert.visit(&mut Walk(visitor));
+}
+
 struct Walk<'a>(&'a mut dyn ExpressionVisitor);
 
 impl VisitorMut for Walk<'_> {
@@ -55,6 +64,11 @@ impl VisitorMut for Walk<'_> {
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.0.leave_query();
         self.0.change_query(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.0.enter_select(select);
         ControlFlow::Continue(())
     }
 

@@ -8,28 +8,6 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError};
 
-/// Aggregates of MySQL by their names here.
-pub fn aggregate_name(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "count" => "count",
-        "sum" => "$sum",
-        "avg" => "avg",
-        "min" => "min",
-        "max" => "max",
-        "any_value" => "any_value",
-        "grouping" => "grouping",
-        "group_concat" => "$group_concat",
-        "std" | "stddev" | "stddev_pop" => "stddev_pop",
-        "stddev_samp" => "stddev",
-        "variance" | "var_pop" => "var_pop",
-        "var_samp" => "var",
-        "bit_and" => "bit_and",
-        "bit_or" => "bit_or",
-        "bit_xor" => "bit_xor",
-        _ => return None,
-    })
-}
-
 /// 1582.
 pub fn wrong_argument_count(name: &str) -> SqlError {
     SqlError::new(

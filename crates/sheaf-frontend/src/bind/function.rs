@@ -20,8 +20,7 @@ use sqlparser::ast::{
 };
 
 use super::arguments::{
-    Arguments, aggregate_name, invalid_group_function, take_arguments, unit_argument,
-    wrong_argument_count,
+    Arguments, invalid_group_function, take_arguments, unit_argument, wrong_argument_count,
 };
 use super::block::Clause;
 use super::scope::Found;
@@ -36,7 +35,7 @@ use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::column_default::{column_of_default, default_expression};
 use crate::error::SqlError;
 use crate::sleep::sleep_function;
-use crate::syntax::{is_position, is_same, number_digits, object_text};
+use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
 
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {

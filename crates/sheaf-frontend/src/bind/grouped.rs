@@ -15,9 +15,9 @@ use sqlparser::ast::{
     Query, Select, SelectItem,
 };
 
-use super::arguments::{aggregate_name, invalid_group_function};
+use super::arguments::invalid_group_function;
 use crate::error::{Result, SqlError};
-use crate::syntax::{is_position, is_same, number_digits, object_text};
+use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// ANY_VALUE is a value of a group where there are groups, and of a row otherwise.

@@ -18,7 +18,11 @@ impl StatementParser<'_> {
         let ignore = self.accept("IGNORE");
         let tables = self.list(Self::table_and_joins)?;
         self.expect("SET")?;
-        let assignments = self.list(|parser| Ok(parser.tokens.parse_assignment()?))?;
+        let assignments = self.list(|parser| {
+            let mut assignment = parser.tokens.parse_assignment()?;
+            assignment.value = parser.native_expression(assignment.value)?;
+            Ok(assignment)
+        })?;
         let selection = self.selection()?;
         let (order_by, limit) = self.order_and_limit()?;
         Ok(Statement::Update(Box::new(Update {
@@ -61,7 +65,10 @@ impl StatementParser<'_> {
         if targets.is_empty() {
             (order_by, limit) = self.order_and_limit()?;
             if self.accept("RETURNING") {
-                returning = Some(self.list(|parser| Ok(parser.tokens.parse_select_item()?))?);
+                returning = Some(self.list(|parser| {
+                    let item = parser.tokens.parse_select_item()?;
+                    parser.native_item(item)
+                })?);
             }
         }
         Ok(Statement::Delete(Box::new(Delete {
@@ -77,7 +84,8 @@ impl StatementParser<'_> {
     }
 
     fn table_and_joins(&mut self) -> ParseResult<ast::TableWithJoins> {
-        Ok(self.tokens.parse_table_and_joins()?)
+        let table = self.tokens.parse_table_and_joins()?;
+        self.native_table(table)
     }
 
     fn selection(&mut self) -> ParseResult<Option<ast::Expr>> {
@@ -90,7 +98,10 @@ impl StatementParser<'_> {
 
     fn order_and_limit(&mut self) -> ParseResult<(Vec<ast::OrderByExpr>, Option<ast::Expr>)> {
         let order_by = if self.accept("ORDER BY") {
-            self.list(|parser| Ok(parser.tokens.parse_order_by_expr()?))?
+            self.list(|parser| {
+                let order = parser.tokens.parse_order_by_expr()?;
+                parser.native_order(order)
+            })?
         } else {
             Vec::new()
         };

@@ -110,7 +110,10 @@ impl StatementParser<'_> {
     pub(super) fn with_change(&mut self) -> ParseResult<Statement> {
         self.expect("WITH")?;
         let is_recursive = self.accept("RECURSIVE");
-        let tables = self.list(|parser| Ok(parser.tokens.parse_cte()?))?;
+        let tables = self.list(|parser| {
+            let table = parser.tokens.parse_cte()?;
+            parser.native_common_table(table)
+        })?;
         let mut known = Tables {
             known: Vec::with_capacity(tables.len()),
             found: 0,

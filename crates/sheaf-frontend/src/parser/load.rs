@@ -3,6 +3,7 @@
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
+use super::foreign::not_partitioned;
 use super::statement::{FileFormat, LoadData, LoadTarget, OnDuplicate};
 use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
@@ -27,7 +28,7 @@ impl StatementParser<'_> {
         self.expect("INTO TABLE")?;
         let table = self.table_name()?;
         if self.peek("PARTITION") {
-            return self.unsupported("LOAD DATA ... PARTITION");
+            return Err(not_partitioned().into());
         }
         let character_set = if self.accept("CHARACTER SET") || self.accept("CHARSET") {
             Some(self.word_or_string()?)

@@ -17,6 +17,7 @@ mod common_tables;
 mod create_table;
 mod definition;
 mod explain;
+mod foreign;
 pub mod hint;
 mod into_variables;
 mod load;
@@ -357,7 +358,8 @@ impl StatementParser<'_> {
     }
 
     fn expression(&mut self) -> ParseResult<ast::Expr> {
-        Ok(self.tokens.parse_expr()?)
+        let expression = self.tokens.parse_expr()?;
+        self.native_expression(expression)
     }
 
     fn table_name(&mut self) -> ParseResult<TableName> {
@@ -562,7 +564,8 @@ impl StatementParser<'_> {
 
     /// A query, with the endings that only MySQL has.
     fn query_expression(&mut self) -> ParseResult<Box<ast::Query>> {
-        let mut query = self.tokens.parse_query()?;
+        let query = self.tokens.parse_query()?;
+        let mut query = self.native_query(query)?;
         self.locked_tables(&mut query.locks)?;
         if self.peek("INTO OUTFILE") || self.peek("INTO DUMPFILE") {
             return Err(SqlError::not_supported_yet("SELECT ... INTO a file").into());
@@ -634,6 +637,7 @@ impl StatementParser<'_> {
                     return self.unexpected("the end of REPLACE");
                 }
                 insert.replace_into |= replace;
+                let mut insert = self.native_insert(insert)?;
                 hand_hints_to_query(&mut insert);
                 Ok(Statement::Insert(Box::new(insert)))
             }
