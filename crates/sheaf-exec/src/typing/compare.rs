@@ -26,7 +26,7 @@ use sheaf_types::Collation;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
-use sheaf_types::temporal::{self, DAY};
+use sheaf_types::temporal::{self, DAY, MAX_TIME};
 
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
@@ -604,6 +604,7 @@ fn between_bounds(
             SqlType::Date | SqlType::DateTime { .. } => {
                 convert(x, &Domain::DateTime, schema, rule)?
             }
+            SqlType::Time { .. } => convert(x, &Domain::Time, schema, rule)?,
             other if other.is_exact_number() || other.is_float() => {
                 convert(x, &Domain::Double, schema, rule)?
             }
@@ -715,7 +716,11 @@ fn with_literal(
                     }
                     Some(place_of_moment(micros, is_date))
                 }
-                Moment::Unknown => None,
+                Moment::Unknown => {
+                    note_number_that_is_none(name, value, &left.expr, (rule, found))?;
+                    let is_number = value_type.is_exact_number() || value_type.is_float();
+                    (is_number && no_date == NoDate::BelowAll).then_some(Place::BelowAll)
+                }
                 Moment::None(text) => {
                     let begins = temporal::datetime_of_text(temporal_prefix(text));
                     let is_refused = no_date == NoDate::Refused && begins.is_none();
@@ -784,28 +789,58 @@ pub(super) fn place_of_moment(micros: i64, is_date: bool) -> Place {
     }
 }
 
-/// What is no time is compared as a text: it is equal to none, and all are on one side of it.
+/// Notes a whole number that spells no date or time, as what it is compared with.
+fn note_number_that_is_none(
+    type_name: &str,
+    value: &ScalarValue,
+    with: &Expr,
+    noting: (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<()> {
+    match integer_value(value) {
+        Some(number) => note_temporal_text(type_name, &number.to_string(), with, noting),
+        None => Ok(()),
+    }
+}
+
+/// What is longer than any time is on one side of all. A text that is no time is 00:00:00, as in MariaDB. A number that
+/// is none is compared as a number.
 fn place_of_time(
     (value, value_type): (&ScalarValue, &SqlType),
     left: &Expr,
     noting: (Rule<'_>, &mut Vec<EvaluationError>),
 ) -> Result<Option<Place>> {
+    const LONGEST_AS_NUMBER: i64 = 838_59_59;
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
+    let beyond = |is_negative: bool| match is_negative {
+        true => Place::BelowAll,
+        false => Place::AboveAll,
+    };
     let Some(text) = text_of(value, value_type) else {
-        let time = integer_value(value).and_then(temporal::time_of_number);
+        let number = integer_value(value);
+        let time = number.and_then(temporal::time_of_number);
+        let is_longer = |number: &i64| {
+            number.abs() > LONGEST_AS_NUMBER && time.is_some_and(|time| time.abs() == MAX_TIME)
+        };
+        if let Some(number) = number.filter(is_longer) {
+            note_number_that_is_none("TIME", value, left, noting)?;
+            return Ok(Some(beyond(number < 0)));
+        }
+        if time.is_none() {
+            note_number_that_is_none("TIME", value, left, noting)?;
+        }
         return Ok(time.map(at));
     };
-    if let Some(micros) = temporal::time_of_text(&text) {
-        return Ok(Some(at(micros)));
+    if let Ok(time) = temporal::read_time(&text) {
+        let micros = time.micros(6);
+        if !time.is_cut {
+            return Ok(Some(at(micros)));
+        }
+        note_temporal_text("TIME", &text, left, noting)?;
+        return Ok(Some(beyond(micros < 0)));
     }
     note_temporal_text("TIME", &text, left, noting)?;
-    if let Some(micros) = temporal::time_of_text(temporal_prefix(&text)) {
-        return Ok(Some(at(micros)));
-    }
-    Ok(Some(match text.chars().next() {
-        Some(first) if first > '9' => Place::AboveAll,
-        _ => Place::BelowAll,
-    }))
+    let begins = temporal::time_of_text(temporal_prefix(&text));
+    Ok(Some(at(begins.unwrap_or(0))))
 }
 
 fn integer_value(value: &ScalarValue) -> Option<i64> {
@@ -910,8 +945,8 @@ fn as_digits(year: Expr, moment: Expr, is_date: bool) -> (Expr, Expr) {
     (year, call("$cast_signed", vec![moment]))
 }
 
-/// The year that a constant is in a YEAR column, which it is converted to: 1 and '1.4' are 2001, 2001.5 is 2002. A double
-/// loses its fraction. `None`: no year, so it is compared as the number that it is.
+/// The year that a constant is in a YEAR column, which it is converted to: 1 and '1.4' are 2001, 2001.5 is 2002, '0' is
+/// 2000, 0 is none. A double loses its fraction. `None`: no year, so it is compared as the number that it is.
 fn year_of_constant(value: &ScalarValue, value_type: &SqlType) -> Option<u16> {
     let half_up = |tenths: Floor| match tenths {
         Floor::At(tenths) | Floor::Above(tenths) if tenths >= 0 => Some((tenths + 5) / 10),
@@ -924,11 +959,21 @@ fn year_of_constant(value: &ScalarValue, value_type: &SqlType) -> Option<u16> {
         ScalarValue::Float64(Some(number)) if *number >= 0.0 => number.trunc() as i128,
         ScalarValue::Float64(_) => return None,
         _ => match text_of(value, value_type) {
-            Some(text) => half_up(text_floor(&text, 1))?,
+            Some(text) => match half_up(text_floor(&text, 1))? {
+                0 if is_zero_of_century(&text) => return Some(2000),
+                year => year,
+            },
             None => i128::from(integer_value(value)?),
         },
     };
     temporal::year_of_number(i64::try_from(number).ok()?)
+}
+
+/// Whether a text that is zero is the year 2000, as '0' and '00:00' are. '0000' is the year 0, and so is what has no
+/// digits.
+fn is_zero_of_century(text: &str) -> bool {
+    let digits = text.trim_start().trim_start_matches(['-', '+']);
+    text.len() != 4 && digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// What MySQL converts constants to the type of; they are compared with other expressions as doubles.

@@ -2,8 +2,8 @@
 //!
 //! sqlparser reads the grammars of many databases at once. What only others have lands in fields of the syntax tree
 //! that nothing behind the parser looks at: `DELETE FROM t PARTITION (p0)` would delete all rows, and `ORDER BY a NULLS
-//! LAST` would be `ORDER BY a`. So each part of a tree is taken apart here, with all of its fields by name. A field that
-//! a new version of sqlparser brings does not compile until it is decided what becomes of it.
+//! LAST` would be `ORDER BY a`. So each part of a tree is taken apart here, with all of its fields by name. A field
+//! that a new version of sqlparser brings does not compile until it is decided what becomes of it.
 
 use std::ops::ControlFlow;
 
@@ -11,9 +11,9 @@ use sheaf_types::error::codes;
 use sqlparser::ast::{
     self, CastKind, CeilFloorKind, DataType, DateTimeField, DuplicateTreatment, Expr, FunctionArg,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, GroupByWithModifier, Join, LimitClause,
-    OffsetRows, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectFlavor,
-    SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, TimezoneInfo, WindowSpec,
-    WindowType,
+    ObjectName, OffsetRows, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, TimezoneInfo,
+    WindowSpec, WindowType,
 };
 
 use super::{ParseResult, StatementParser};
@@ -401,14 +401,14 @@ impl Foreign {
             into: _,
             table,
             table_alias,
-            columns: _,
+            columns,
             overwrite,
             source: _,
-            assignments: _,
+            assignments,
             partitioned,
             after_columns,
             has_table_keyword,
-            on: _,
+            on,
             returning,
             output,
             replace_into: _,
@@ -423,6 +423,22 @@ impl Foreign {
         } = insert;
         self.refuse(or.is_some(), "OR");
         self.refuse(!matches!(table, ast::TableObject::TableName(_)), "(");
+        if let ast::TableObject::TableName(table) = table {
+            let on = match on {
+                Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments.as_slice(),
+                _ => &[],
+            };
+            let assigned = assignments.iter().chain(on).map(|one| &one.target);
+            let assigned = assigned.filter_map(|target| match target {
+                ast::AssignmentTarget::ColumnName(name) => Some(name),
+                ast::AssignmentTarget::Tuple(_) => None,
+            });
+            for column in columns.iter().chain(assigned) {
+                if !is_column_of(table, column) {
+                    self.add(|| SqlError::bad_field(&object_text(column), "field list"));
+                }
+            }
+        }
         self.refuse(table_alias.is_some(), "AS");
         self.refuse(*overwrite, "OVERWRITE");
         if partitioned.is_some() {
@@ -445,6 +461,11 @@ impl Foreign {
     fn expression(&mut self, expression: &Expr) {
         match expression {
             Expr::Function(function) => self.function(function),
+            Expr::Value(value) => match &value.value {
+                // Those of prepared statements have numbers.
+                ast::Value::Placeholder(name) if !name.starts_with('?') => self.refuse(true, name),
+                _ => {}
+            },
             Expr::Like { any, .. } => self.refuse(*any, "ANY"),
             Expr::Convert {
                 is_try,
@@ -569,6 +590,17 @@ impl Foreign {
     }
 }
 
+/// Whether a column that INSERT changes is written as one of its table: `b`, `t.b` or `d.t.b`.
+fn is_column_of(table: &ObjectName, column: &ObjectName) -> bool {
+    let parts = |name: &ObjectName| -> Vec<String> {
+        let parts = name.0.iter().filter_map(|part| part.as_ident());
+        parts.map(|part| part.value.clone()).rev().collect()
+    };
+    let (table, column) = (parts(table), parts(column));
+    let mut pairs = column.iter().skip(1).zip(&table);
+    pairs.all(|(qualifier, name)| qualifier == name)
+}
+
 /// 1747: tables have no partitions.
 pub fn not_partitioned() -> SqlError {
     SqlError::new(
@@ -639,6 +671,7 @@ mod tests {
             "delete from t order by id nulls last",
             "delete from t returning t.* except (a)",
             "select id from t for update for share",
+            "select :a",
         ];
         for text in refused {
             assert_eq!(code_of(text), 1064, "{text}");
@@ -659,6 +692,22 @@ mod tests {
         ] {
             assert_eq!(code_of(text), 1747, "{text}");
         }
+    }
+
+    #[test]
+    fn inserts_name_columns_of_their_table() {
+        for text in [
+            "insert into t (x.id, a) values (1, 2)",
+            "insert into d.t (e.t.id) values (1)",
+            "insert into t set x.id = 1",
+            "insert into t values (1) on duplicate key update u.a = 1",
+            "replace into t (u.id) values (1)",
+        ] {
+            assert_eq!(code_of(text), 1054, "{text}");
+        }
+        let text =
+            "insert into d.t (t.id, d.t.a, b) values (1, 2, 3) on duplicate key update t.a = 1";
+        assert_eq!(code_of(text), 0);
     }
 
     #[test]
