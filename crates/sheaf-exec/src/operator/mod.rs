@@ -18,6 +18,7 @@
 //! | [`gather_in_order_exec`] | gathers the parts of a union one behind the other |
 //! | [`recursion_limit_exec`] | where an endless recursion ends |
 //! | [`new_rows_exec`] | the rows of a recursion that were not there before |
+//! | [`round_exec`] | the rows of a round of a recursion that several of its members read |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`detached_exec`] | batches with buffers of their own |
@@ -58,6 +59,7 @@ pub(crate) mod plan_members;
 pub mod recursion_limit_exec;
 pub mod regret_exec;
 pub mod restartable_exec;
+pub mod round_exec;
 pub mod row_by_row_exec;
 pub(crate) mod row_file;
 pub(crate) mod row_set;

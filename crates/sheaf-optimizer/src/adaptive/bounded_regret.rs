@@ -126,6 +126,7 @@ impl Planner<'_> {
             conflicting_hints: Vec::new(),
             budget: None,
             repeats: self.repeats,
+            shared_rounds: self.shared_rounds.clone(),
             most_kept: self.most_kept,
         };
         let alternative = replan(&mut other)?;

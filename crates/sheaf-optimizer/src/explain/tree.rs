@@ -50,6 +50,7 @@ use sheaf_exec::operator::new_rows_exec::NewRowsExec;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
+use sheaf_exec::operator::round_exec::{RoundExec, RoundRowsExec};
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
 use sheaf_exec::operator::shared_exec::SharedExec;
@@ -413,6 +414,9 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(subquery) = plan.downcast_ref::<SubqueryValuesExec>() {
         return scalar_subquery(subquery, notes, shown);
     }
+    if let Some(round) = plan.downcast_ref::<RoundExec>() {
+        return plan_tree(round.members(), notes, shown);
+    }
     if let Some(tables) = plan.downcast_ref::<CommonTablesExec>() {
         return common_tables(tables, notes, shown);
     }
@@ -437,6 +441,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .downcast_ref::<RowByRowExec>()
             .is_some_and(RowByRowExec::hands_all_on)
         || plan.is::<NewRowsExec>()
+        || plan.is::<RoundExec>()
         || plan.is::<SubqueryValuesExec>()
         || plan.is::<CommonTablesExec>())
 }
@@ -749,7 +754,7 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         "Rows fetched before execution".to_string()
     } else if plan.is::<RecursiveQueryExec>() {
         "Repeat until convergence".to_string()
-    } else if plan.is::<WorkTableExec>() || plan.is::<ValuesExec>() {
+    } else if plan.is::<WorkTableExec>() || plan.is::<RoundRowsExec>() || plan.is::<ValuesExec>() {
         match about {
             About::Table(row) => format!(
                 "Table scan on {}",

@@ -24,7 +24,7 @@ use datafusion_expr::physical_planning_context::{
 };
 use datafusion_expr::{
     EmptyRelation, Expr, FetchType, Filter, Limit, LogicalPlan, Projection, RecursiveQuery,
-    SkipType, Sort, SortExpr, TableScan, Union, UserDefinedLogicalNodeCore, Values,
+    SkipType, Sort, SortExpr, TableScan, TableSource, Union, UserDefinedLogicalNodeCore, Values,
 };
 use datafusion_physical_expr::{
     Distribution, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
@@ -51,6 +51,7 @@ use sheaf_exec::operator::gather_in_order_exec::{GatherInOrderExec, Running};
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
+use sheaf_exec::operator::round_exec::{RoundExec, RoundRows, RoundRowsExec};
 use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
@@ -96,6 +97,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         conflicting_hints: Vec::new(),
         budget: None,
         repeats: false,
+        shared_rounds: Vec::new(),
         most_kept: 0.0,
     };
     let planned = match definitions.is_empty() {
@@ -234,8 +236,28 @@ pub(crate) struct Planner<'a> {
     pub budget: Option<Budget>,
     /// The part that is being planned runs again and again: the repeated half of a recursive query.
     pub repeats: bool,
+    /// The rows of the rounds that are being planned, where several members read them.
+    pub shared_rounds: Vec<(Arc<dyn TableSource>, Arc<RoundRows>)>,
     /// See [`PhysicalQuery::most_kept`].
     pub most_kept: f64,
+}
+
+/// The rows of the round before, if this plan of a round reads them more than once.
+fn read_by_several(round: &LogicalPlan) -> Option<Arc<dyn TableSource>> {
+    let mut sources: Vec<Arc<dyn TableSource>> = Vec::new();
+    let mut plans = vec![round];
+    while let Some(plan) = plans.pop() {
+        if let LogicalPlan::TableScan(scan) = plan
+            && scan.source.is::<WorkTableSource>()
+        {
+            if sources.iter().any(|known| Arc::ptr_eq(known, &scan.source)) {
+                return Some(Arc::clone(&scan.source));
+            }
+            sources.push(Arc::clone(&scan.source));
+        }
+        plans.extend(plan.inputs());
+    }
+    None
 }
 
 impl Planner<'_> {
@@ -426,11 +448,20 @@ impl Planner<'_> {
         }
         if let Some(source) = scan.source.downcast_ref::<WorkTableSource>() {
             let schema = datafusion_expr::TableSource::schema(source);
-            let plan = WorkTableExec::new(source.name.clone(), schema, scan.projection.clone())?;
+            let (name, projection) = (source.name.clone(), scan.projection.clone());
+            let mut shared = self.shared_rounds.iter().rev();
+            let shared = shared.find(|(of, _)| Arc::ptr_eq(of, &scan.source));
+            let plan: Arc<dyn ExecutionPlan> = match shared {
+                Some((_, rows)) => {
+                    let rows = Arc::clone(rows);
+                    Arc::new(RoundRowsExec::new(name, &schema, projection, rows)?)
+                }
+                None => Arc::new(WorkTableExec::new(name, schema, projection)?),
+            };
             let mut row = block.row(&source.name, "ALL");
             row.add(ExtraNote::Recursive);
             return Ok(Planned {
-                plan: Arc::new(plan),
+                plan,
                 rows: GUESSED_ROUND_ROWS,
                 cost_us: 0.0,
                 risk: Risk::default(),
@@ -534,6 +565,7 @@ impl Planner<'_> {
             conflicting_hints: std::mem::take(&mut self.conflicting_hints),
             budget: self.budget.take(),
             repeats: self.repeats,
+            shared_rounds: self.shared_rounds.clone(),
             most_kept: self.most_kept,
         };
         let input = planner.plan(&rows.input, block, &Wanted::default());
@@ -748,9 +780,19 @@ impl Planner<'_> {
         let first = self.plan(&query.static_term, block, &Wanted::default())?;
         let inner = self.inner_block(block, "UNION");
         let outer = std::mem::replace(&mut self.repeats, true);
+        let shared_so_far = self.shared_rounds.len();
+        let shared = read_by_several(&query.recursive_term);
+        let shared = shared.map(|source| (source, Arc::new(RoundRows::default())));
+        self.shared_rounds.extend(shared.clone());
         let round = self.plan(&query.recursive_term, &inner, &Wanted::default());
+        self.shared_rounds.truncate(shared_so_far);
         self.repeats = outer;
-        let round = round?;
+        let mut round = round?;
+        if let Some((source, rows)) = shared {
+            let before = WorkTableExec::new(query.name.clone(), source.schema(), None)?;
+            let members = one_stream(round.plan);
+            round.plan = Arc::new(RoundExec::new(Arc::new(before), members, rows));
+        }
         let limit = self.context.settings.max_recursion_rounds;
         let (first_plan, round_plan) = RecursionLimitExec::above(first.plan, round.plan, limit);
         let new_rows = query.is_distinct.then(NewRows::default);
