@@ -74,6 +74,14 @@ impl EvaluationError {
         )
     }
 
+    /// 3020.
+    pub fn no_logarithm() -> EvaluationError {
+        Self::new(
+            codes::INVALID_ARGUMENT_FOR_LOGARITHM,
+            "Invalid argument for logarithm".to_string(),
+        )
+    }
+
     /// 1365.
     pub fn division_by_zero() -> EvaluationError {
         Self::new(codes::DIVISION_BY_ZERO, "Division by 0".to_string())

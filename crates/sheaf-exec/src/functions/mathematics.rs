@@ -151,6 +151,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         .volatile(),
 ];
 
+/// Whether this is a function whose last argument has to be positive, and the base in front of it, too.
+pub fn is_logarithm(name: &str) -> bool {
+    matches!(name, "ln" | "log" | "log2" | "log10")
+}
+
 /// ABS and its like: text counts as a double, everything else keeps its type.
 fn same_number(operands: &Operands<'_>) -> Result<Field> {
     Ok(match operands.sql_type(0) {

@@ -373,6 +373,17 @@ impl TruncatedTexts {
         function.call(std::iter::once(operand).chain(conditions).collect())
     }
 
+    /// An operand of a logarithm, which is looked at for what has none. `base`: of another operand's logarithm, which
+    /// MySQL comes to behind it.
+    pub fn logarithm(&self, operand: Expr, base: Option<Expr>) -> Expr {
+        let function = ScalarUDF::from(LogarithmOf {
+            texts: self.clone(),
+            has_base: base.is_some(),
+            signature: Signature::variadic_any(Volatility::Volatile),
+        });
+        function.call(std::iter::once(operand).chain(base).collect())
+    }
+
     /// What STR_TO_DATE has made of a text by a format. It is noted where that is NULL or less than the text, and all
     /// conditions are true.
     pub fn parsed_date(&self, date: Expr, text: Expr, format: Expr) -> Expr {
@@ -388,6 +399,7 @@ impl TruncatedTexts {
         matches!(
             function,
             DIVISOR
+                | LOGARITHM
                 | PARSED_DATE
                 | CONSTANT
                 | FITTED
@@ -766,6 +778,82 @@ impl ScalarUDFImpl for Divisor {
             zeros.len() * rows_of_each,
         )?;
         Ok(operand.clone())
+    }
+}
+
+/// The name of the function of [`TruncatedTexts::logarithm`].
+const LOGARITHM: &str = "$logarithm_of";
+
+/// Hands its operand on, and notes where it has no logarithm and all conditions are true. With a base it is looked at
+/// where the base is positive; of the base 1 nothing has a logarithm.
+#[derive(Debug)]
+struct LogarithmOf {
+    texts: TruncatedTexts,
+    has_base: bool,
+    signature: Signature,
+}
+
+impl PartialEq for LogarithmOf {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.texts.0, &other.texts.0) && self.has_base == other.has_base
+    }
+}
+
+impl Eq for LogarithmOf {}
+
+impl Hash for LogarithmOf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.texts.0).hash(state);
+        self.has_base.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for LogarithmOf {
+    fn name(&self) -> &str {
+        LOGARITHM
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        name_of_call(self.name(), args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::clone(&args.arg_fields[0]))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (rows, rows_of_each) = rows_of(&args);
+        let numbers = |at: usize| to_double(&args.args[at].to_array(rows)?, &args.arg_fields[at]);
+        let operands = numbers(0)?;
+        let bases = match self.has_base {
+            true => Some(numbers(1)?),
+            false => None,
+        };
+        let has_none = |row: &usize| {
+            operands.is_valid(*row)
+                && match &bases {
+                    None => operands.value(*row) <= 0.0,
+                    Some(bases) => {
+                        bases.is_valid(*row)
+                            && bases.value(*row) > 0.0
+                            && (operands.value(*row) <= 0.0 || bases.value(*row) == 1.0)
+                    }
+                }
+        };
+        let found = (0..rows).filter(has_none).collect();
+        let conditions = &args.args[1 + usize::from(self.has_base)..];
+        let found = where_all_are_true(found, conditions, rows)?;
+        self.texts
+            .note_error(EvaluationError::no_logarithm, found.len() * rows_of_each)?;
+        Ok(args.args[0].clone())
     }
 }
 

@@ -516,6 +516,10 @@ fn resolve_call(
                 }
                 false => args,
             };
+            let args = match mathematics::is_logarithm(name) && rule.watches_divisors() {
+                true => watched_logarithm(args, rule)?,
+                false => args,
+            };
             let cast_number = match name {
                 "$cast_decimal" if rule.watches() => reached::copy(&args[0])?,
                 _ => None,
@@ -788,6 +792,27 @@ fn watched_divisor(mut operands: Vec<Expr>, rule: Rule<'_>) -> Result<Vec<Expr>>
     {
         let operand = std::mem::replace(divisor, lit(ScalarValue::Null));
         *divisor = reached::divisor(&rule.truncated, operand, dividend)?;
+    }
+    Ok(operands)
+}
+
+/// The operands of a logarithm, the base in front. They are looked at, unless they are positive numbers.
+fn watched_logarithm(mut operands: Vec<Expr>, rule: Rule<'_>) -> Result<Vec<Expr>> {
+    let has_logarithm = |operand: &Expr| {
+        let number = literal(operand).map(|value| value.cast_to(&DataType::Float64));
+        matches!(number, Some(Ok(ScalarValue::Float64(Some(number)))) if number > 0.0 && number != 1.0)
+    };
+    let base = match operands.as_slice() {
+        [base, _] if !has_logarithm(base) => reached::copy(base)?,
+        _ => None,
+    };
+    let last = operands.len() - 1;
+    for (at, operand) in operands.iter_mut().enumerate() {
+        let base = base.clone().filter(|_| at == last && last > 0);
+        if base.is_some() || !has_logarithm(operand) {
+            let taken = std::mem::replace(operand, lit(ScalarValue::Null));
+            *operand = rule.truncated.logarithm(taken, base);
+        }
     }
     Ok(operands)
 }

@@ -306,6 +306,7 @@ const TRANSPARENT: &[&str] = &[
     "$decimal_of_text",
     "$integer_of_text",
     "$divisor",
+    "$logarithm_of",
     "$finite",
     "$sort_key",
     "$or_null",

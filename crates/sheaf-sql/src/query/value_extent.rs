@@ -522,7 +522,7 @@ impl Extents {
                 self.one_of(args.iter(), input, ty)?
             }
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
-            | "abs" => argument(0)?,
+            | "$logarithm_of" | "abs" => argument(0)?,
             "$negate" => {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)
