@@ -19,7 +19,7 @@ use sheaf_access::cancel;
 use sheaf_exec::functions::in_values::MIN_PACKED;
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, ObjectName, Statement,
-    UnaryOperator,
+    TrimWhereField, UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
@@ -230,6 +230,9 @@ impl Dialect for SheafDialect {
             return Some(parse_between(parser, left, negated));
         }
         let (op, right_precedence) = match &parser.peek_token_ref().token {
+            Token::Plus | Token::Minus if is_interval(parser.peek_nth_token_ref(1)) => {
+                return parse_moved_by_interval(parser, left).transpose();
+            }
             Token::Word(word) if word.keyword == Keyword::DIV => {
                 (BinaryOperator::MyIntegerDivide, precedence)
             }
@@ -275,6 +278,7 @@ impl Dialect for SheafDialect {
                         Some(parse_char(parser))
                     }
                     Keyword::INTERVAL => parse_interval(parser).transpose(),
+                    Keyword::TRIM => parse_trim_of_spaces(parser).transpose(),
                     Keyword::NoKeyword => parse_name(parser),
                     Keyword::CASE => {
                         parser.advance_token();
@@ -285,6 +289,17 @@ impl Dialect for SheafDialect {
                 };
             }
             Token::Word(_) => return parse_name(parser),
+            Token::DoubleExclamationMark => {
+                parser.advance_token();
+                let once = unary(parser, UnaryOperator::Not, binding::BANG - 1);
+                return Some(once.map(|once| Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: Box::new(once),
+                }));
+            }
+            Token::NationalStringLiteral(_) if is_string(&parser.peek_nth_token_ref(1).token) => {
+                return Some(parse_national_string(parser));
+            }
             Token::Number(..) | Token::Placeholder(_) | Token::SingleQuotedString(_) => {
                 return parse_literal(parser);
             }
@@ -700,6 +715,83 @@ fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
         let name = parser.parse_identifier()?;
         parser.parse_function(ObjectName::from(vec![name]))
     })
+}
+
+fn is_interval(token: &TokenWithSpan) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::INTERVAL)
+}
+
+/// `left + INTERVAL n unit`. What follows takes the whole as its operand: nothing computes with an interval. `None` if
+/// it is the function INTERVAL.
+///
+/// ```text
+///   d + INTERVAL 1 DAY * 2      (d + INTERVAL 1 DAY) * 2
+/// ```
+fn parse_moved_by_interval(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
+    let op = match parser.peek_token_ref().token {
+        Token::Plus => BinaryOperator::Plus,
+        _ => BinaryOperator::Minus,
+    };
+    parser.advance_token();
+    let interval = match is_followed_by_list(parser) {
+        true => None,
+        false => parse_interval(parser)?,
+    };
+    let Some(interval) = interval else {
+        parser.prev_token();
+        return Ok(None);
+    };
+    Ok(Some(Expr::BinaryOp {
+        left: Box::new(left.clone()),
+        op,
+        right: Box::new(interval),
+    }))
+}
+
+/// `TRIM(LEADING FROM x)` and its relatives, which take spaces away; `None` if something else is taken away.
+fn parse_trim_of_spaces(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
+    let keyword_at = |at: usize| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let trim_where = match keyword_at(2) {
+        Keyword::LEADING => TrimWhereField::Leading,
+        Keyword::TRAILING => TrimWhereField::Trailing,
+        Keyword::BOTH => TrimWhereField::Both,
+        _ => return Ok(None),
+    };
+    if parser.peek_nth_token_ref(1).token != Token::LParen || keyword_at(3) != Keyword::FROM {
+        return Ok(None);
+    }
+    (0..4).for_each(|_| parser.advance_token());
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(Expr::Trim {
+        trim_where: Some(trim_where),
+        trim_what: None,
+        expr,
+        trim_characters: None,
+    }))
+}
+
+/// `N'a' 'b'`, which is `N'ab'`.
+fn parse_national_string(parser: &mut Parser) -> Result<Expr, ParserError> {
+    let span = parser.peek_token_ref().span;
+    let mut text = String::new();
+    loop {
+        match &parser.peek_token_ref().token {
+            Token::NationalStringLiteral(part) if text.is_empty() => text.push_str(part),
+            Token::SingleQuotedString(part) | Token::DoubleQuotedString(part) => {
+                text.push_str(part);
+            }
+            _ => break,
+        }
+        parser.advance_token();
+    }
+    Ok(Expr::Value(ValueWithSpan {
+        value: Value::NationalStringLiteral(text),
+        span,
+    }))
 }
 
 /// Whether the word that comes next has several operands between parentheses behind it.

@@ -15,7 +15,9 @@ use datafusion_common::Result;
 use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
-use super::types::{COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field, result_collation};
+use super::types::{
+    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field, result_collation, takes_bytes,
+};
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
 fn condition(_: &Operands<'_>) -> Result<Field> {
@@ -189,7 +191,7 @@ pub fn case_values(arguments: usize) -> impl Iterator<Item = usize> {
 /// The field of a choice between values of these fields (CASE, IF, COALESCE, UNION).
 ///
 /// Numbers widen: integer, DECIMAL, double. Dates and points in time become a point in time. Anything else that differs
-/// is text, or bytes if a byte string is among them.
+/// is text, or bytes if a byte string is among them. A literal of bytes is none beside a text that is no literal.
 pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     let known: Vec<&FieldRef> = fields
         .iter()
@@ -243,9 +245,14 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     if types.iter().all(SqlType::is_temporal) {
         return Ok(field::datetime(wider(SqlType::fsp)));
     }
-    if types.contains(&SqlType::Bytes) {
+    if takes_bytes(fields) {
         return Ok(field::bytes());
     }
+    // Literals of bytes are texts there.
+    let types: Vec<SqlType> = types
+        .into_iter()
+        .filter(|ty| *ty != SqlType::Bytes)
+        .collect();
     if same_type && types.iter().all(SqlType::is_text) {
         return Ok(first.as_ref().clone());
     }

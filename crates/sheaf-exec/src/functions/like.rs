@@ -11,16 +11,16 @@ use super::types::{field, matching_collation};
 use super::{Call, EvaluationError, Function};
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    // Text, pattern, escape character (an empty text: a backslash).
+    // Text, pattern, escape character (an empty text: none).
     Function::strict("$like", (3, 3), |_| Ok(field::boolean()), like).bytewise(),
 ];
 
-/// The escape character of a LIKE's third argument.
+/// The escape character of a LIKE's third argument; an empty one is none, as MySQL's manual says. MariaDB takes it for
+/// a backslash.
 pub fn escape_character(text: &str) -> Result<Option<char>> {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {
-        // As if there were no ESCAPE.
-        (None, _) => Ok(Some('\\')),
+        (None, _) => Ok(None),
         (escape, None) => Ok(escape),
         _ => Err(EvaluationError::wrong_arguments("ESCAPE").into()),
     }

@@ -637,12 +637,18 @@ fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
         if set.is_empty() {
             return Some(0);
         }
-        Some(
-            set.split(',')
-                .position(|member| collation.compare(wanted, member).is_eq())
-                .map_or(0, |at| at as i64 + 1),
-        )
+        // Spaces at the end count, whatever the collation does with them.
+        let is_member = |member: &str| {
+            spaces_behind(wanted) == spaces_behind(member)
+                && collation.compare(wanted, member).is_eq()
+        };
+        let at = set.split(',').position(is_member);
+        Some(at.map_or(0, |at| at as i64 + 1))
     })
+}
+
+fn spaces_behind(text: &str) -> usize {
+    text.len() - text.trim_end_matches(' ').len()
 }
 
 /// NULL arguments are skipped.

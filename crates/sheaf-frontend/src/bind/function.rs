@@ -269,6 +269,10 @@ impl Binder<'_> {
         let block = self.block()?;
         (block.in_aggregate, block.in_window) = (false, in_window);
         let operands = bound?;
+        // Of no rows, too.
+        if name == "any_value" && operands[0].as_literal().is_some() {
+            return Ok(operands[0].clone());
+        }
         let distinct = arguments.distinct && name != "$group_concat";
         // One that names columns of queries around alone belongs to the innermost query whose columns it names. If that
         // one may have no aggregates here, to the innermost between that may. Where none may, to its own.

@@ -307,6 +307,7 @@ impl StatementParser<'_> {
     pub(super) fn column_default(&mut self) -> ParseResult<(sqlparser::ast::Expr, String)> {
         let begin = self.tokens.index();
         let default = self.tokens.parse_prefix()?;
+        let default = self.native_expression(default)?;
         let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
             .map(|at| self.tokens.token_at(at).clone())
             .collect();
@@ -363,7 +364,8 @@ impl StatementParser<'_> {
                 (column.default, column.default_text) = (Some(default), text);
             } else if self.accept("ON UPDATE") {
                 // So does NOT NULL behind a call.
-                column.on_update = Some(self.tokens.parse_prefix()?);
+                let value = self.tokens.parse_prefix()?;
+                column.on_update = Some(self.native_expression(value)?);
             } else if self.accept("AUTO_INCREMENT") {
                 column.auto_increment = true;
             } else if self.accept("PRIMARY KEY") || self.accept("KEY") {
@@ -441,6 +443,9 @@ impl StatementParser<'_> {
             refuse_encryption(&self.word_or_string()?)?;
             return Ok(true);
         }
+        if self.peek("DATA DIRECTORY") {
+            return Err(SqlError::not_supported_yet("DATA DIRECTORY").into());
+        }
         let known = self.accept_one_of(&[
             "ENGINE",
             "TYPE",
@@ -451,7 +456,6 @@ impl StatementParser<'_> {
             "TABLE_CHECKSUM",
             "COMPRESSION",
             "CONNECTION",
-            "DATA DIRECTORY",
             "INDEX DIRECTORY",
             "DELAY_KEY_WRITE",
             "INSERT_METHOD",

@@ -210,7 +210,10 @@ impl Session {
                 if mode.strict {
                     return Err(error);
                 }
-                self.warnings.warn(error.code, error.message);
+                // One for each column.
+                for _ in record.len()..places.len() {
+                    self.warnings.warn(error.code, error.message.clone());
+                }
             } else if has_more_data(&record, places.len()) {
                 let error = SqlError::warn_too_many_records(number);
                 if mode.strict {
