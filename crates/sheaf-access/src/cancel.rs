@@ -102,6 +102,15 @@ pub fn check_statement() -> Result<()> {
     }
 }
 
+/// Makes room for so many bytes, which the statement that this thread parses or plans is about to take at once.
+/// [`AccessError::Cancelled`] if there is none, or the statement shall stop for another reason.
+pub fn check_room_for(bytes: usize) -> Result<()> {
+    match sheaf_memory::has_room_for(bytes) {
+        true => check_statement(),
+        false => Err(AccessError::Cancelled),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,6 +32,7 @@ use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
 use sheaf_exec::operator::scan_exec::access_error;
+use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
 use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
 
@@ -250,6 +251,7 @@ impl Translation<'_> {
             }
             Operator::Project(project) => {
                 let Translated { plan, values } = self.relation(&project.input)?;
+                check_room_for_list(project.items.len())?;
                 let items = project.items.iter();
                 let row_by_row = project.has_variables();
                 let plan = match row_by_row {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sheaf_memory::process;
+use sheaf_memory::keep_within;
 use sheaf_server::{Server, ServerOptions, TlsOptions};
 use sheaf_sql::{Engine, EngineOptions};
 use sheaf_storage::{StorageOptions, SyncLog};
@@ -163,7 +163,7 @@ fn parse_sync_log(text: &str) -> Result<SyncLog, String> {
 }
 
 pub fn run(arguments: ServeArguments) -> Result<ExitCode, Box<dyn Error>> {
-    process::set_limit(arguments.memory);
+    keep_within(arguments.memory);
     let storage = arguments.storage.options()?;
     let engine = Engine::open(
         &arguments.data_dir,

@@ -6,15 +6,28 @@
 //! walks over them, and the count stops at the limit. The query of a common table expression that is computed once
 //! counts once.
 
-use datafusion_common::Result;
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion_common::{DataFusionError, Result};
 use datafusion_expr::{Expr, LogicalPlan};
+use sheaf_access::cancel;
 
 use crate::functions::EvaluationError;
 use crate::table_source::for_each_node;
 
 /// The most nodes of a logical plan, those of subqueries included.
 pub const MAX_PLAN_NODES: usize = 50_000;
+
+/// What a node with a list of expressions takes for each of them, all at once: names, types and what depends on what.
+const ITEM_BYTES: usize = 1 << 10;
+
+/// Makes room for a node with a list of so many expressions.
+///
+/// # Errors
+/// There is none, or the statement shall stop for another reason.
+pub fn check_room_for_list(items: usize) -> Result<()> {
+    let checked = cancel::check_room_for(items.saturating_mul(ITEM_BYTES));
+    checked.map_err(|error| DataFusionError::External(Box::new(error)))
+}
 
 /// Refuses a plan of more than [`MAX_PLAN_NODES`] nodes.
 ///

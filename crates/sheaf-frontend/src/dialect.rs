@@ -341,6 +341,11 @@ impl SheafDialect {
             parser.advance_token();
             operands.push(parser.parse_subexpr(precedence)?);
         }
+        // Their places in the tree, and in the lists from which it is made. What is refused is told behind the parser.
+        let bytes = operands.len() * size_of::<Expr>() * 3;
+        if cancel::check_room_for(bytes).is_err() {
+            return Err(ParserError::ParserError("a chain without room".to_string()));
+        }
         let join = |left, op, right| Expr::BinaryOp {
             left: Box::new(left),
             op,

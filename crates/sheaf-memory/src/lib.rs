@@ -22,6 +22,9 @@
 //! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
+//! Who is about to take much at once asks before ([`has_room_for`]). Threads that wait give back what they keep for
+//! their next work ([`release_if_pressed`]).
+//!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.
 
@@ -29,10 +32,16 @@ mod budget;
 pub mod process;
 mod statement;
 mod stop_flag;
+mod thread_memory;
+mod watch;
 
 pub use budget::{Budget, Share};
-pub use statement::{StatementMemory, current, may_go_on, of_this_statement, safe_point};
+pub use statement::{
+    StatementMemory, current, has_room_for, may_go_on, of_this_statement, safe_point,
+};
 pub use stop_flag::{Sleeper, StopFlag};
+pub use thread_memory::{release_if_pressed, release_thread_memory};
+pub use watch::keep_within;
 
 use std::sync::OnceLock;
 
@@ -43,6 +52,8 @@ pub struct Allocator {
     pub held_by_thread: fn() -> i64,
     /// Gives memory that is free back to the system.
     pub give_back: fn(),
+    /// Has the calling thread keep no free memory for its next allocations.
+    pub empty_thread_cache: fn(),
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();

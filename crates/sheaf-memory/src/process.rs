@@ -1,14 +1,17 @@
 //! The memory of the process, beside its limit.
 //!
-//! The system's count is looked at when somebody asks and the last look is old: at most 500 times a second. It costs
-//! some microseconds. Pages of files, such as the program itself, are not in it; the system takes them back when it
-//! wants to.
+//! The system's count is looked at when somebody asks and the last look is old: when some milliseconds have passed, or
+//! threads have taken a megabyte since. It costs some microseconds. Pages of files, such as the program itself, are not
+//! in it; the system takes them back when it wants to. What the kernel has for each thread is added.
+//!
+//! Many small statements take much together, and none of them asks. So there is a thread that looks, too
+//! ([`crate::keep_within`]).
 //!
 //! What is over the limit is first asked of the allocator, which keeps free memory for a while. Then of *lenders*:
 //! caches that go on with less, and take their memory again when the process has room.
 
 use std::fs;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
 use std::time::Instant;
 
@@ -16,6 +19,8 @@ use crate::ALLOCATOR;
 
 /// How long a look at the system's count serves.
 const LOOK_MICROS: u64 = 2_000;
+/// What all threads together have taken since the last look may be so much that it does not serve.
+const LOOK_BYTES: i64 = 1 << 20;
 /// How often the allocator is asked to give back what it keeps, at most.
 const GIVE_BACK_MICROS: u64 = 50_000;
 /// The same where a statement would be stopped otherwise.
@@ -26,6 +31,10 @@ const SHORT_MICROS: u64 = 20_000;
 const MAX_TOLERANCE_BYTES: usize = 32 << 20;
 /// Nor more than this part of its limit.
 const TOLERANCE_SHARE: usize = 4;
+
+/// What the kernel has for a thread: its stack there, the tables of the pages of its own stack, and the socket of its
+/// client. 400 threads of clients took 11.3 MiB of a cgroup.
+const KERNEL_BYTES_OF_THREAD: usize = 28 << 10;
 
 /// Lenders give this part of the limit more than is wanted, so that they are not asked for a little again and again.
 const LENT_SHARE: usize = 32;
@@ -46,16 +55,25 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
+/// What threads say that they have taken since the last look.
+static TAKEN: AtomicI64 = AtomicI64::new(0);
 /// Held while the allocator gives back.
 static GIVING: Mutex<()> = Mutex::new(());
 /// When lenders last gave less than they were asked for.
 static SHORT: AtomicU64 = AtomicU64::new(0);
+/// What the kernel has for the process's threads.
+static OF_KERNEL: AtomicUsize = AtomicUsize::new(0);
 /// The most that was seen.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets what the process may take.
-pub fn set_limit(bytes: usize) {
+pub(crate) fn set_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
+}
+
+/// A thread has taken so many bytes since it has last said so, or freed them.
+pub(crate) fn note_taken(bytes: i64) {
+    TAKEN.fetch_add(bytes, Ordering::Relaxed);
 }
 
 /// What the process may take; `None`: no limit was set.
@@ -77,19 +95,60 @@ pub fn is_pressed() -> bool {
     excess(LOOK_MICROS).is_some_and(|excess| excess > 0)
 }
 
-/// Whether the process comes near to the end of its tolerance: statements have to be stopped. `now`: the last look does
-/// not serve.
-pub(crate) fn is_exhausted(now: bool) -> bool {
-    let Some(mut excess) = excess(if now { 0 } else { LOOK_MICROS }) else {
+/// Whether the process had more than its limit when it was looked at last. Whoever keeps memory for its next work keeps
+/// none then. This costs nothing.
+#[inline]
+pub fn was_pressed() -> bool {
+    RESIDENT.load(Ordering::Relaxed) > LIMIT.load(Ordering::Relaxed)
+}
+
+/// The allocator is to give back what is free now, however lately it has done so: a statement has let go what it held.
+pub(crate) fn expect_free_memory() {
+    GAVE_BACK.store(0, Ordering::Relaxed);
+}
+
+/// Whether the process comes near to the end of its tolerance: statements have to be stopped.
+pub(crate) fn is_exhausted() -> bool {
+    let Some(mut excess) = excess(LOOK_MICROS) else {
         return false;
     };
     let limit = LIMIT.load(Ordering::Relaxed);
-    // A quarter of the tolerance is for what happens until the next look.
-    let most = tolerance(limit) / 4 * 3;
+    let most = bearable(limit);
     if excess > most && (give_back(GIVE_BACK_SOON_MICROS) || await_givers()) {
         excess = look(0).saturating_sub(limit);
     }
     excess > most
+}
+
+/// Whether the process was near to its limit, or beyond it, when it was looked at last.
+pub(crate) fn was_close() -> bool {
+    let limit = LIMIT.load(Ordering::Relaxed);
+    RESIDENT.load(Ordering::Relaxed) > limit - limit / ROOM_SHARE
+}
+
+/// Makes room for so many bytes that are about to be taken at once. False: the process would come near to the end of
+/// its tolerance.
+pub(crate) fn make_room(bytes: usize) -> bool {
+    let Some(limit) = limit() else {
+        return true;
+    };
+    let is_over = |most: usize| look(LOOK_MICROS).saturating_add(bytes) > most;
+    if !is_over(limit) {
+        return true;
+    }
+    if give_back(GIVE_BACK_SOON_MICROS) {
+        look(0);
+    }
+    if is_over(limit) && borrow(limit, bytes) {
+        look(0);
+    }
+    !is_over(limit + bearable(limit))
+}
+
+/// How far the process may pass its limit before statements are stopped: three eighths of the tolerance are for what
+/// happens until the next look, and for what a statement takes between two safe points.
+fn bearable(limit: usize) -> usize {
+    tolerance(limit) / 8 * 5
 }
 
 /// Whether the process has so much less than its limit that lenders may take their memory again.
@@ -106,9 +165,10 @@ pub fn add_lender(lender: Weak<dyn Lender>) {
     lenders.push(lender);
 }
 
-/// Asks lenders for what the process has more than its limit. False: they give nothing, are being asked, or had too
-/// little a moment ago: a cache whose pages are in use would look at all of them again and again.
-fn borrow(limit: usize) -> bool {
+/// Asks lenders for what the process has more than its limit, or will have with so many bytes more. False: they give
+/// nothing, are being asked, or had too little a moment ago: a cache whose pages are in use would look at all of them
+/// again and again.
+fn borrow(limit: usize, ahead: usize) -> bool {
     let short = SHORT.load(Ordering::Relaxed);
     if short > 0 && now().saturating_sub(short) < SHORT_MICROS {
         return false;
@@ -120,7 +180,7 @@ fn borrow(limit: usize) -> bool {
     };
     let lenders: Vec<Arc<dyn Lender>> = lenders.iter().filter_map(Weak::upgrade).collect();
     // Another thread may have asked since this one has looked.
-    let mut wanted = look(0).saturating_sub(limit);
+    let mut wanted = look(0).saturating_add(ahead).saturating_sub(limit);
     if wanted == 0 {
         return true;
     }
@@ -143,17 +203,30 @@ fn excess(micros: u64) -> Option<usize> {
     if resident > limit && give_back(GIVE_BACK_MICROS) {
         resident = look(0);
     }
-    if resident > limit && borrow(limit) {
+    if resident > limit && borrow(limit, 0) {
         resident = look(0);
     }
     Some(resident.saturating_sub(limit))
 }
 
-/// Anonymous resident memory, in bytes, as it was at most so long ago.
+/// Counts the threads, for which the kernel has memory that a cgroup counts, too.
+pub(crate) fn count_threads() {
+    let Ok(status) = fs::read_to_string("/proc/self/status") else {
+        return;
+    };
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    let threads = threads.and_then(|threads| threads.trim().parse::<usize>().ok());
+    let bytes = threads.unwrap_or(0) * KERNEL_BYTES_OF_THREAD;
+    OF_KERNEL.store(bytes, Ordering::Relaxed);
+}
+
+/// Anonymous resident memory and what the kernel has, in bytes, as it was at most so long ago.
 fn look(micros: u64) -> usize {
     let now = now();
     let last = LOOKED.load(Ordering::Relaxed);
-    let is_recent = now.saturating_sub(last) < micros;
+    let is_recent = now.saturating_sub(last) < micros && TAKEN.load(Ordering::Relaxed) < LOOK_BYTES;
     let is_elsewhere = || {
         // One thread looks; the others take what it saw last.
         let exchanged = LOOKED.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed);
@@ -162,8 +235,10 @@ fn look(micros: u64) -> usize {
     if is_recent || is_elsewhere() {
         return RESIDENT.load(Ordering::Relaxed);
     }
+    TAKEN.store(0, Ordering::Relaxed);
     // Where the system does not tell, such as for want of a file handle, the last answer stays.
-    let resident = read_resident().unwrap_or(RESIDENT.load(Ordering::Relaxed));
+    let resident = read_resident().map(|bytes| bytes + OF_KERNEL.load(Ordering::Relaxed));
+    let resident = resident.unwrap_or(RESIDENT.load(Ordering::Relaxed));
     RESIDENT.store(resident, Ordering::Relaxed);
     PEAK.fetch_max(resident, Ordering::Relaxed);
     resident

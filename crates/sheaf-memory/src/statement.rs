@@ -5,7 +5,7 @@
 //!
 //! When the process has nearly used up its tolerance, the next thread that passes a safe point stops the
 //! statement that holds most. To stop means the same as KILL QUERY, but for the error. Then that statement has a while
-//! to let go, before another one is stopped.
+//! to let go, before another one is stopped; when it has let go, the next one may be stopped at once.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -17,8 +17,6 @@ use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
 const STEP_BYTES: i64 = 256 << 10;
-/// What a thread has taken since its last safe point may be so much that the last look at the process does not serve.
-const LARGE_STEP_BYTES: i64 = 1 << 20;
 /// A statement that holds less, or less than this part of the limit, is not stopped: it would not help.
 const MIN_STOPPED_BYTES: usize = 4 << 20;
 const MIN_STOPPED_SHARE: usize = 32;
@@ -49,16 +47,35 @@ thread_local! {
     static COUNTED: Cell<i64> = const { Cell::new(0) };
 }
 
-/// All statements' accounts, and when one of them was stopped last.
+/// All statements' accounts, and which of them was stopped last.
 struct Accounts {
     all: Vec<Weak<StatementMemory>>,
-    stopped: Option<Instant>,
+    stopped: Option<Stopped>,
 }
 
 static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
     all: Vec::new(),
     stopped: None,
 });
+
+/// A statement that was stopped, and when.
+struct Stopped {
+    account: Weak<StatementMemory>,
+    statement: u64,
+    when: Instant,
+}
+
+impl Stopped {
+    /// Whether it may still be about to let go what it holds.
+    fn is_letting_go(&self) -> bool {
+        let is_running = |account: Arc<StatementMemory>| {
+            account.is_running.load(Ordering::Relaxed)
+                && account.statement.load(Ordering::Relaxed) == self.statement
+                && account.stopped.load(Ordering::Relaxed) == self.statement
+        };
+        self.when.elapsed() < LETTING_GO && self.account.upgrade().is_some_and(is_running)
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each change is a single assignment.
@@ -108,7 +125,9 @@ impl StatementMemory {
 
     /// The session's statement has ended. What it has left behind is not given back by stopping it.
     pub fn end(&self) {
-        self.is_running.store(false, Ordering::Relaxed);
+        if self.is_running.swap(false, Ordering::Relaxed) && self.is_stopped() {
+            process::expect_free_memory();
+        }
     }
 
     /// Bytes that the statement was last seen to hold.
@@ -127,9 +146,17 @@ impl StatementMemory {
         if !self.is_stopped() {
             return false;
         }
+        process::expect_free_memory();
         self.stopped.store(0, Ordering::Relaxed);
         self.stop.lower_for_memory();
         !self.shall_stop()
+    }
+
+    /// The running statement shall stop because the process has too much memory.
+    fn stop_for_memory(&self) {
+        let statement = self.statement.load(Ordering::Relaxed);
+        self.stopped.store(statement, Ordering::Relaxed);
+        self.stop.raise_for_memory();
     }
 
     /// Whether the statement shall stop, for whatever reason.
@@ -195,17 +222,17 @@ pub fn of_this_statement<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
 }
 
 /// Adds what the thread's count has changed by to its statement's account.
-fn settle() -> i64 {
+fn settle() {
     let now = held_by_thread();
     let change = now - COUNTED.replace(now);
     if change != 0 {
+        process::note_taken(change);
         CURRENT.with_borrow(|account| {
             if let Some(account) = account {
                 account.held_bytes.fetch_add(change, Ordering::Relaxed);
             }
         });
     }
-    change
 }
 
 /// A moment at which the statement can be stopped. It costs some nanoseconds where little was allocated since the last.
@@ -226,20 +253,37 @@ pub fn may_go_on() -> bool {
     CURRENT.with_borrow(|account| account.as_ref().is_none_or(|account| !account.shall_stop()))
 }
 
+/// The statement that the thread works for is about to take so many bytes at once, without a safe point. Caches make
+/// room for them. False: there is none, and the statement shall stop.
+pub fn has_room_for(bytes: usize) -> bool {
+    settle();
+    if bytes < least_stopped() || process::make_room(bytes) {
+        return may_go_on();
+    }
+    CURRENT.with_borrow(|account| {
+        let Some(account) = account else {
+            return true;
+        };
+        account.stop_for_memory();
+        false
+    })
+}
+
 #[cold]
 fn settle_and_check() {
-    let change = settle();
-    if process::is_exhausted(change >= LARGE_STEP_BYTES) {
+    settle();
+    if process::is_exhausted() {
         stop_the_largest();
     }
 }
 
-/// Stops the statement that holds most, unless one was stopped a moment ago.
-fn stop_the_largest() {
+/// Stops the statement that holds most, unless one is still about to let go.
+pub(crate) fn stop_the_largest() {
     let mut accounts = lock(&ACCOUNTS);
     if accounts
         .stopped
-        .is_some_and(|last| last.elapsed() < LETTING_GO)
+        .as_ref()
+        .is_some_and(Stopped::is_letting_go)
     {
         return;
     }
@@ -247,16 +291,22 @@ fn stop_the_largest() {
     let largest = running
         .filter(|account| account.is_running.load(Ordering::Relaxed) && !account.is_stopped())
         .max_by_key(|account| account.held_bytes.load(Ordering::Relaxed));
-    let least = process::limit().map_or(0, |limit| limit / MIN_STOPPED_SHARE);
-    let least = least.max(MIN_STOPPED_BYTES);
-    let Some(largest) = largest.filter(|account| account.held_bytes() >= least) else {
+    let Some(largest) = largest.filter(|account| account.held_bytes() >= least_stopped()) else {
         return;
     };
-    accounts.stopped = Some(Instant::now());
-    let statement = largest.statement.load(Ordering::Relaxed);
-    largest.stopped.store(statement, Ordering::Relaxed);
+    accounts.stopped = Some(Stopped {
+        account: Arc::downgrade(&largest),
+        statement: largest.statement.load(Ordering::Relaxed),
+        when: Instant::now(),
+    });
     drop(accounts);
-    largest.stop.raise_for_memory();
+    largest.stop_for_memory();
+}
+
+/// A statement that holds less is not stopped.
+fn least_stopped() -> usize {
+    let share = process::limit().map_or(0, |limit| limit / MIN_STOPPED_SHARE);
+    share.max(MIN_STOPPED_BYTES)
 }
 
 #[cfg(test)]
@@ -294,6 +344,7 @@ mod tests {
         crate::set_allocator(crate::Allocator {
             held_by_thread: || HELD.get(),
             give_back: || (),
+            empty_thread_cache: || (),
         });
     }
 
@@ -364,6 +415,10 @@ mod tests {
         assert!(more.is_stopped() && more.shall_stop());
         assert!(!much.is_stopped() && !much.shall_stop());
         assert!(!idle.is_stopped() && !idle.shall_stop());
+        // It has let go, and nobody waits for it any more.
+        more.end();
+        stop_the_largest();
+        assert!(much.is_stopped() && much.shall_stop());
         drop(held);
         assert!(more.go_on() && !more.shall_stop() && !more.is_stopped());
         assert!(!more.go_on());

@@ -240,9 +240,10 @@ impl Connection {
             .is_some_and(|flags| flags & CURSOR_READ_ONLY != 0);
         self.cursors.remove(&id);
         let encoding = self.session.client_encoding();
-        let parameters = self
-            .bound_statement(id, "mysqld_stmt_execute")?
-            .decode(values, encoding)?;
+        let statement = self.bound_statement(id, "mysqld_stmt_execute")?;
+        // Until the statement is answered.
+        let _memory = statement.take_memory();
+        let parameters = statement.decode(values, encoding)?;
         if with_cursor {
             return self.open_cursor(id, &parameters);
         }

@@ -32,7 +32,6 @@ use crate::cursor::Cursor;
 use crate::handshake::{self, Client};
 use crate::packet::{Buffers, PacketStream, ReadError};
 use crate::response::{write_error, write_error_before_greeting, write_plain_ok};
-use crate::stack_memory;
 use crate::transport::SocketTransport;
 
 /// What a connection keeps of its request buffer between two commands.
@@ -347,8 +346,7 @@ impl Connection {
         if !self.packets.has_begun()? {
             *request = Vec::new();
             self.session.rest();
-            sheaf_storage::release_thread_buffers();
-            stack_memory::release_unused();
+            sheaf_storage::release_thread_memory();
             self.packets.wait_without_buffers()?;
         }
         self.packets.read_packet(request)

@@ -14,7 +14,7 @@
 //!   tls, self_signed  keys and certificates     compression  the compressed protocol's frames
 //!   packet       frames, buffers, limits        cursor       results that wait to be fetched
 //!   shared_threads, ready_connections, readiness             more connections than threads
-//!   held_answers answers that wait for a commit   stack_memory what an idle thread gives back
+//!   held_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
 //! ```
@@ -42,7 +42,6 @@ mod ready_connections;
 mod response;
 mod self_signed;
 mod shared_threads;
-mod stack_memory;
 mod text_row;
 mod tls;
 mod transport;

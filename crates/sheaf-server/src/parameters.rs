@@ -85,6 +85,11 @@ impl BoundStatement {
         slot.get_or_insert_default().extend_from_slice(data);
     }
 
+    /// What the pieces have of what all sessions may keep. An execution holds it as long as it has their values.
+    pub fn take_memory(&mut self) -> Option<Share> {
+        self.memory.take()
+    }
+
     /// Forgets what was sent in pieces (COM_STMT_RESET, and after each execution).
     pub fn reset(&mut self) {
         self.long_data.fill(None);

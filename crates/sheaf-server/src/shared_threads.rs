@@ -77,6 +77,8 @@ const RUNNING_PER_PROCESSOR: usize = 2;
 const PACE: Duration = Duration::from_millis(20);
 /// A worker that rests ends after this time.
 const REST_TIME: Duration = Duration::from_secs(10);
+/// A worker that has rested for so long releases its memory: many are called again at once.
+const RELEASES_AFTER: Duration = Duration::from_millis(100);
 /// Slots come in blocks of this size.
 const BLOCK_SLOTS: usize = 256;
 /// The most blocks; connections beyond keep their threads.
@@ -386,19 +388,27 @@ impl SharedThreads {
     }
 
     /// Rests until it is called; false: the worker is to end.
-    fn rest(&self) -> bool {
+    fn rest(&self, buffers: &mut Buffers) -> bool {
         let mut state = lock(&self.state);
         if self.running() <= self.most_running {
             return true;
         }
         self.active.fetch_sub(1, Ordering::AcqRel);
         state.resting += 1;
-        let mut is_over = false;
-        while state.calls == 0 && !is_over && !self.stopping.load(Ordering::Acquire) {
-            let wait = self.called.wait_timeout(state, REST_TIME);
-            let (next, timeout) = wait.unwrap_or_else(PoisonError::into_inner);
-            state = next;
-            is_over = timeout.timed_out();
+        for time in [RELEASES_AFTER, REST_TIME] {
+            let mut is_over = false;
+            while state.calls == 0 && !is_over && !self.stopping.load(Ordering::Acquire) {
+                let wait = self.called.wait_timeout(state, time);
+                let (next, timeout) = wait.unwrap_or_else(PoisonError::into_inner);
+                state = next;
+                is_over = timeout.timed_out();
+            }
+            if is_over && time == RELEASES_AFTER {
+                drop(state);
+                *buffers = Buffers::default();
+                sheaf_storage::release_thread_memory();
+                state = lock(&self.state);
+            }
         }
         state.resting -= 1;
         if state.calls > 0 {
@@ -534,7 +544,7 @@ impl Worker {
         observe_waits(Some(Arc::clone(&self) as Arc<dyn WaitObserver>));
         let mut buffers = Buffers::default();
         while !pool.stopping.load(Ordering::Acquire) {
-            if pool.running() > pool.most_running && !pool.rest() {
+            if pool.running() > pool.most_running && !pool.rest(&mut buffers) {
                 self.leave(false);
                 return;
             }

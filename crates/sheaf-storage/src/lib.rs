@@ -67,5 +67,12 @@ pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unse
 pub use tree::{
     BulkBuilder, Direction, KeyRange, LOOK_AHEAD_KEYS, LeafCursor, LeafEntries, LeafSample,
     MAX_ENTRY_BYTES, MAX_KEY_BYTES, PointReader, ReadAhead, Residency, Settled, Tree, TreeCheck,
-    TreeStatistics, prefix_successor, release_thread_buffers,
+    TreeStatistics, prefix_successor,
 };
+
+/// Gives back what the calling thread keeps for its next statement, for a thread that will have none for a while.
+pub fn release_thread_memory() {
+    tree::release_thread_buffers();
+    log::mini_transaction::release_thread_frame();
+    sheaf_memory::release_thread_memory();
+}

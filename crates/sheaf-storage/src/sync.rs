@@ -135,7 +135,8 @@ pub fn observe_waits(observer: Option<std::sync::Arc<dyn WaitObserver>>) {
     drop(observer);
 }
 
-/// Does `wait`, which waits for something; the observer of the calling thread hears of it.
+/// Does `wait`, which waits for something; the observer of the calling thread hears of it. Where the process has too
+/// much memory, the thread gives back what it keeps for its next work.
 pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     #[cfg(not(feature = "simulation"))]
     {
@@ -148,6 +149,7 @@ pub fn waiting<T>(wait: impl FnOnce() -> T) -> T {
             }
         }
 
+        sheaf_memory::release_if_pressed();
         OBSERVER.with_borrow(|observer| {
             let _end = observer.as_deref().map(|observer| {
                 observer.begin();

@@ -233,7 +233,6 @@ const ORDER: &[(&str, &[&str])] = &[
             "authentication",
             "compression",
             "parameters",
-            "stack_memory",
             "handshake",
             "local_infile",
             "response",

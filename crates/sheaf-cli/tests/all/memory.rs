@@ -299,6 +299,10 @@ fn a_quarter_more_than_its_memory_is_enough_for_the_process() {
         }
         assert_eq!(group.killed(), 0, "{}", &sql[..100]);
     }
+    take_much_at_once(&mut connection);
+    assert_eq!(group.killed(), 0);
+    write_at_the_same_time(port, 200);
+    assert_eq!(group.killed(), 0);
     // Some of these may be stopped when they run at the same time.
     let hungry = [
         "SELECT COUNT(*) FROM (SELECT s, COUNT(*) FROM d.a GROUP BY s) t",
@@ -946,6 +950,93 @@ fn lists_of_many_expressions_stay_within_memory() {
         let last: Option<u32> = row.and_then(|row| row.get(9_999));
         assert_eq!(last, Some(10_000));
     });
+    terminate(&child);
+}
+
+/// Statements that take much in one step, each twice. Those that do not fit are refused.
+fn take_much_at_once(connection: &mut Conn) {
+    let list = |count: usize, by: &str, item: &dyn Fn(usize) -> String| {
+        (0..count).map(item).collect::<Vec<String>>().join(by)
+    };
+    let nest = (0..27).fold("id".to_string(), |inner, _| {
+        format!("HEX(CONCAT({inner}, 1))")
+    });
+    let statements = [
+        format!(
+            "SELECT COUNT(*) FROM d.a WHERE {}",
+            list(20_000, " OR ", &|n| format!("(k * {n} = {n})"))
+        ),
+        format!(
+            "SELECT COUNT(*) FROM d.a WHERE k IN ({})",
+            list(200_000, ",", &|n| n.to_string())
+        ),
+        format!(
+            "SELECT {} FROM d.a LIMIT 1",
+            list(20_000, ",", &|n| format!("{n} + id"))
+        ),
+        format!("SELECT SUM(LENGTH({nest})) FROM d.a WHERE id <= 1000"),
+        format!(
+            "SELECT {} FROM d.a o LIMIT 1",
+            list(900, ",", &|n| format!(
+                "(SELECT MAX(k + {n}) FROM d.a WHERE id <= o.id)"
+            ))
+        ),
+    ];
+    for sql in statements.iter().flat_map(|sql| [sql, sql]) {
+        if let Err(error) = connection.query_drop(sql) {
+            assert_eq!(error_of::<()>(Err(error)).0, 1041, "{}", &sql[..60]);
+        }
+    }
+}
+
+/// Whoever is about to take much asks for room before. The caches have given it back then.
+#[test]
+fn what_takes_much_at_once_stays_within_memory() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    answer_of(&mut connection, "SELECT MAX(s) FROM d.a");
+    within_memory(server.child.id(), || take_much_at_once(&mut connection));
+    assert_eq!(answer_of(&mut connection, "SELECT 1"), ["1"]);
+}
+
+/// Clients that insert rows, and change the same few at the same time: none of their statements takes much.
+fn write_at_the_same_time(port: u16, clients: usize) {
+    let mut connection = connect(port);
+    for sql in [
+        "SET GLOBAL max_connections = 2000",
+        "CREATE TABLE d.written (id INT AUTO_INCREMENT PRIMARY KEY, k INT, s VARCHAR(100), KEY (k))",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let rows: Vec<String> = (0..50)
+        .map(|k| format!("({k}, '{}')", "x".repeat(80)))
+        .collect();
+    let insert = format!("INSERT INTO d.written (k, s) VALUES {}", rows.join(","));
+    let update = "UPDATE d.written SET k = k + 1 WHERE k < 20 LIMIT 5";
+    let all: Vec<Conn> = (0..clients).map(|_| connect(port)).collect();
+    thread::scope(|scope| {
+        for mut client in all {
+            let insert = insert.as_str();
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    client.query_drop(insert).expect("an insert");
+                    // Deadlocks are part of it.
+                    if let Err(error) = client.query_drop(update) {
+                        assert_eq!(error_of::<()>(Err(error)).0, 1213);
+                    }
+                }
+            });
+        }
+    });
+    let count = answer_of(&mut connection, "SELECT COUNT(*) FROM d.written");
+    assert_eq!(count, [(clients * 5 * 50).to_string()]);
+}
+
+/// What threads keep for their next work they give back while they wait, and the pool lends pages.
+#[test]
+fn many_clients_that_write_stay_within_memory() {
+    let (_directory, child, port, _connection) = empty();
+    within_memory(child.id(), || write_at_the_same_time(port, 200));
     terminate(&child);
 }
 

@@ -8,9 +8,9 @@ use std::ops::Add;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
-    DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray, StringViewBuilder,
-    TimestampMicrosecondArray, UInt64Array, new_null_array,
+    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Date32Array,
+    Decimal128Array, DurationMicrosecondArray, Float64Array, Int64Array, StringViewArray,
+    StringViewBuilder, TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
@@ -71,7 +71,7 @@ impl Argument<StringViewArray> {
     }
 }
 
-impl Argument<BinaryArray> {
+impl Argument<BinaryViewArray> {
     /// The value for a row; `None` is NULL.
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let index = self.index(row);
@@ -235,7 +235,12 @@ impl<'a> Call<'a> {
         self.converted(argument, convert)
     }
 
-    pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryArray>> {
+    pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryViewArray>> {
+        self.converted(argument, to_byte_views)
+    }
+
+    /// As [`bytes`](Self::bytes), each behind the other: a result of type `Binary`.
+    pub fn byte_array(&self, argument: usize) -> Result<Argument<BinaryArray>> {
         self.converted(argument, to_bytes)
     }
 
@@ -392,6 +397,16 @@ pub fn to_bytes(array: &ArrayRef, field: &Field) -> Result<BinaryArray> {
             let text = to_text(array, field)?;
             text.iter().map(|value| value.map(str::as_bytes)).collect()
         }
+    })
+}
+
+/// As [`to_bytes`], without a copy of strings.
+fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryViewArray> {
+    Ok(match array.data_type() {
+        DataType::BinaryView => array.as_binary_view().clone(),
+        DataType::Binary => array.as_binary::<i32>().into(),
+        DataType::LargeBinary => array.as_binary::<i64>().into(),
+        _ => to_text(array, field)?.to_binary_view(),
     })
 }
 

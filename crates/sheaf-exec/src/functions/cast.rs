@@ -471,10 +471,10 @@ fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn cast_binary(call: &Call<'_>) -> Result<ArrayRef> {
-    let values = call.bytes(0)?;
     if call.len() == 1 {
-        return Ok(Arc::new(values.array));
+        return Ok(Arc::new(call.byte_array(0)?.array));
     }
+    let values = call.bytes(0)?;
     let lengths = call.int(1)?;
     let mut account = call.account();
     let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);

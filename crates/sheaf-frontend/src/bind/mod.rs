@@ -74,7 +74,7 @@ use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plans;
 use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
 use sheaf_exec::CommonTableSource;
-use sheaf_exec::plan_size::check_plan_size;
+use sheaf_exec::plan_size::{check_plan_size, check_room_for_list};
 use sheaf_exec::typing::{Purpose, Texts};
 use sheaf_types::temporal::split_datetime;
 use sqlparser::ast::Query;
@@ -244,6 +244,7 @@ fn with_names(
     if named.all(|(field, header)| *field.name() == header.name) && !is_widened {
         return Ok(plan);
     }
+    check_room_for_list(headers.len())?;
     let mut used = HashSet::with_capacity(headers.len());
     let names = headers.iter().enumerate().map(|(position, header)| {
         match used.insert(header.name.to_lowercase()) {

@@ -79,13 +79,14 @@ pub fn parse_with_parameters(
     parameters: Parameters<'_>,
 ) -> Result<(Statement, usize)> {
     // Texts that are compiled once: they have no hints, and nothing is made of their tokens' texts.
+    let room = room_for_tokens(text)?;
     let plain = match parameters {
-        Parameters::Numbered => plain_tokens::plain_tokens(text),
+        Parameters::Numbered => plain_tokens::plain_tokens(text, room),
         _ => None,
     };
     let tokens = match plain {
         Some(tokens) => tokens,
-        None => tokens_of(text, dialect).map_err(|error| tokenizer_error(text, &error))?,
+        None => tokens_of(text, dialect, room)?,
     };
     scan::check_nesting(&tokens)?;
     if let Some(place) = row_limit::wrong_row_count(&tokens) {
@@ -174,14 +175,31 @@ fn variables_of(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Ve
 
 /// The tokens of a text. sqlparser takes `\a` and `\f` in strings for control characters; in MySQL they are letters. So
 /// texts that have them are unescaped here.
-fn tokens_of(
-    text: &str,
-    dialect: &SheafDialect,
-) -> std::result::Result<Vec<TokenWithSpan>, TokenizerError> {
+///
+/// # Errors
+/// 1064, and what stops the statement.
+fn tokens_of(text: &str, dialect: &SheafDialect, room: usize) -> Result<Vec<TokenWithSpan>> {
+    /// The tokenizer looks so often whether it shall stop.
+    const TOKENS_PER_LOOK: usize = 1 << 10;
+    let mut tokens = Vec::with_capacity(room);
     let has_letters = text.contains("\\a") || text.contains("\\f");
-    let mut tokens = Tokenizer::new(dialect, text)
+    let (mut count, mut shall_stop) = (0_usize, false);
+    let counted = |mut token: TokenWithSpan| {
+        count += 1;
+        if count.is_multiple_of(TOKENS_PER_LOOK) {
+            shall_stop = cancel::is_statement_cancelled();
+        }
+        if shall_stop {
+            // The tokenizer goes on to the end of the text, and nothing of it is kept.
+            token.token = Token::EOF;
+        }
+        token
+    };
+    Tokenizer::new(dialect, text)
         .with_unescape(!has_letters)
-        .tokenize_with_location()?;
+        .tokenize_with_location_into_buf_with_mapper(&mut tokens, counted)
+        .map_err(|error| tokenizer_error(text, &error))?;
+    cancel::check_statement()?;
     if has_letters {
         for token in &mut tokens {
             match &mut token.token {
@@ -199,7 +217,45 @@ fn tokens_of(
             }
         }
     }
-    bit_literals::as_hexadecimal(tokens)
+    bit_literals::as_hexadecimal(tokens).map_err(|error| tokenizer_error(text, &error))
+}
+
+/// How many tokens a long text has at most; 0 for another one. Their memory is there.
+///
+/// # Errors
+/// There is none: the tokens of a long text take many times its memory.
+fn room_for_tokens(text: &str) -> Result<usize> {
+    /// What the allocator has for the text of a token besides the text.
+    const TEXT_ROOM_BYTES: usize = 16;
+    if text.len() <= LONG_TEXT_BYTES {
+        return Ok(0);
+    }
+    let most = most_tokens(text);
+    let bytes = most * (size_of::<TokenWithSpan>() + TEXT_ROOM_BYTES) + text.len();
+    cancel::check_room_for(bytes)?;
+    Ok(most)
+}
+
+/// How many tokens a text has, or some more: each byte begins one that is no part of a word, a number or a string.
+fn most_tokens(text: &str) -> usize {
+    let (mut count, mut is_in_word, mut quote) = (1, false, None);
+    for byte in text.bytes() {
+        if let Some(end) = quote {
+            if byte == end {
+                quote = None;
+            }
+            continue;
+        }
+        let is_word = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+        if matches!(byte, b'\'' | b'"' | b'`') {
+            quote = Some(byte);
+        }
+        if !(is_word && is_in_word) {
+            count += 1;
+        }
+        is_in_word = is_word;
+    }
+    count
 }
 
 /// An expression alone, such as a generated default.

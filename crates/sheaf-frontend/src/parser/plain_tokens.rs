@@ -17,8 +17,9 @@ use std::sync::LazyLock;
 use sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, Keyword};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Word};
 
-/// The tokens of a text, without blanks; `None` if there is something in it that is not read here.
-pub(super) fn plain_tokens(text: &str) -> Option<Vec<TokenWithSpan>> {
+/// The tokens of a text, without blanks; `None` if there is something in it that is not read here. `room`: so many may
+/// be expected.
+pub(super) fn plain_tokens(text: &str, room: usize) -> Option<Vec<TokenWithSpan>> {
     /// A guess at the bytes of a token and the blank behind it, for the room of short texts.
     const BYTES_PER_TOKEN: usize = 4;
     const MAX_ROOM: usize = 256;
@@ -28,7 +29,8 @@ pub(super) fn plain_tokens(text: &str) -> Option<Vec<TokenWithSpan>> {
         line: 1,
         line_start: 0,
     };
-    let mut tokens = Vec::with_capacity(MAX_ROOM.min(text.len() / BYTES_PER_TOKEN + 1));
+    let usual = MAX_ROOM.min(text.len() / BYTES_PER_TOKEN + 1);
+    let mut tokens = Vec::with_capacity(room.max(usual));
     loop {
         scan.skip_blanks();
         let start = (scan.at, scan.location());
@@ -286,7 +288,7 @@ mod tests {
             "insert into t (a, b) values (1, 'two'), (-3, '')",
             "select t._a, `t`._b from t limit 10,20",
         ] {
-            let tokens = plain_tokens(text).unwrap_or_else(|| panic!("{text}"));
+            let tokens = plain_tokens(text, 0).unwrap_or_else(|| panic!("{text}"));
             assert_alike(text, &tokens);
         }
     }
@@ -326,7 +328,7 @@ mod tests {
             "select é",
             "select 1; select 2",
         ] {
-            assert!(plain_tokens(text).is_none(), "{text}");
+            assert!(plain_tokens(text, 0).is_none(), "{text}");
         }
     }
 
@@ -349,7 +351,7 @@ mod tests {
         for _ in 0..60_000 {
             let pieces = 1 + next() % 6;
             let text: String = (0..pieces).map(|_| PIECES[next() % PIECES.len()]).collect();
-            if let Some(tokens) = plain_tokens(&text) {
+            if let Some(tokens) = plain_tokens(&text, 0) {
                 assert_alike(&text, &tokens);
                 plain += 1;
             }

@@ -56,6 +56,7 @@ use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::operator::subquery_values_exec::SubqueryValuesExec;
 use sheaf_exec::operator::values_exec::ValuesExec;
+use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::{CommonTableSource, MemoryTableSource, SheafTableSource, WorkTableSource};
 
@@ -545,6 +546,7 @@ impl Planner<'_> {
                     })
                 });
         let expressions = expressions.collect::<Result<Vec<_>>>()?;
+        check_room_for_list(expressions.len())?;
         let plan = ProjectionExec::try_new_with_schema_metadata(
             expressions,
             Arc::clone(&input.plan),

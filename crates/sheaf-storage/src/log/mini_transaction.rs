@@ -28,6 +28,7 @@
 
 use std::cell::Cell;
 
+use sheaf_memory::process;
 use smallvec::SmallVec;
 
 use crate::error::Result;
@@ -45,6 +46,11 @@ thread_local! {
     /// Memory for encoding a frame. It is taken out while it is used, so threads that share it, as simulated ones do,
     /// only allocate once more.
     static FRAME: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Gives back what the calling thread keeps for its next frame.
+pub(crate) fn release_thread_frame() {
+    FRAME.take();
 }
 
 /// A page that the mini-transaction holds.
@@ -184,7 +190,7 @@ impl<'s> MiniTransaction<'s> {
         for (page, _) in records.iter().chain(&space_changes) {
             self.pages[page.0].guard.set_lsn(lsn);
         }
-        if frame.capacity() <= KEPT_FRAME_BYTES {
+        if frame.capacity() <= KEPT_FRAME_BYTES && !process::was_pressed() {
             FRAME.set(frame);
         }
         together();

@@ -56,8 +56,8 @@ const EVICTION_BATCH: usize = 16;
 /// Frames that a prefetch looks at for one that can be evicted.
 const HINT_STEPS: usize = 1024;
 
-/// No more than this part of the frames is without memory because the process has too much.
-const LENT_SHARE: usize = 2;
+/// This part of the frames has its memory, however much the process has.
+const KEPT_SHARE: usize = 4;
 
 /// A thread that finds every frame latched or in flight looks again this often before it fails.
 const ALLOCATION_ATTEMPTS: usize = 1000;
@@ -758,7 +758,7 @@ impl BufferPool {
 impl Lender for BufferPool {
     fn lend(&self, bytes: usize) -> usize {
         let frames = self.core.frames_in_service();
-        let most = (frames / LENT_SHARE).min(frames.saturating_sub(MIN_FRAMES));
+        let most = frames.saturating_sub(MIN_FRAMES.max(frames / KEPT_SHARE));
         let most = most.saturating_sub(self.core.lent_frames());
         let wanted = bytes.div_ceil(PAGE_SIZE).min(most);
         if wanted == 0 {

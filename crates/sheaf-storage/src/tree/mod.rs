@@ -72,7 +72,7 @@ pub use check::TreeCheck;
 pub use cursor::{LeafCursor, LeafEntries};
 pub use leaf_sample::LeafSample;
 pub use look_ahead::LOOK_AHEAD_KEYS;
-pub use page_buffer::release_thread_buffers;
+pub(crate) use page_buffer::release_thread_buffers;
 pub use point_reader::PointReader;
 pub use residency::Residency;
 pub use versioned_read::Settled;

@@ -1,10 +1,13 @@
 //! Memory for private copies of pages.
 //!
 //! A scan copies leaf after leaf into one page's worth of memory. Short ranges copy one, and getting 16 KiB, cleared,
-//! would cost as much as all the rest; so a thread keeps a few buffers for its next scans.
+//! would cost as much as all the rest; so a thread keeps a few buffers for its next scans, unless the process has too
+//! much memory.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
+
+use sheaf_memory::process;
 
 use crate::node::PageImage;
 use crate::tree::search::new_page_image;
@@ -18,7 +21,7 @@ thread_local! {
 }
 
 /// Gives back what the calling thread keeps for its next scans; for threads that will not have any for a while.
-pub fn release_thread_buffers() {
+pub(crate) fn release_thread_buffers() {
     let _ = KEPT.try_with(|kept| kept.take());
 }
 
@@ -41,7 +44,7 @@ impl Drop for PageBuffer {
         // Without the thread's memory it is simply freed.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
-            if kept.len() < KEPT_BUFFERS {
+            if kept.len() < KEPT_BUFFERS && !process::was_pressed() {
                 kept.push(image);
             }
         });

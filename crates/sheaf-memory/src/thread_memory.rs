@@ -1,4 +1,5 @@
-//! Gives the unused part of a thread's stack back to the system.
+//! What a thread that waits gives back: the free blocks that the allocator keeps for it, and the unused part of its
+//! stack. That is some hundred kilobytes, and a server may have a thread for each of its clients.
 //!
 //! A stack only grows: pages that a deep statement has touched stay in memory for as long as the thread lives. While a
 //! connection waits for its client, next to nothing of its stack is in use:
@@ -9,16 +10,54 @@
 //!           '------------- given back: reads as zeros -----------'
 //! ```
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+
+use crate::{ALLOCATOR, process};
 
 /// What is kept below the caller's frame: the frames of the system calls that release the rest and wait, and more than
 /// the red zone of the x86-64 ABI (128 bytes).
 const KEPT_BYTES: usize = 4 << 10;
 
+/// A thread that waits again and again makes all of it anew no more often than this.
+const RELEASED_FOR: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// When the thread has last released its memory because the process had too much.
+    static RELEASED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Releases what the calling thread keeps for its next work, as far as that is known here.
+pub fn release_thread_memory() {
+    if let Some(allocator) = ALLOCATOR.get() {
+        (allocator.empty_thread_cache)();
+    }
+    release_stack();
+}
+
+/// The calling thread is about to wait. It releases its memory if the process has too much.
+#[inline]
+pub fn release_if_pressed() {
+    if process::was_pressed() {
+        release_now_and_then();
+    }
+}
+
+#[cold]
+fn release_now_and_then() {
+    let is_recent = |released: Instant| released.elapsed() < RELEASED_FOR;
+    if RELEASED.get().is_some_and(is_recent) {
+        return;
+    }
+    RELEASED.set(Some(Instant::now()));
+    release_thread_memory();
+}
+
 /// Releases what the calling thread's stack has below its current frame. Does nothing on a stack that is not the
 /// thread's own, and when the system cannot tell where it is.
 #[inline(never)]
-pub(crate) fn release_unused() {
+fn release_stack() {
     let marker = 0u8;
     let here = std::hint::black_box(&raw const marker).addr();
     let Some((low, high)) = stack_of_thread() else {
@@ -108,7 +147,7 @@ mod tests {
         let counts = thread.spawn(|| {
             let result = deep(200);
             let touched = resident_pages();
-            release_unused();
+            release_stack();
             let kept = resident_pages();
             // The stack works as before.
             assert_eq!(deep(200), result);
