@@ -28,7 +28,7 @@ use sqlparser::ast;
 use super::entry::{EntryTest, EntryUse};
 use super::expression::{Collector, Evaluator, Expressions};
 use super::names::{ColumnNames, Names};
-use super::operand::{Operand, Place, compare, is_comparable, place};
+use super::operand::{Compared, Place, compare, is_comparable};
 use crate::error::Result;
 use crate::session::Session;
 
@@ -58,7 +58,7 @@ pub(super) enum Relation {
 }
 
 impl Relation {
-    fn of(op: &ast::BinaryOperator) -> Option<Relation> {
+    pub(super) fn of(op: &ast::BinaryOperator) -> Option<Relation> {
         Some(match op {
             ast::BinaryOperator::Eq => Relation::Equal,
             ast::BinaryOperator::NotEq => Relation::NotEqual,
@@ -71,7 +71,7 @@ impl Relation {
     }
 
     /// The relation of the operands the other way round.
-    fn swapped(self) -> Relation {
+    pub(super) fn swapped(self) -> Relation {
         match self {
             Relation::Equal | Relation::NotEqual => self,
             Relation::Less => Relation::Greater,
@@ -110,14 +110,14 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// A column that is equal to an operand.
-    pub(super) fn equal(column: usize, operand: Operand) -> Comparison {
-        let kind = Kind::Relation(Relation::Equal, operand);
+    /// How a column stands to an operand.
+    pub(super) fn new(column: usize, relation: Relation, operand: Compared) -> Comparison {
+        let kind = Kind::Relation(relation, operand);
         Comparison { column, kind }
     }
 
     /// The column and the operand that it is equal to; `None` if it is another comparison.
-    pub(super) fn as_equal(&self) -> Option<(usize, &Operand)> {
+    pub(super) fn as_equal(&self) -> Option<(usize, &Compared)> {
         match &self.kind {
             Kind::Relation(Relation::Equal, operand) => Some((self.column, operand)),
             _ => None,
@@ -127,12 +127,12 @@ impl Comparison {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Relation(Relation, Operand),
-    In(Vec<Operand>),
+    Relation(Relation, Compared),
+    In(Vec<Compared>),
     /// IN of a list that a run brings: this parameter is its length, and its members follow.
     InList(usize),
     /// An OR: one of its branches has to hold, each of which is a lower or an upper bound, or both.
-    Or(Vec<Vec<(Relation, Operand)>>),
+    Or(Vec<Vec<(Relation, Compared)>>),
 }
 
 /// The conjuncts of a condition; `None` if one of them is not a comparison of a column with operands.
@@ -196,8 +196,12 @@ fn collect(
         ast::Expr::BinaryOp { left, op, right } => {
             let relation = Relation::of(op)?;
             let (column, relation, operand) = match names.column(left) {
-                Some(column) => (column, relation, Operand::of(right)?),
-                None => (names.column(right)?, relation.swapped(), Operand::of(left)?),
+                Some(column) => (column, relation, Compared::of(right)?),
+                None => (
+                    names.column(right)?,
+                    relation.swapped(),
+                    Compared::of(left)?,
+                ),
             };
             push(found, names, column, Kind::Relation(relation, operand))
         }
@@ -212,7 +216,7 @@ fn collect(
                 (Relation::GreaterOrEqual, low),
                 (Relation::LessOrEqual, high),
             ] {
-                let kind = Kind::Relation(relation, Operand::of(operand)?);
+                let kind = Kind::Relation(relation, Compared::of(operand)?);
                 push(found, names, column, kind)?;
             }
             Some(())
@@ -226,7 +230,7 @@ fn collect(
             if let Some(first) = place_of_list(list) {
                 return push(found, names, column, Kind::InList(first));
             }
-            let list: Option<Vec<Operand>> = list.iter().map(Operand::of).collect();
+            let list: Option<Vec<Compared>> = list.iter().map(Compared::of).collect();
             push(found, names, column, Kind::In(list?))
         }
         _ => None,
@@ -253,7 +257,7 @@ fn place_of_list(list: &[ast::Expr]) -> Option<usize> {
 fn collect_branches(
     condition: &ast::Expr,
     names: &dyn ColumnNames,
-    branches: &mut Vec<Vec<(Relation, Operand)>>,
+    branches: &mut Vec<Vec<(Relation, Compared)>>,
 ) -> Option<usize> {
     if let ast::Expr::BinaryOp {
         left,
@@ -671,10 +675,7 @@ impl Access {
         let Kind::Relation(_, operand) = kind else {
             return None;
         };
-        place(
-            &table.definition.columns[*column],
-            operand.value(parameters),
-        )
+        operand.place(&table.definition.columns[*column], parameters)
     }
 
     /// Keys of an IN list, ascending.
@@ -707,8 +708,9 @@ impl Access {
     fn test_of(&self, table: &Table, position: usize, parameters: &[Value]) -> Option<Test> {
         let Comparison { column, kind } = &self.comparisons[position];
         let definition = &table.definition.columns[*column];
-        let place = |operand: &Operand| place(definition, operand.value(parameters));
-        let placed = |(relation, operand): &(Relation, Operand)| Some((*relation, place(operand)?));
+        let place = |operand: &Compared| operand.place(definition, parameters);
+        let placed =
+            |(relation, operand): &(Relation, Compared)| Some((*relation, place(operand)?));
         let branches = match kind {
             Kind::Relation(relation, operand) => {
                 smallvec![smallvec![(*relation, place(operand)?)]]

@@ -56,12 +56,13 @@ pub(super) use self::with_queries::without_with;
 use super::access::{MAX_LIST, list_in_place};
 use super::join::{Join, JoinedWay};
 use super::names::RowSource;
-use super::operand::Operand;
+use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey, descends};
 use super::over_rows::has_many_row_function;
 use super::read::{limit_and_offset, row_count};
 use super::select_list::Spelled;
 use super::subquery::Values;
+use super::using::without_using;
 use super::{Action, needs_of};
 use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
@@ -132,6 +133,8 @@ impl Derived {
     ) -> Option<Derived> {
         let _nested = Nested::enter()?;
         let query = unwrapped(query);
+        let without_using = without_using(query);
+        let query = without_using.as_ref().unwrap_or(query);
         let given = (text, parameters);
         let is_union = matches!(query.body.as_ref(), ast::SetExpr::SetOperation { .. });
         let mut asked = None;
@@ -243,11 +246,12 @@ impl Derived {
         &self,
         session: &Session,
         (database, table): &(String, String),
-        (equal, parameters): (&[(usize, Operand)], &[Value]),
+        (equal, parameters): (&[(usize, Compared)], &[Value]),
     ) -> Result<Option<DerivedRows>> {
         let mut asked = AskedTables::default();
         for (column, operand) in equal {
-            if !matches!(operand, Operand::Outer(_))
+            if let Some(operand) = operand.plain()
+                && !matches!(operand, Operand::Outer(_))
                 && let Value::Text(text) = operand.value(parameters)
             {
                 asked.add(&self.definition.columns[*column].name, text);
@@ -371,6 +375,11 @@ const MAX_NESTING: usize = 3;
 thread_local! {
     /// Queries in a FROM that are compiled, one in another.
     static NESTING: Shared<usize> = const { Shared::new(0) };
+}
+
+/// Whether what is compiled is a query in a FROM, or a part of one.
+pub(super) fn is_in_from() -> bool {
+    NESTING.get() > 0
 }
 
 /// A query in a FROM is compiled as long as this lives.

@@ -25,10 +25,10 @@ use sheaf_types::Value;
 
 use super::access::{Access, OuterColumn, ReadIn};
 use super::derived::{Derived, Lookup};
-use super::join::{Join, Joined, JoinedWay};
+use super::join::{Join, Joined, JoinedWay, rows_if_small};
 use super::join_walk::MAX_JOINED_ROWS;
 use super::joined_result;
-use super::operand::Operand;
+use super::operand::{Compared, Operand};
 use super::order::{OrderItem, SortKey};
 use super::over_rows::OverRows;
 use super::read::{self, Read, Way, row_count};
@@ -271,6 +271,24 @@ impl Description<'_> {
         let alias = joined.alias.as_str();
         let (table, access, direction) = match &joined.way {
             JoinedWay::Rows(lookup) => return self.lookup(lookup, alias, outer, block),
+            JoinedWay::Small(table, access) => {
+                let rows = match self.session.borrow_for_read(table, false)? {
+                    Some(_guard) => rows_if_small(table)?,
+                    None => None,
+                };
+                let Some(rows) = rows else {
+                    return Ok(None);
+                };
+                let (id, kind) = block;
+                let mut row = ExplainRow::table(id, kind, alias, "ALL");
+                row.rows = Some(rows);
+                match access.has_tests() {
+                    true => row.add(ExtraNote::UsingWhere),
+                    false => row.filtered = Some(100.0),
+                }
+                self.tables.push(row);
+                return Ok(Some(PlanNode::line(format!("Table scan on {alias}"), None)));
+            }
             JoinedWay::Walk(table, access, direction)
             | JoinedWay::First(table, access, (direction, _)) => (table, access, *direction),
             JoinedWay::Keys(table, accesses) => {
@@ -322,7 +340,7 @@ impl Description<'_> {
     ) -> Result<Option<PlanNode>> {
         let derived = self.block("DERIVED");
         let table = format!("<derived{}>", derived.0);
-        let column_of = |operand: &Operand, in_tree: bool| match operand {
+        let of_operand = |operand: &Operand, in_tree: bool| match operand {
             Operand::Outer(place) => {
                 let column = outer.get(*place).cloned().unwrap_or_default();
                 match in_tree {
@@ -331,6 +349,11 @@ impl Description<'_> {
                 }
             }
             Operand::Constant(_) | Operand::Parameter(_) => "const".to_string(),
+        };
+        let column_of = |compared: &Compared, in_tree: bool| match compared {
+            Compared::Plain(operand) => of_operand(operand, in_tree),
+            Compared::Whole(_) if !in_tree => "func".to_string(),
+            Compared::Whole(arithmetic) => arithmetic.text(&|operand| of_operand(operand, true)),
         };
         let (row, text) = match lookup.equal.as_slice() {
             [] => (

@@ -81,7 +81,7 @@ fn read_all(
         JoinedWay::Walk(table, access, _) | JoinedWay::First(table, access, _) => {
             read(joined.from, table, access)
         }
-        JoinedWay::Rows(_) => None,
+        JoinedWay::Small(..) | JoinedWay::Rows(_) => None,
     })
 }
 

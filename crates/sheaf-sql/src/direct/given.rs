@@ -10,7 +10,6 @@ use sheaf_types::Value;
 use sheaf_types::temporal::{SECOND, split_datetime};
 use sqlparser::ast;
 
-use super::operand::Operand;
 use crate::parser::parameter_number;
 use crate::parser::statement::Statement;
 use crate::session::Session;
@@ -34,23 +33,6 @@ pub(super) enum Given {
     },
     Clock(Clock),
     Session(SessionFunction),
-    /// `? - 20`: the limits of a range are often written so.
-    Sum(Sum),
-}
-
-/// Two whole numbers that are added, or subtracted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sum {
-    left: Number,
-    right: Number,
-    is_difference: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Number {
-    Constant(i64),
-    /// By its place in the statement, from 0.
-    Parameter(usize),
 }
 
 /// A reading of the clock at the statement's start.
@@ -136,16 +118,11 @@ impl Given {
                 .unwrap_or_default(),
             Given::Clock(clock) => clock.value(session),
             Given::Session(function) => function.value(session),
-            Given::Sum(sum) => sum.value(parameters).unwrap_or_default(),
         }
     }
 
-    /// The value where it is read as a literal; `None` of a variable's that has no plain one, and of a sum that is no
-    /// plain one.
+    /// The value where it is read as a literal; `None` of a variable's that has no plain one.
     pub(super) fn literal_value(&self, session: &Session, parameters: &[Value]) -> Option<Value> {
-        if let Given::Sum(sum) = self {
-            return sum.value(parameters);
-        }
         let value = self.value(session, parameters);
         let is_plain = matches!(
             value,
@@ -235,55 +212,6 @@ fn of_function(function: &ast::Function) -> Option<Given> {
     Some(Given::Session(function))
 }
 
-impl Sum {
-    /// `None` for any other expression, and of other parameters than the first ones.
-    fn of(expr: &ast::Expr, parameters: usize) -> Option<Sum> {
-        let ast::Expr::BinaryOp { left, op, right } = expr else {
-            return None;
-        };
-        let is_difference = match op {
-            ast::BinaryOperator::Plus => false,
-            ast::BinaryOperator::Minus => true,
-            _ => return None,
-        };
-        Some(Sum {
-            left: Number::of(left, parameters)?,
-            right: Number::of(right, parameters)?,
-            is_difference,
-        })
-    }
-
-    /// `None`: it is no BIGINT, or not one of whole numbers.
-    fn value(self, parameters: &[Value]) -> Option<Value> {
-        let (left, right) = (self.left.value(parameters)?, self.right.value(parameters)?);
-        let sum = match self.is_difference {
-            true => left.checked_sub(right),
-            false => left.checked_add(right),
-        };
-        sum.map(Value::Int)
-    }
-}
-
-impl Number {
-    fn of(expr: &ast::Expr, parameters: usize) -> Option<Number> {
-        match Operand::of(expr)? {
-            Operand::Constant(Value::Int(number)) => Some(Number::Constant(number)),
-            Operand::Parameter(number) if number < parameters => Some(Number::Parameter(number)),
-            _ => None,
-        }
-    }
-
-    fn value(self, parameters: &[Value]) -> Option<i64> {
-        match self {
-            Number::Constant(number) => Some(number),
-            Number::Parameter(number) => match parameters[number] {
-                Value::Int(number) => Some(number),
-                _ => None,
-            },
-        }
-    }
-}
-
 impl Clock {
     fn value(self, session: &Session) -> Value {
         let micros = match self.is_utc {
@@ -304,10 +232,6 @@ impl Clock {
 
 impl SessionFunction {
     fn value(self, session: &Session) -> Value {
-        let number = |number: u64| match i64::try_from(number) {
-            Ok(number) => Value::Int(number),
-            Err(_) => Value::UInt(number),
-        };
         match self {
             SessionFunction::Database => match session.current_database() {
                 Some(database) => Value::Text(database.to_string()),
@@ -316,10 +240,10 @@ impl SessionFunction {
             SessionFunction::User => Value::Text(session.user()),
             SessionFunction::CurrentUser => Value::Text(session.current_user()),
             SessionFunction::Version => Value::Text(session.version()),
-            SessionFunction::ConnectionId => number(session.connection_id()),
-            SessionFunction::LastInsertId => number(session.last_insert_id()),
+            SessionFunction::ConnectionId => Value::UInt(session.connection_id()),
+            SessionFunction::LastInsertId => Value::UInt(session.last_insert_id()),
             SessionFunction::RowCount => Value::Int(session.row_count()),
-            SessionFunction::FoundRows => number(session.found_rows()),
+            SessionFunction::FoundRows => Value::UInt(session.found_rows()),
         }
     }
 }
@@ -329,9 +253,9 @@ pub(super) fn local_day(session: &Session) -> i32 {
     split_datetime(session.local_now_micros()).0
 }
 
-/// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it,
-/// and for sums of constants: they are operands of its keys then. With what takes these places. `None` if there are
-/// none; `text` is what was parsed.
+/// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it:
+/// they are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was
+/// parsed.
 pub(super) fn with_places(
     statement: &Statement,
     (text, parameters): (&str, usize),
@@ -342,11 +266,8 @@ pub(super) fn with_places(
     };
     let may_have_some = text.contains('@') || {
         let text = text.to_ascii_lowercase();
-        let selection = text.find("where").map_or("", |start| &text[start..]);
-        ["insert_id", "connection_id", "database", "schema("]
-            .iter()
-            .any(|part| text.contains(part))
-            || selection.contains(['+', '-'])
+        let names = ["insert_id", "connection_id", "database", "schema("];
+        names.iter().any(|part| text.contains(part))
     };
     if !may_have_some {
         return (None, places.given);
@@ -389,8 +310,7 @@ impl ExpressionVisitor for Places {
                     )
             )
         });
-        let sum = || Sum::of(expression, self.first).map(Given::Sum);
-        if let Some(given) = given.or_else(sum) {
+        if let Some(given) = given {
             let place = format!("?{}", self.first + self.given.len());
             *expression = ast::Expr::value(ast::Value::Placeholder(place));
             self.given.push(given);
@@ -401,8 +321,6 @@ impl ExpressionVisitor for Places {
 
 #[cfg(test)]
 mod tests {
-    use std::slice::from_ref;
-
     use super::*;
     use crate::dialect::SheafDialect;
 
@@ -444,38 +362,6 @@ mod tests {
             "curdate(1)",
         ] {
             assert_eq!(given(other), None, "{other}");
-        }
-    }
-
-    fn sum(text: &str, parameters: &[Value]) -> Option<Value> {
-        let text = format!("SELECT {text}");
-        let dialect = SheafDialect::default();
-        let numbered = crate::parser::Parameters::Numbered;
-        let parsed = crate::parser::parse_with_parameters(&text, &dialect, numbered);
-        let (Statement::Query(query), _) = parsed.expect("a query") else {
-            return None;
-        };
-        let ast::SetExpr::Select(select) = query.body.as_ref() else {
-            return None;
-        };
-        match select.projection.as_slice() {
-            [ast::SelectItem::UnnamedExpr(expr)] => {
-                Sum::of(expr, parameters.len())?.value(parameters)
-            }
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn sums_are_those_of_whole_numbers() {
-        let (seven, text) = (Value::Int(7), Value::Text("7".into()));
-        assert_eq!(sum("? - 20", from_ref(&seven)), Some(Value::Int(-13)));
-        assert_eq!(sum("(3) + ?", from_ref(&seven)), Some(Value::Int(10)));
-        assert_eq!(sum("? + ?", &[seven, Value::Int(i64::MAX)]), None);
-        assert_eq!(sum("? - 20", &[text]), None);
-        assert_eq!(sum("? - 1", &[Value::Null]), None);
-        for other in ["2 * 3", "1.5 + 1", "1 + 1 + 1", "a + 1", "-1"] {
-            assert_eq!(sum(other, &[]), None, "{other}");
         }
     }
 }

@@ -10,7 +10,12 @@
 //! The first table is read by constants and parameters. What the keys of another take from the tables before it are
 //! parameters to it as well. They stand behind those of the statement ([`Operand::Outer`]) and change from row to row.
 //! A plan is made where every table but the first can be read so by a complete unique key. If the tables before it are
-//! read by unique keys, any key will do.
+//! read by unique keys, or are small, any key will do.
+//!
+//! Keys are equal to a column of a table before, or lie above or below it. Where they are whole numbers, they may be
+//! computed of such columns, too: `n.id BETWEEN o.a AND o.a + 2`. That leads from o to n, but not from n to o.
+//!
+//! A first table that no key finds rows of is read whole if it has [few](MAX_SMALL_ROWS).
 //!
 //! The right side of a LEFT JOIN is read like that, too: where it has no row, the joined row goes on without one. If
 //! the WHERE compares one of its columns, which NULL does not pass, it is an inner join.
@@ -31,7 +36,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sheaf_storage::Direction;
+use sheaf_storage::{Direction, KeyRange};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sheaf_access::IndexRef;
@@ -39,24 +44,29 @@ use sheaf_table::{Column, KeyPart, Table};
 use sheaf_types::ColumnType;
 use sqlparser::ast;
 
-use super::access::{Access, Comparison, comparisons, indexes};
+use super::access::{Access, Comparison, Relation, comparisons, indexes};
 use super::aggregate::{Aggregate, call_of};
-use super::derived::{Derived, Lookup, shape_of_select};
+use super::arithmetic::Arithmetic;
+use super::derived::{Derived, Lookup, is_in_from, shape_of_select};
 use super::joined_result::{
     GroupItem, JoinedAggregate, JoinedFunction, JoinedKey, KeyColumn, Shown,
 };
 use super::names::{Names, OneOf, RowSource, column_of};
-use super::operand::{Operand, is_comparable};
+use super::operand::{Compared, Operand, is_comparable};
 use super::order::{OrderItem, SortKey, descends};
 use super::read::{
     PlainQuery, PlainSelect, index_order, limit_and_offset, plain_query, plain_select,
 };
 use super::select_list::{self, GroupedItem, is_function};
+use crate::error::Result;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
 /// Tables of a plan, at most.
 const MAX_TABLES: usize = 8;
+
+/// Rows of a table that is read whole, at most. Beyond that, workers and batches pay for themselves.
+pub(super) const MAX_SMALL_ROWS: u64 = 500;
 
 /// See the module's comment.
 #[derive(Debug)]
@@ -96,26 +106,77 @@ pub(super) enum JoinedWay {
     Keys(Arc<Table>, Vec<Access>),
     /// The first table, in the order of an index, until there are enough.
     Walk(Arc<Table>, Access, Direction),
+    /// The first table, from end to end: it is small.
+    Small(Arc<Table>, Access),
     /// The only table: the first entry of each group of those with so many leading parts in common.
     First(Arc<Table>, Access, (Direction, usize)),
     /// In memory, of a query.
     Rows(Lookup),
 }
 
-/// `a.column = b.column`.
-#[derive(Clone, Copy)]
-struct Link {
-    sides: [(usize, usize); 2],
+/// How a row of one table stands to rows of others: `a.column = b.column`, `a.column < b.column + 1`.
+struct Link<'a> {
+    written: &'a ast::Expr,
+    /// Each finds rows of one table by those of the others.
+    ways: Vec<LinkWay>,
 }
 
-impl Link {
-    /// The column of `table`, and the other side.
-    fn of(&self, table: usize) -> Option<(usize, (usize, usize))> {
-        let [one, other] = self.sides;
-        if one.0 == table {
-            Some((one.1, other))
-        } else {
-            (other.0 == table).then_some((other.1, one))
+/// See [`Link`].
+struct LinkWay {
+    /// The column that is compared, and its table.
+    column: (usize, usize),
+    relation: Relation,
+    other: Arithmetic<Term>,
+}
+
+/// What a column is compared with.
+#[derive(Clone)]
+enum Term {
+    /// Of another table.
+    Column((usize, usize)),
+    Operand(Operand),
+}
+
+impl Link<'_> {
+    /// How rows of a table are found; `None`: by those of others, only theirs are.
+    fn way_to(&self, table: usize) -> Option<&LinkWay> {
+        self.ways.iter().find(|way| way.column.0 == table)
+    }
+
+    fn is_of(&self, table: usize) -> bool {
+        let mut tables = self.tables();
+        tables.any(|of| of == table)
+    }
+
+    /// Its tables but one.
+    fn others(&self, table: usize) -> impl Iterator<Item = usize> {
+        self.tables().filter(move |other| *other != table)
+    }
+
+    /// All its tables, some more than once.
+    fn tables(&self) -> impl Iterator<Item = usize> {
+        let mut tables = Vec::new();
+        if let Some(way) = self.ways.first() {
+            tables.push(way.column.0);
+            way.other.all(&mut |term| {
+                if let Term::Column((table, _)) = term {
+                    tables.push(*table);
+                }
+                true
+            });
+        }
+        tables.into_iter()
+    }
+
+    /// The columns that are equal; `None` if it says something else.
+    fn equal_columns(&self) -> Option<[(usize, usize); 2]> {
+        match self.ways.first()? {
+            LinkWay {
+                column,
+                relation: Relation::Equal,
+                other: Arithmetic::Leaf(Term::Column(other)),
+            } => Some([*column, *other]),
+            _ => None,
         }
     }
 }
@@ -132,9 +193,10 @@ pub(super) struct Source<'a> {
 enum Step {
     Keys(Access),
     Walk(Access, Direction),
+    Small(Access),
     First(Access, (Direction, usize)),
     /// Of a query, by these columns.
-    Rows(Vec<(usize, Operand)>),
+    Rows(Vec<(usize, Compared)>),
 }
 
 impl Step {
@@ -147,7 +209,7 @@ impl Step {
 /// What a WHERE says, by table of the FROM.
 struct Conditions<'a> {
     own: Vec<Vec<Comparison>>,
-    links: Vec<Link>,
+    links: Vec<Link<'a>>,
     /// Conjuncts that no key and no test of a row says.
     rest: Vec<&'a ast::Expr>,
     /// Tables whose rows may be missing.
@@ -211,6 +273,9 @@ impl Join {
         if is_plain_read && !is_first_of || !source.rest().is_empty() {
             return None;
         }
+        if source.steps.is_empty() && !walks && (source.names.len() > 1 || is_in_from()) {
+            source.take_small(session);
+        }
         if source.steps.is_empty() || walks {
             let is_cut = limit_clause.is_some() && !has_groups;
             let ordered = match order_by {
@@ -236,7 +301,10 @@ impl Join {
             return None;
         }
         let first_of = match is_first_of {
-            true => Some(first_of(names[0].table()?, &list.shown)?),
+            true => Some(first_of(names[0].table()?, &list.shown).or_else(|| {
+                let step = source.small_step(session, 0).filter(|_| is_in_from());
+                step.map(|(_, step)| step)
+            })?),
             false => None,
         };
         if matches!(list.shown, Shown::Aggregates(_))
@@ -333,7 +401,14 @@ impl Join {
 
     /// Whether all tables are what the plan was made for.
     pub(super) fn is_current(&self) -> bool {
-        self.tables.iter().all(|joined| joined.source.is_current())
+        let is_current = |joined: &Joined| {
+            joined.source.is_current()
+                && match &joined.way {
+                    JoinedWay::Small(table, _) => matches!(rows_if_small(table), Ok(Some(_))),
+                    _ => true,
+                }
+        };
+        self.tables.iter().all(is_current)
     }
 }
 
@@ -352,8 +427,15 @@ impl<'a> Source<'a> {
             outer,
         } = tables_of(session, from, given)?;
         conjuncts.extend(selection);
-        let conditions = Conditions::of(&conjuncts, &outer, &names)?;
-        let order = conditions.order(&names);
+        let mut conditions = Conditions::of(&conjuncts, &outer, &names)?;
+        let mut order = conditions.order(&names);
+        if order.is_none() && conditions.has_one_way_links() {
+            // Rows that all are found by other keys may be tested by them.
+            let plainer = Conditions::of(&conjuncts, &outer, &names)?.without_one_way_links();
+            if let Some(found) = plainer.order(&names) {
+                (conditions, order) = (plainer, Some(found));
+            }
+        }
         let Order { steps, slots } = order.unwrap_or_else(|| Order {
             steps: Vec::new(),
             slots: Vec::new(),
@@ -439,6 +521,34 @@ impl<'a> Source<'a> {
         Some(())
     }
 
+    /// Reads the tables beginning with all rows of the smallest one, if it is small.
+    pub(super) fn take_small(&mut self, session: &Session) {
+        let inner = (0..self.names.len()).filter(|table| !self.conditions.outer[*table]);
+        let small = inner.filter_map(|table| {
+            let (rows, step) = self.small_step(session, table)?;
+            let order = self
+                .conditions
+                .order_from((table, step), true, &self.names)?;
+            Some((rows, order))
+        });
+        if let Some((_, order)) = small.min_by_key(|(rows, _)| *rows) {
+            (self.steps, self.slots) = (order.steps, order.slots);
+        }
+    }
+
+    /// How a small table is read whole, and how many rows it has; `None` if it is not small.
+    fn small_step(&self, session: &Session, table: usize) -> Option<(u64, Step)> {
+        let source = self.names[table].table()?;
+        // Long values are not in its rows, and may be many times as much.
+        if source.definition.overflow.is_some() {
+            return None;
+        }
+        let _guard = session.borrow_for_read(source, false).ok()??;
+        let rows = rows_if_small(source).ok()??;
+        let access = Access::whole(IndexRef::Clustered, &self.conditions.own[table]);
+        Some((rows, Step::Small(access)))
+    }
+
     /// Reads all of the only table, if nothing is said of it. How is [decided](first_of) later.
     fn take_whole(&mut self) -> bool {
         let is_whole = self.conditions.own.iter().all(Vec::is_empty)
@@ -480,6 +590,9 @@ impl<'a> Source<'a> {
                 (Step::Walk(mut access, direction), RowSource::Table(table)) => {
                     access.use_entries(table, pushes, Some(&read));
                     JoinedWay::Walk(Arc::clone(table), access, direction)
+                }
+                (Step::Small(access), RowSource::Table(table)) => {
+                    JoinedWay::Small(Arc::clone(table), access)
                 }
                 (Step::First(mut access, way), RowSource::Table(table)) => {
                     access.use_entries(table, pushes, Some(&read));
@@ -776,8 +889,7 @@ impl<'a> Conditions<'a> {
     fn tell_definitions(&mut self, names: &[Names<'_>]) {
         let is_told = |table: usize| names[table].is_of_definitions() && !self.outer[table];
         let mut told = Vec::new();
-        for link in &self.links {
-            let [one, other] = link.sides;
+        for [one, other] in self.links.iter().filter_map(Link::equal_columns) {
             if !is_told(one.0) || !is_told(other.0) {
                 continue;
             }
@@ -785,7 +897,8 @@ impl<'a> Conditions<'a> {
                 let equal = self.own[from.0].iter().filter_map(Comparison::as_equal);
                 let mut of_column = equal.filter(|(column, _)| *column == from.1);
                 if let Some((_, operand)) = of_column.next() {
-                    told.push((to.0, Comparison::equal(to.1, operand.clone())));
+                    let equal = Comparison::new(to.1, Relation::Equal, operand.clone());
+                    told.push((to.0, equal));
                 }
             }
         }
@@ -795,7 +908,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// What the columns of a query's rows are equal to.
-    fn equal_of(&self, table: usize) -> Vec<(usize, Operand)> {
+    fn equal_of(&self, table: usize) -> Vec<(usize, Compared)> {
         let equal = self.own[table].iter().filter_map(Comparison::as_equal);
         equal
             .map(|(column, operand)| (column, operand.clone()))
@@ -805,14 +918,16 @@ impl<'a> Conditions<'a> {
     /// Whether these are conditions of a LEFT JOIN's right side alone, and of tables before it.
     fn is_of(&self, table: usize) -> bool {
         let mut others = self.own.iter().enumerate();
-        let is_before = |link: &Link| link.of(table).is_some_and(|(_, (other, _))| other < table);
+        let is_before = |link: &Link<'_>| {
+            link.way_to(table).is_some() && link.others(table).all(|other| other < table)
+        };
         others.all(|(other, own)| other == table || own.is_empty())
             && self.links.iter().all(is_before)
     }
 
     /// Whether something is said of a table.
     fn concern(&self, table: usize) -> bool {
-        !self.own[table].is_empty() || self.links.iter().any(|link| link.of(table).is_some())
+        !self.own[table].is_empty() || self.links.iter().any(|link| link.is_of(table))
     }
 
     fn take(&mut self, others: Conditions<'a>) {
@@ -834,24 +949,31 @@ impl<'a> Conditions<'a> {
                 self.add(left, names);
                 return self.add(right, names);
             }
-            ast::Expr::BinaryOp {
-                left,
-                op: ast::BinaryOperator::Eq,
-                right,
-            } => {
+            ast::Expr::BinaryOp { left, op, right } if Relation::of(op).is_some() => {
                 let sides = (column_of(names, left), column_of(names, right));
-                if let (Some(one), Some(other)) = sides {
-                    let column = |(table, column): (usize, usize)| {
-                        &names[table].definition().columns[column]
-                    };
-                    let is_link = one.0 != other.0 && are_comparable(column(one), column(other));
-                    match is_link {
-                        true => self.links.push(Link {
-                            sides: [one, other],
-                        }),
-                        false => self.rest.push(condition),
-                    }
-                    return;
+                let is_of_columns = sides.0.is_some() && sides.1.is_some();
+                match link_of((left, op, right), condition, names) {
+                    Some(link) => return self.links.push(link),
+                    None if is_of_columns => return self.rest.push(condition),
+                    None => {}
+                }
+            }
+            ast::Expr::Between {
+                expr,
+                negated: false,
+                low,
+                high,
+            } => {
+                let bounds = [
+                    (ast::BinaryOperator::GtEq, low),
+                    (ast::BinaryOperator::LtEq, high),
+                ];
+                let link = |(op, bound): &(ast::BinaryOperator, &Box<ast::Expr>)| {
+                    link_of((expr, op, bound), condition, names)
+                };
+                let links: Vec<Link<'_>> = bounds.iter().filter_map(link).collect();
+                if let [_, _] = links.as_slice() {
+                    return self.links.extend(links);
                 }
             }
             _ => {}
@@ -870,6 +992,29 @@ impl<'a> Conditions<'a> {
             Some((table, found)) => self.own[table].extend(found),
             None => self.rest.push(condition),
         }
+    }
+
+    fn has_one_way_links(&self) -> bool {
+        self.links.iter().any(|link| link.ways.len() == 1)
+    }
+
+    /// The same where those are tested on joined rows that lead to one table only.
+    fn without_one_way_links(mut self) -> Conditions<'a> {
+        let is_one_way = |link: &Link<'_>| {
+            // Where a row may be missing, they say whether it is.
+            link.ways.len() == 1 && !link.tables().any(|table| self.outer[table])
+        };
+        let (one_way, links) = self.links.drain(..).partition(is_one_way);
+        self.links = links;
+        let one_way: Vec<Link<'a>> = one_way;
+        for link in one_way {
+            // A BETWEEN is two of them.
+            let is_known = |known: &&ast::Expr| std::ptr::eq(*known, link.written);
+            if !self.rest.iter().any(is_known) {
+                self.rest.push(link.written);
+            }
+        }
+        self
     }
 
     /// The first order that needs no optimizer. One that begins with a single row comes before others.
@@ -916,9 +1061,8 @@ impl<'a> Conditions<'a> {
             let mut next = None;
             for table in (0..names.len()).filter(|table| !is_read(*table, &order)) {
                 // What decides whether a row is missing comes first.
-                let mut others = self.links.iter().filter_map(|link| link.of(table));
-                if self.outer[table]
-                    && !others.all(|(_, (other, _))| other > table || is_read(other, &order))
+                let mut others = self.links_of(table).flat_map(|link| link.others(table));
+                if self.outer[table] && !others.all(|other| other > table || is_read(other, &order))
                 {
                     continue;
                 }
@@ -955,26 +1099,30 @@ impl<'a> Conditions<'a> {
         slots: &mut Vec<(usize, usize)>,
         names: &[Names<'_>],
     ) -> Option<Step> {
-        let mut equal = Vec::new();
-        for link in &self.links {
-            let Some((column, other)) = link.of(table) else {
-                continue;
-            };
+        let mut compared = Vec::new();
+        for link in self.links_of(table) {
             // A LEFT JOIN to another table says nothing of this one.
-            let is_others = self.outer[other.0] && other.0 > table;
-            if is_others || !order.steps.iter().any(|(step, _)| *step == other.0) {
+            let is_others = link
+                .others(table)
+                .any(|other| self.outer[other] && other > table);
+            let is_read = |other: usize| order.steps.iter().any(|(step, _)| *step == other);
+            if is_others || !link.others(table).all(is_read) {
                 continue;
             }
-            let slot = match slots.iter().position(|slot| *slot == other) {
-                Some(slot) => slot,
-                None => {
-                    slots.push(other);
-                    slots.len() - 1
-                }
-            };
-            equal.push((column, Operand::Outer(slot)));
+            // Where it leads the other way only, the table has to come before.
+            let LinkWay {
+                column,
+                relation,
+                other,
+            } = link.way_to(table)?;
+            compared.push((column.1, *relation, other.taken(slots)));
         }
         let Some(source) = names[table].table() else {
+            let equal = compared.into_iter();
+            let equal = equal.map(|(column, relation, compared)| {
+                (relation == Relation::Equal).then_some((column, compared))
+            });
+            let mut equal = equal.collect::<Option<Vec<_>>>()?;
             let is_known = match names[table].asked() {
                 Some(asked) => equal.iter().any(|(column, _)| *column == asked.column),
                 None => true,
@@ -983,10 +1131,86 @@ impl<'a> Conditions<'a> {
             return is_known.then_some(Step::Rows(equal));
         };
         let mut conditions = self.own[table].clone();
-        let equal = equal.into_iter();
-        conditions.extend(equal.map(|(column, operand)| Comparison::equal(column, operand)));
+        let compared = compared.into_iter();
+        conditions.extend(
+            compared.map(|(column, relation, other)| Comparison::new(column, relation, other)),
+        );
         best_or_any(source, &conditions).map(Step::Keys)
     }
+
+    fn links_of(&self, table: usize) -> impl Iterator<Item = &Link<'a>> {
+        self.links.iter().filter(move |link| link.is_of(table))
+    }
+}
+
+impl Arithmetic<Term> {
+    /// What a column is compared with when the rows of the other tables are known, whose values get places in `slots`.
+    fn taken(&self, slots: &mut Vec<(usize, usize)>) -> Compared {
+        let mut operand = |term: &Term| match term {
+            Term::Operand(operand) => operand.clone(),
+            Term::Column(column) => {
+                let known = slots.iter().position(|slot| slot == column);
+                Operand::Outer(known.unwrap_or_else(|| {
+                    slots.push(*column);
+                    slots.len() - 1
+                }))
+            }
+        };
+        match self.map(&mut operand) {
+            Arithmetic::Leaf(operand) => Compared::Plain(operand),
+            computed => Compared::Whole(computed),
+        }
+    }
+}
+
+/// What a comparison says of rows of several tables; `None`: nothing that finds rows of one of them. `written`: what it
+/// is a part of.
+fn link_of<'a>(
+    (left, op, right): (&ast::Expr, &ast::BinaryOperator, &ast::Expr),
+    written: &'a ast::Expr,
+    names: &[Names<'_>],
+) -> Option<Link<'a>> {
+    let relation = Relation::of(op).filter(|relation| *relation != Relation::NotEqual)?;
+    let sides = [(left, relation, right), (right, relation.swapped(), left)];
+    let ways = sides.iter().filter_map(|(own, relation, other)| {
+        let column = column_of(names, own)?;
+        let other = other_side(column, other, names)?;
+        Some(LinkWay {
+            column,
+            relation: *relation,
+            other,
+        })
+    });
+    let ways: Vec<LinkWay> = ways.collect();
+    (!ways.is_empty()).then_some(Link { written, ways })
+}
+
+/// What a column is compared with, if that takes something from other tables and nothing from its own.
+fn other_side(
+    (table, column): (usize, usize),
+    expr: &ast::Expr,
+    names: &[Names<'_>],
+) -> Option<Arithmetic<Term>> {
+    let definition = |(table, column): (usize, usize)| &names[table].definition().columns[column];
+    let own = definition((table, column));
+    if let Some(other) = column_of(names, expr) {
+        let is_link = other.0 != table && are_comparable(own, definition(other));
+        return is_link.then_some(Arithmetic::Leaf(Term::Column(other)));
+    }
+    let whole = |other: (usize, usize)| other.0 != table && definition(other).ty.is_integer();
+    let mut term = |expr: &ast::Expr| match column_of(names, expr) {
+        Some(other) => whole(other).then_some(Term::Column(other)),
+        None => Operand::of(expr).map(Term::Operand),
+    };
+    let other = Arithmetic::of(expr, &mut term).filter(|_| own.ty.is_integer())?;
+    let has_columns = !other.all(&mut |term| matches!(term, Term::Operand(_)));
+    has_columns.then_some(other)
+}
+
+/// How many rows a table has, if they are few.
+pub(super) fn rows_if_small(table: &Table) -> Result<Option<u64>> {
+    let rows = table.clustered.estimate_entries(&KeyRange::all())?;
+    Ok((rows <= MAX_SMALL_ROWS).then_some(rows))
 }
 
 /// How the groups of a whole table are found by one entry each; `None` if no index tells them so.

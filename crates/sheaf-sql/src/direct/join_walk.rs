@@ -10,7 +10,7 @@ use sheaf_types::Value;
 
 use super::access::{Access, BoundAccess};
 use super::derived::{DerivedRows, Lookup};
-use super::join::{Join, Joined, JoinedWay};
+use super::join::{Join, Joined, JoinedWay, rows_if_small};
 use super::joined_result::{Found, FoundRow, Shown, Window};
 use super::read::{MAX_LIMITED_ROWS, MAX_WALKED_ROWS, row_count};
 use super::row::{MAX_WAITS, RowReader};
@@ -75,20 +75,17 @@ impl Walk<'_, '_> {
                 let Some((access, bound)) = best(table, accesses, &self.parameters)? else {
                     return Ok(Progress::NotDirect);
                 };
-                if let Some(searched) = &mut self.searched {
-                    searched.push(Searched {
-                        table: Arc::clone(table),
-                        search: DirectSearch {
-                            index: access.index,
-                            is_filtered: true,
-                            limit: None,
-                            direction: Direction::Forward,
-                        },
-                        ranges: bound.keys.ranges(),
-                    });
+                self.read_through(place, (joined, table), (access, &bound))
+            }
+            JoinedWay::Small(table, access) => {
+                let rows = rows_if_small(table)?;
+                let most = MAX_JOINED_ROWS / join.tables.len() as u64;
+                match access.bind(table, &self.parameters) {
+                    Some(bound) if rows.is_some_and(|rows| rows <= most) => {
+                        self.read_through(place, (joined, table), (access, &bound))
+                    }
+                    _ => Ok(Progress::NotDirect),
                 }
-                let way = (access, &bound, Direction::Forward);
-                self.read_table(place, (joined, table), way, u64::MAX)
             }
             // What it has come to is not known before it ends.
             JoinedWay::Walk(..) | JoinedWay::First(..) if self.searched.is_some() => {
@@ -106,6 +103,29 @@ impl Walk<'_, '_> {
             }
             JoinedWay::Rows(lookup) => self.read_rows(place, joined, lookup),
         }
+    }
+
+    /// Reads all rows of a table that its access finds.
+    fn read_through(
+        &mut self,
+        place: usize,
+        (joined, table): (&Joined, &Arc<Table>),
+        (access, bound): (&Access, &BoundAccess),
+    ) -> Result<Progress> {
+        if let Some(searched) = &mut self.searched {
+            searched.push(Searched {
+                table: Arc::clone(table),
+                search: DirectSearch {
+                    index: access.index,
+                    is_filtered: true,
+                    limit: None,
+                    direction: Direction::Forward,
+                },
+                ranges: bound.keys.ranges(),
+            });
+        }
+        let way = (access, bound, Direction::Forward);
+        self.read_table(place, (joined, table), way, u64::MAX)
     }
 
     /// Reads a table of which so many entries may be looked at.
@@ -266,7 +286,10 @@ impl Walk<'_, '_> {
         let (Some(operand), Some((_, asked))) = (lookup.asked(), &mut self.asked) else {
             return Progress::NotDirect;
         };
-        asked.push(operand.value(&self.parameters).clone());
+        let Some(value) = operand.value(&self.parameters) else {
+            return Progress::NotDirect;
+        };
+        asked.push(value.into_owned());
         self.number += 1;
         match self.number < self.wanted {
             true => Progress::GoOn,
@@ -391,7 +414,9 @@ impl Session {
             JoinedWay::Keys(table, accesses) => accesses
                 .first()
                 .is_some_and(|access| access.bind(table, &walk.parameters).is_some()),
-            JoinedWay::Walk(table, access, _) => access.bind(table, &walk.parameters).is_some(),
+            JoinedWay::Walk(table, access, _) | JoinedWay::Small(table, access) => {
+                access.bind(table, &walk.parameters).is_some()
+            }
             JoinedWay::First(..) | JoinedWay::Rows(_) => true,
         });
         let Walk {
@@ -497,10 +522,15 @@ impl Join {
                 };
                 Ok(best(table, accesses, parameters)?.is_some())
             }
-            // Whether it ends soon is told by trying.
-            Some(JoinedWay::Walk(..) | JoinedWay::First(..) | JoinedWay::Rows(_)) | None => {
-                Ok(false)
-            }
+            // Whether it ends soon is told by trying. What reads the same as a small table's rows is no other plan's
+            // to say: operators choose between joins.
+            Some(
+                JoinedWay::Walk(..)
+                | JoinedWay::Small(..)
+                | JoinedWay::First(..)
+                | JoinedWay::Rows(_),
+            )
+            | None => Ok(false),
         }
     }
 }

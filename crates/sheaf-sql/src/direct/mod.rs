@@ -34,6 +34,7 @@
 //! |---|---|
 //! | [`names`] | the table and its columns |
 //! | [`operand`] | constants and parameters, and where they stand among a column's values |
+//! | [`arithmetic`] | operands that are computed of whole numbers |
 //! | [`access`] | from WHERE to keys of an index |
 //! | [`entry`] | what entries of an index say without their rows |
 //! | [`row`] | rows under keys, and their values for the client |
@@ -51,12 +52,14 @@
 //! | [`row_query`] | the same without operators: filters, lists, groups, orders |
 //! | [`derived`] | queries in a FROM, and UNION |
 //! | [`subquery`] | EXISTS and scalar subqueries of these, and lists of keys that subqueries bring |
+//! | [`using`] | USING, written as ON |
 //! | [`explain`] | the operators' plan that does the same, if the plan reads tables only |
 //! | [`description`] | what EXPLAIN shows of plans that read queries |
 //! | [`join_walk`], [`joined_result`] | how a join runs, and what it has found: rows, totals or groups |
 
 mod access;
 mod aggregate;
+mod arithmetic;
 mod change;
 mod change_found;
 mod constants;
@@ -83,6 +86,7 @@ mod select_list;
 mod shared_plans;
 mod statement_cache;
 mod subquery;
+mod using;
 mod value_lists;
 mod waiting_rows;
 
@@ -495,6 +499,8 @@ impl Session {
         if has_long_condition(query) {
             return None;
         }
+        let without_using = using::without_using(query);
+        let query = without_using.as_ref().unwrap_or(query);
         if let Some(constants) = constants::Constants::compile(self, query, text) {
             return Some(Action::Constants(Box::new(constants)));
         }

@@ -11,7 +11,8 @@
 //! | byte strings | byte strings, texts | bytes |
 //! | DATE | texts of the form YYYY-MM-DD | dates |
 //!
-//! Everything else has no place here and is left to the vectorised path.
+//! An operand may be computed of whole numbers ([`arithmetic`](super::arithmetic)). Everything else has no place here,
+//! and is left to the vectorised path.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -23,6 +24,7 @@ use sheaf_types::temporal::split_datetime;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
+use super::arithmetic::Arithmetic;
 use crate::parser::parameter_number;
 use crate::query::values::{literal, number};
 
@@ -61,6 +63,56 @@ impl Operand {
             Operand::Parameter(number) => &parameters[*number],
             Operand::Outer(place) => &parameters[parameters.len() - 1 - place],
         }
+    }
+}
+
+/// What a column is compared with.
+#[derive(Clone, Debug)]
+pub(super) enum Compared {
+    Plain(Operand),
+    /// What whole numbers come to.
+    Whole(Arithmetic<Operand>),
+}
+
+impl Compared {
+    /// An operand, or [arithmetic](super::arithmetic) of operands; `None` for any other expression.
+    pub(super) fn of(expr: &ast::Expr) -> Option<Compared> {
+        if let Some(plain) = Operand::of(expr) {
+            return Some(Compared::Plain(plain));
+        }
+        Arithmetic::of(expr, &mut Operand::of).map(Compared::Whole)
+    }
+
+    /// The operand alone; `None` if it is computed.
+    pub(super) fn plain(&self) -> Option<&Operand> {
+        match self {
+            Compared::Plain(operand) => Some(operand),
+            Compared::Whole(_) => None,
+        }
+    }
+
+    /// Whether something holds for all operands.
+    pub(super) fn all(&self, holds: &mut dyn FnMut(&Operand) -> bool) -> bool {
+        match self {
+            Compared::Plain(operand) => holds(operand),
+            Compared::Whole(arithmetic) => arithmetic.all(holds),
+        }
+    }
+
+    /// `None`: only the vectorised path knows it.
+    pub(super) fn value<'a>(&'a self, parameters: &'a [Value]) -> Option<Cow<'a, Value>> {
+        match self {
+            Compared::Plain(operand) => Some(Cow::Borrowed(operand.value(parameters))),
+            Compared::Whole(arithmetic) => {
+                let value = arithmetic.value(&|operand: &'a Operand| operand.value(parameters));
+                value.map(Cow::Owned)
+            }
+        }
+    }
+
+    /// Its place among the values of a column; `None` where that cannot be told here.
+    pub(super) fn place(&self, column: &Column, parameters: &[Value]) -> Option<Place> {
+        place(column, &*self.value(parameters)?)
     }
 }
 

@@ -37,7 +37,7 @@ use sheaf_types::{ColumnType, Value};
 use smallvec::SmallVec;
 use sqlparser::ast;
 
-use super::derived::without_conditions;
+use super::derived::{is_in_from, without_conditions};
 use super::expression::{Collector, INPUTS, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
 use super::join_walk::OpenTables;
@@ -195,6 +195,10 @@ impl OverRows {
             }
             _ => None,
         };
+        let is_alone = source.names.len() == 1 && !is_in_from() && !has_queries(select);
+        if !source.is_read() && !walks && !is_alone {
+            source.take_small(session);
+        }
         if !source.is_read() || walks && !source.names.is_empty() {
             source.walk(cut_order.as_ref()?)?;
         }
@@ -540,16 +544,34 @@ pub(super) fn has_many_row_function(select: &ast::Select) -> bool {
     select.projection.iter().any(is_of_many)
 }
 
-/// Looks for functions of many rows, but not in subqueries.
+/// Whether the items, the WHERE or the HAVING of a SELECT have subqueries.
+fn has_queries(select: &ast::Select) -> bool {
+    let items = select.projection.iter().filter_map(|item| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            Some(expr)
+        }
+        _ => None,
+    });
+    let mut parts = items.chain(&select.selection).chain(&select.having);
+    parts.any(|expr| {
+        let mut queries = OfMany::default();
+        walk_expression(&mut expr.clone(), &mut queries);
+        queries.has_queries
+    })
+}
+
+/// Looks for functions of many rows, but not in subqueries, and for these.
 #[derive(Default)]
 struct OfMany {
     depth: usize,
     is_found: bool,
+    has_queries: bool,
 }
 
 impl ExpressionVisitor for OfMany {
     fn enter_query(&mut self, _query: &ast::Query) {
         self.depth += 1;
+        self.has_queries = true;
     }
 
     fn leave_query(&mut self) {

@@ -16,7 +16,9 @@ use sheaf_table::{BorrowedReadGuard, RowView, Table, TableDefinition};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::access::{Access, BoundAccess, Comparison, Keys, conditions, filter_of, indexes};
+use super::access::{
+    Access, BoundAccess, Comparison, Keys, MAX_ROWS, conditions, filter_of, indexes,
+};
 use super::aggregate::{Aggregate, Totals};
 use super::expression::{Evaluator, Expressions};
 use super::locking::{Locking, locking};
@@ -30,7 +32,7 @@ use crate::session::Session;
 use crate::session::result::{ColumnMeta, ResultSink};
 use crate::session::searched::{DirectSearch, Searched};
 
-/// Rows that a LIMIT lets a direct plan walk to, whatever the estimate.
+/// Rows that a LIMIT lets a direct plan walk to, whatever the estimate, besides those that OFFSET passes over.
 pub(super) const MAX_LIMITED_ROWS: u64 = 1_000;
 
 /// Rows that a walk looks at in the hope that a LIMIT ends it.
@@ -296,7 +298,7 @@ impl Read {
             way,
         };
         let wanted = limit.saturating_add(offset);
-        if !self.is_long(table, &bound, wanted)? {
+        if !self.is_long(table, &bound, (limit, offset))? {
             return Ok(Some(ready(bound, Way::Through)));
         }
         let may_end_early = self.limit.is_some()
@@ -323,7 +325,12 @@ impl Read {
     }
 
     /// Whether so many rows may lie under the keys that the vectorised path is better.
-    fn is_long(&self, table: &Table, bound: &BoundAccess, wanted: u64) -> Result<bool> {
+    fn is_long(
+        &self,
+        table: &Table,
+        bound: &BoundAccess,
+        (limit, offset): (u64, u64),
+    ) -> Result<bool> {
         let is_short = matches!(bound.keys, Keys::Points(_))
             || matches!(self.shown, Shown::Aggregates { ends_at_first, .. } if ends_at_first);
         if is_short {
@@ -332,7 +339,9 @@ impl Read {
         let sends_all = matches!(self.shown, Shown::Columns(_))
             && self.order.is_none()
             && self.distinct.is_none();
-        if sends_all && !self.access.has_tests() && wanted <= MAX_LIMITED_ROWS {
+        // Of the rows that are passed over nothing is shown.
+        let is_limited = limit <= MAX_LIMITED_ROWS && limit.saturating_add(offset) <= MAX_ROWS;
+        if sends_all && !self.access.has_tests() && is_limited {
             return Ok(false);
         }
         if self.access.is_whole() {

@@ -5,7 +5,8 @@
 //!                 SELECT COUNT(*) FROM c WHERE c.post = ?n     a parameter behind those of the statement
 //! ```
 //!
-//! What a subquery takes from the row are operands of comparisons with its own columns. Its value is one more column of
+//! What a subquery takes from the row are operands of comparisons with its own columns, or whole numbers that operands
+//! are computed of: `c.post = p.id + 1`. Its value is one more column of
 //! the row. EXISTS and scalar subqueries are such; others are left to the vectorised path.
 //!
 //! A scalar subquery that a WHERE compares with runs before the statement. What it comes to, if that is a whole number,
@@ -29,9 +30,11 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use super::access::{MAX_LIST, list_in_place};
+use super::access::{MAX_LIST, Relation, list_in_place};
+use super::arithmetic::Arithmetic;
 use super::join::are_comparable;
 use super::names::{Names, column_of};
+use super::operand::Operand;
 use super::select_list::Spelled;
 use super::{DirectPlan, needs_of};
 use crate::error::Result;
@@ -177,11 +180,7 @@ impl<'a> Subqueries<'a> {
                 self.correlate(left, inner, outer);
                 self.correlate(right, inner, outer);
             }
-            ast::Expr::BinaryOp {
-                left,
-                op: ast::BinaryOperator::Eq,
-                right,
-            } => {
+            ast::Expr::BinaryOp { left, op, right } if Relation::of(op).is_some() => {
                 let (own, other) = match column_of(inner, left) {
                     Some(own) => (own, right),
                     None => match column_of(inner, right) {
@@ -189,20 +188,78 @@ impl<'a> Subqueries<'a> {
                         None => return,
                     },
                 };
-                let column = |names: &[Names<'_>], (table, column): (usize, usize)| {
-                    names[table].definition().columns[column].clone()
-                };
-                if column_of(inner, other).is_none()
-                    && let Some(of_row) = column_of(self.names, other)
-                    && are_comparable(&column(inner, own), &column(self.names, of_row))
-                {
-                    let place = format!("?{}", self.parameters + outer.len());
-                    **other = ast::Expr::value(ast::Value::Placeholder(place));
-                    outer.push(of_row);
+                self.take_columns(other, (own, inner), outer);
+            }
+            ast::Expr::Between {
+                expr,
+                negated: false,
+                low,
+                high,
+            } => {
+                if let Some(own) = column_of(inner, expr) {
+                    self.take_columns(low, (own, inner), outer);
+                    self.take_columns(high, (own, inner), outer);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Puts parameters in the places of the row's columns in what a column of the subquery is compared with: it is such
+    /// a column, or whole numbers are computed of such.
+    fn take_columns(
+        &self,
+        compared: &mut ast::Expr,
+        (own, inner): ((usize, usize), &[Names<'_>]),
+        outer: &mut Vec<(usize, usize)>,
+    ) {
+        let column = |names: &[Names<'_>], (table, column): (usize, usize)| {
+            names[table].definition().columns[column].clone()
+        };
+        let of_row = |expr: &ast::Expr| match column_of(inner, expr) {
+            Some(_) => None,
+            None => column_of(self.names, expr),
+        };
+        let own = column(inner, own);
+        let is_taken = match of_row(compared) {
+            Some(of_row) => are_comparable(&own, &column(self.names, of_row)),
+            None => {
+                let mut is_whole = |expr: &ast::Expr| match of_row(expr) {
+                    Some(of_row) => column(self.names, of_row).ty.is_integer().then_some(()),
+                    None => Operand::of(expr).map(|_| ()),
+                };
+                own.ty.is_integer() && Arithmetic::of(compared, &mut is_whole).is_some()
+            }
+        };
+        if is_taken {
+            let mut columns = Taken {
+                first: self.parameters,
+                of_row: &of_row,
+                outer,
+            };
+            walk_expression(compared, &mut columns);
+        }
+    }
+}
+
+/// Puts parameters in the places of columns.
+struct Taken<'a> {
+    /// The first parameter that is one.
+    first: usize,
+    of_row: &'a dyn Fn(&ast::Expr) -> Option<(usize, usize)>,
+    outer: &'a mut Vec<(usize, usize)>,
+}
+
+impl ExpressionVisitor for Taken<'_> {
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if !matches!(expression, ast::Expr::Nested(_))
+            && let Some(of_row) = (self.of_row)(expression)
+        {
+            let place = format!("?{}", self.first + self.outer.len());
+            *expression = ast::Expr::value(ast::Value::Placeholder(place));
+            self.outer.push(of_row);
+        }
+        ControlFlow::Continue(())
     }
 }
 

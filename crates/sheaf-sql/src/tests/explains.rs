@@ -269,6 +269,11 @@ fn a_direct_plan_of_queries_describes_itself() {
     let mut bench = bench();
     bench.ok("CREATE TABLE u (id INT PRIMARY KEY, t INT NOT NULL, n VARCHAR(20), KEY by_t (t, n))");
     bench.ok("INSERT INTO u VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 7, 'c')");
+    let rows = (1000..1600).map(|id| format!("({id}, {id}, 'd')"));
+    bench.ok(&format!(
+        "INSERT INTO u VALUES {}",
+        rows.collect::<Vec<_>>().join(", ")
+    ));
     let tree = document(
         &mut bench,
         "EXPLAIN FORMAT=TREE SELECT t.id, d.n, EXISTS (SELECT 1 FROM u WHERE u.t = t.id AND u.n > 'a')
@@ -300,6 +305,33 @@ fn a_direct_plan_of_queries_describes_itself() {
             "1|PRIMARY|t|NULL|eq_ref|PRIMARY|PRIMARY|4|d.t|1|100.00|Direct",
             "2|DERIVED|u|NULL|ref|by_t|by_t|4|const|2|100.00|Using index; Using filesort; Direct",
         ]
+    );
+    // A small table is read whole.
+    bench.ok("DELETE FROM u WHERE id >= 1000");
+    let rows = bench.rows(
+        "EXPLAIN SELECT d.m, t.c FROM (SELECT n, MAX(t) m FROM u WHERE n <> 'c' GROUP BY n) d \
+         JOIN t ON t.id BETWEEN d.m * 2 AND d.m * 2 + 1",
+    );
+    assert_eq!(
+        rows,
+        [
+            "1|PRIMARY|<derived2>|NULL|ALL|NULL|NULL|NULL|NULL|NULL|NULL|Direct",
+            "1|PRIMARY|t|NULL|range|PRIMARY|PRIMARY|4|NULL|NULL|100.00|Direct",
+            "2|DERIVED|u|NULL|ALL|NULL|NULL|NULL|NULL|3|NULL|Using where; Using temporary; Direct",
+        ]
+    );
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT (SELECT MAX(c) FROM t WHERE t.id = u.id + 1 AND t.k > u.t) FROM u",
+    );
+    has_in_order(
+        &tree,
+        &[
+            "-> Direct (without operators)\n",
+            "-> Table scan on u\n",
+            "-> Value of a subquery that runs for each row\n",
+            "-> Single-row index lookup on t using PRIMARY (id=(u.id + 1)), with row condition: (t.k > u.t)\n",
+        ],
     );
 }
 

@@ -9,7 +9,7 @@ use sheaf_table::Table;
 use sheaf_types::Value;
 
 use super::{Access, Comparison, Kind, Next, Relation};
-use crate::direct::operand::Operand;
+use crate::direct::operand::{Compared, Operand};
 use crate::error::Result;
 
 /// Members of a list that are shown, at most.
@@ -54,6 +54,18 @@ impl ReadIn<'_> {
         }
     }
 
+    fn compared(&self, compared: &Compared) -> String {
+        match compared {
+            Compared::Plain(operand) => self.operand(operand),
+            Compared::Whole(arithmetic) => arithmetic.text(&|operand| self.operand(operand)),
+        }
+    }
+
+    /// Whether it takes something from a column of a table that is read before.
+    fn is_looked_up(&self, compared: &Compared) -> bool {
+        !compared.all(&mut |operand| self.column(operand).is_none())
+    }
+
     fn operand(&self, operand: &Operand) -> String {
         if let Some(column) = self.column(operand) {
             return column.name.clone();
@@ -67,19 +79,20 @@ impl ReadIn<'_> {
     }
 
     /// What EXPLAIN's column `ref` says.
-    fn source(&self, operand: &Operand) -> String {
-        match self.column(operand) {
-            Some(column) => column.with_database.clone(),
-            None => "const".to_string(),
+    fn source(&self, compared: &Compared) -> String {
+        match compared.plain().map(|operand| self.column(operand)) {
+            Some(Some(column)) => column.with_database.clone(),
+            None if self.is_looked_up(compared) => "func".to_string(),
+            _ => "const".to_string(),
         }
     }
 
-    fn knows(&self, operand: &Operand) -> bool {
-        match operand {
+    fn knows(&self, compared: &Compared) -> bool {
+        compared.all(&mut |operand| match operand {
             Operand::Constant(_) => true,
             Operand::Parameter(number) => *number < self.parameters.len(),
             Operand::Outer(_) => false,
-        }
+        })
     }
 }
 
@@ -111,17 +124,17 @@ impl Relation {
 
 impl Comparison {
     fn text(&self, column: &str, read: &ReadIn<'_>) -> String {
-        let one = |(relation, operand): &(Relation, Operand)| {
-            format!("{column} {} {}", relation.text(), read.operand(operand))
+        let one = |(relation, operand): &(Relation, Compared)| {
+            format!("{column} {} {}", relation.text(), read.compared(operand))
         };
         match &self.kind {
-            Kind::Relation(Relation::Equal, operand) if read.column(operand).is_some() => {
-                format!("{column}={}", read.operand(operand))
+            Kind::Relation(Relation::Equal, operand) if read.is_looked_up(operand) => {
+                format!("{column}={}", read.compared(operand))
             }
             Kind::Relation(relation, operand) => one(&(*relation, operand.clone())),
             Kind::In(list) => {
                 let shown = list.iter().take(MAX_SHOWN);
-                let mut texts: Vec<String> = shown.map(|operand| read.operand(operand)).collect();
+                let mut texts: Vec<String> = shown.map(|operand| read.compared(operand)).collect();
                 if list.len() > MAX_SHOWN {
                     texts.push("...".to_string());
                 }
@@ -155,7 +168,7 @@ impl Comparison {
     }
 
     /// The operand of an equality.
-    fn operand(&self) -> Option<&Operand> {
+    fn operand(&self) -> Option<&Compared> {
         match &self.kind {
             Kind::Relation(_, operand) => Some(operand),
             Kind::In(_) | Kind::InList(_) | Kind::Or(_) => None,
@@ -198,7 +211,7 @@ impl Access {
             .map(|position| &self.comparisons[*position])
             .collect();
         let operands = || equal.iter().filter_map(|comparison| comparison.operand());
-        let is_looked_up = operands().any(|operand| read.column(operand).is_some());
+        let is_looked_up = operands().any(|operand| read.is_looked_up(operand));
         let is_equal = matches!(self.next, Next::Anything);
         let type_ = if self.is_whole() {
             "index"

@@ -7,7 +7,7 @@ use sheaf_table::{RowView, ValueRef};
 use sheaf_types::Value;
 
 use super::{Derived, MAX_DERIVED_ROWS};
-use crate::direct::operand::{Operand, Place, place};
+use crate::direct::operand::{Compared, Place};
 use crate::direct::order::{MAX_SORTED_BYTES, SortKey};
 use crate::direct::subquery::Values;
 use crate::error::Result;
@@ -105,7 +105,7 @@ const MAX_ROW_BYTES: usize = (1 << 15) - 1;
 pub(in crate::direct) struct Lookup {
     pub(in crate::direct) derived: Arc<Derived>,
     /// Columns that are equal to operands; none: all rows are gone through.
-    pub(in crate::direct) equal: Vec<(usize, Operand)>,
+    pub(in crate::direct) equal: Vec<(usize, Compared)>,
     key: Option<SortKey>,
 }
 
@@ -113,7 +113,7 @@ impl Lookup {
     /// `None` if the columns have no order.
     pub(in crate::direct) fn new(
         derived: &Arc<Derived>,
-        equal: Vec<(usize, Operand)>,
+        equal: Vec<(usize, Compared)>,
     ) -> Option<Lookup> {
         let columns: Vec<usize> = equal.iter().map(|(column, _)| *column).collect();
         let key = match columns.is_empty() {
@@ -128,7 +128,7 @@ impl Lookup {
     }
 
     /// What the query's [list](Derived::asked) is of.
-    pub(in crate::direct) fn asked(&self) -> Option<&Operand> {
+    pub(in crate::direct) fn asked(&self) -> Option<&Compared> {
         let asked = self.derived.asked()?;
         let mut equal = self.equal.iter();
         equal
@@ -148,7 +148,7 @@ impl Lookup {
         let mut values = Vec::with_capacity(self.equal.len());
         for (column, operand) in &self.equal {
             let definition = &self.derived.definition.columns[*column];
-            match place(definition, operand.value(parameters)) {
+            match operand.place(definition, parameters) {
                 Some(Place::At(value)) => values.push(value),
                 Some(Place::Null | Place::BelowAll | Place::AboveAll) => {
                     return Ok(Some(Vec::new()));
