@@ -23,7 +23,7 @@ const SETUP: [&str; 8] = [
 ];
 
 /// With the parameters of the prepared form, which has `?` in the places of `$`.
-const STATEMENTS: [(&str, &[&str]); 95] = [
+const STATEMENTS: [(&str, &[&str]); 118] = [
     (
         "select p.id, upper(p.title), concat(a.name, ' <', a.email, '>') as who from post p join author a on a.id = p.author where p.id = $",
         &["1"],
@@ -403,6 +403,98 @@ const STATEMENTS: [(&str, &[&str]); 95] = [
     (
         "select id from post where id in (select max(tag) from tag group by post) order by id",
         &[],
+    ),
+    (
+        "select a.name, p.id from author a join post p on p.id = a.id + $ order by p.id",
+        &["1"],
+    ),
+    (
+        "select a.id, p.id from author a left join post p on p.id = a.id * 2 - 1 where a.id in ($, $, $) order by a.id",
+        &["1", "3", "4"],
+    ),
+    (
+        "select count(*), sum(p.views) from author a join post p on p.id between a.id and a.id + $",
+        &["2"],
+    ),
+    (
+        "select a.id, p.id from author a join post p on p.id > a.id and a.id + 3 > p.id where a.team = $ order by a.id, p.id",
+        &["1"],
+    ),
+    (
+        "select a.id, a.name from author a join post p on a.id = p.views - 4 where p.id in ($, $)",
+        &["1", "3"],
+    ),
+    (
+        "select id, (select max(title) from post p where p.id = a.id + $) as t from author a order by id",
+        &["1"],
+    ),
+    (
+        "select id from author a where exists (select 1 from post p where p.id > a.id * 2 and p.id < a.id * 2 + 3) order by id",
+        &[],
+    ),
+    (
+        "select id, (select count(*) from post p where p.author between a.id - 1 and a.id) as n from author a order by id desc limit $",
+        &["3"],
+    ),
+    (
+        "select id, (select count(*) from tag t where t.post = a.team + 0) as n from author a order by id",
+        &[],
+    ),
+    (
+        "select a.id, b.id from author a join author b on b.id = a.team + 1 order by a.id",
+        &[],
+    ),
+    (
+        "select a.id, b.id from author a join author b on b.id >= a.team and b.id <= -(-1) * a.team order by a.id",
+        &[],
+    ),
+    (
+        "select k.m, p.title from (select status, max(id) as m from post group by status) k join post p on p.id = k.m order by k.m",
+        &[],
+    ),
+    (
+        "select k.team, k.n, a.name from (select team, count(*) as n from author where name <> $ group by team) k join author a on a.id = k.team order by k.team",
+        &["'bob'"],
+    ),
+    (
+        "select id, k.n from (select author as id, count(*) as n from post where author in ($, $) group by author) k join author a using (id) order by id",
+        &["1", "2"],
+    ),
+    (
+        "select id, a.name, p.id as other from author a left join (select id from post where author = $) p using (id) where id > $ order by id",
+        &["1", "1"],
+    ),
+    (
+        "select a.*, k.views from author a join (select id, views from post order by id limit 2 offset $) k using (ID) order by id",
+        &["1"],
+    ),
+    (
+        "select p.id, q.id from post p join post q on q.author = p.author and q.views < p.views where p.id = $ order by q.id",
+        &["2"],
+    ),
+    (
+        "select p.id, q.id from post p join post q on q.author = p.author and p.at < q.at where p.id = $ order by q.id",
+        &["1"],
+    ),
+    (
+        "select p.id, q.id from post p left join post q on q.author = p.author and q.id between p.id + 1 and p.views where p.author = $ order by p.id, q.id",
+        &["1"],
+    ),
+    (
+        "select distinct a.team, a.id, p.views from author a join post p on p.author = a.id where a.id in ($, $) order by 1 desc, 2 desc, 3",
+        &["1", "2"],
+    ),
+    (
+        "select t.tag, count(*) as n from author a join tag t on t.post = a.id + 1 group by t.tag having n > $ order by t.tag",
+        &["0"],
+    ),
+    (
+        "select upper(a.name), p.views + a.team from author a join post p on p.id = a.id where a.team > $ order by 1",
+        &["0"],
+    ),
+    (
+        "select id from post where id between $ * 2 - 1 and $ + 1 + 1 order by id",
+        &["1", "1"],
     ),
 ];
 

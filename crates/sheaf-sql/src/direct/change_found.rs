@@ -24,7 +24,7 @@ use sqlparser::ast;
 
 use super::select_list::Spelled;
 use super::subquery::Values;
-use super::{DirectPlan, may_divide};
+use super::{Action, DirectPlan, may_divide};
 use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;
 use crate::change::delete::delete_rows;
@@ -142,6 +142,12 @@ impl ChangeFound {
         let keys = keys.map(|(table, place)| FoundKey::of(table, place, &mut select.projection));
         let keys = keys.collect::<Option<Vec<FoundKey>>>()?;
         let query = session.direct_plan(&Statement::Query(query), given)?;
+        // A text that is no number is an error in a condition, of the rows that MySQL comes to.
+        if matches!(&query.action, Action::OverRows(query) if query.filters_texts)
+            && session.insert_mode(false).strict
+        {
+            return None;
+        }
         let locks = query.needs.iter().any(|need| need.locks);
         (!locks).then(|| ChangeFound {
             query,

@@ -42,7 +42,7 @@ use super::expression::{Collector, INPUTS, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
 use super::join_walk::OpenTables;
 use super::joined_result::{Found, JoinedKey, Rows};
-use super::names::Names;
+use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::read::{
     MAX_LIMITED_ROWS, PlainQuery, limit_and_offset, plain_query, plain_select_of_groups, row_count,
@@ -87,6 +87,8 @@ pub(super) struct OverRows {
     pub(super) offset: Option<Operand>,
     /// Of the rows that were found so many are used as LIMIT and OFFSET say.
     is_cut: bool,
+    /// What is left of the WHERE may compare a text with a number.
+    pub(super) filters_texts: bool,
     /// As that of a join.
     otherwise: Option<Box<OverRows>>,
 }
@@ -211,6 +213,14 @@ impl OverRows {
             }
             _ => None,
         };
+        if is_one_group(select) && shows_columns_of_queries(select, names) {
+            return None;
+        }
+        let filters_texts = source.rest().iter().any(|conjunct| {
+            let mut parts = PartsOfRow::default();
+            walk_expression(&mut (*conjunct).clone(), &mut parts);
+            parts.computes || parts.columns.iter().any(|column| is_text(column, names))
+        });
         let headers = Headers::of((written, text), names)?;
         let (limit, offset) = match limit_clause {
             Some(clause) => limit_and_offset(clause)?,
@@ -333,6 +343,7 @@ impl OverRows {
             outer,
             rows: Join::of_rows(session, source, &places, cut_key)?,
             is_cut: cut_order.is_some(),
+            filters_texts,
             otherwise: None,
             text: text.to_string(),
             inputs,
@@ -560,6 +571,98 @@ fn has_queries(select: &ast::Select) -> bool {
     })
 }
 
+/// Whether the rows of a SELECT are one group, also if there are none.
+fn is_one_group(select: &ast::Select) -> bool {
+    matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+        && (select.having.is_some() || has_many_row_function(select))
+}
+
+/// Whether columns of queries in the FROM are shown that no aggregate is of. A constant among them has its value also
+/// where there is no row, and only the vectorised path knows which ones are constants.
+fn shows_columns_of_queries(select: &ast::Select, names: &[Names<'_>]) -> bool {
+    if names.iter().all(|names| names.table().is_some()) {
+        return false;
+    }
+    let mut parts = PartsOfRow::default();
+    for item in &select.projection {
+        match item {
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                walk_expression(&mut expr.clone(), &mut parts);
+            }
+            _ => return true,
+        }
+    }
+    if let Some(having) = &select.having {
+        walk_expression(&mut having.clone(), &mut parts);
+    }
+    let is_of_query = |column: &ast::Expr| match column_of(names, column) {
+        Some((table, _)) => names[table].table().is_none(),
+        None => false,
+    };
+    parts.columns.iter().any(is_of_query)
+}
+
+fn is_text(column: &ast::Expr, names: &[Names<'_>]) -> bool {
+    column_of(names, column).is_some_and(|(table, column)| {
+        let ty = &names[table].definition().columns[column].ty;
+        ty.is_character() || ty.is_binary()
+    })
+}
+
+/// What expressions take from a row: the names in them that are neither in aggregates nor in subqueries.
+#[derive(Default)]
+struct PartsOfRow {
+    columns: Vec<ast::Expr>,
+    /// There are functions, or their like.
+    computes: bool,
+    /// Aggregates and subqueries around what is walked.
+    depth: usize,
+}
+
+impl PartsOfRow {
+    fn is_aggregate(expr: &ast::Expr) -> bool {
+        matches!(expr, ast::Expr::Function(function)
+            if is_aggregate_name(&function.name.to_string().to_ascii_lowercase()))
+    }
+}
+
+impl ExpressionVisitor for PartsOfRow {
+    fn enter_query(&mut self, _query: &ast::Query) {
+        self.depth += 1;
+    }
+
+    fn leave_query(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn enter_expression(&mut self, expression: &ast::Expr) {
+        self.depth += usize::from(PartsOfRow::is_aggregate(expression));
+    }
+
+    fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        if PartsOfRow::is_aggregate(expression) {
+            self.depth -= 1;
+        } else if self.depth == 0 {
+            match expression {
+                ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => {
+                    self.columns.push(expression.clone());
+                }
+                ast::Expr::Value(_)
+                | ast::Expr::Nested(_)
+                | ast::Expr::UnaryOp { .. }
+                | ast::Expr::BinaryOp { .. }
+                | ast::Expr::Between { .. }
+                | ast::Expr::InList { .. }
+                | ast::Expr::IsNull(_)
+                | ast::Expr::IsNotNull(_)
+                | ast::Expr::Exists { .. } => {}
+                _ => self.computes = true,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Looks for functions of many rows, but not in subqueries, and for these.
 #[derive(Default)]
 struct OfMany {
@@ -601,7 +704,8 @@ fn with_rows(
         LogicalPlan::EmptyRelation(_) => rows(plan.schema()),
         plan if plan.inputs().len() == 1 => {
             let changed = plan.map_children(|input| with_rows(input, rows).map(Transformed::yes));
-            Ok(changed?.data)
+            // The rows have no keys, and no sort key or group column is superfluous because of one.
+            changed?.data.recompute_schema()
         }
         _ => Err(DataFusionError::Plan("a query without a FROM".into())),
     }

@@ -685,8 +685,8 @@ impl Session {
             context.settings.target_partitions = 1;
             // No other plan takes its place when memory is short.
             let memory = context.settings.query_memory_bytes as f64;
-            context.settings.most_first_rows =
-                (memory * FIRST_ROWS_SHARE / KEPT_ROW_BYTES) as usize;
+            let most = (memory * FIRST_ROWS_SHARE / KEPT_ROW_BYTES) as usize;
+            context.settings.most_first_rows = context.settings.most_first_rows.min(most);
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
         self.runner().bound_batches(&optimized, &mut context)?;
