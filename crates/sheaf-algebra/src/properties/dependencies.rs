@@ -12,7 +12,7 @@
 use std::iter;
 use std::sync::Arc;
 
-use super::{RightSide, Sides, plain_column, sides};
+use super::{RightSide, Sides, exact_column, plain_column, sides};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, Operator, Relation};
@@ -201,7 +201,7 @@ fn equal_columns(condition: &Scalar) -> Vec<(ColumnId, ColumnSet)> {
         };
         for (side, of) in [(one, other), (other, one)] {
             let is_plain = plain_column(of).is_some() || of.columns().is_empty();
-            if let Some(column) = plain_column(side)
+            if let Some(column) = exact_column(side)
                 && is_plain
                 && !of.is_volatile()
             {

@@ -5,7 +5,7 @@
 
 use datafusion_common::Constraint;
 
-use super::{RightSide, plain_column, sides};
+use super::{RightSide, exact_column, sides};
 use crate::column_set::ColumnSet;
 use crate::relation::{Operator, Relation, Scan};
 
@@ -91,7 +91,7 @@ fn of_join(operator: &Operator) -> Vec<ColumnSet> {
 }
 
 /// The columns of each side that a condition makes equal to something of the other side.
-fn equal_columns(
+pub(crate) fn equal_columns(
     condition: Option<&crate::scalar::Scalar>,
     left: &Relation,
     right: &Relation,
@@ -106,7 +106,7 @@ fn equal_columns(
             continue;
         };
         for (column, of) in [(one, other), (other, one)] {
-            let Some(column) = plain_column(column) else {
+            let Some(column) = exact_column(column) else {
                 continue;
             };
             let of = of.columns();

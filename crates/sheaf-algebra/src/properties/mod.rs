@@ -23,6 +23,9 @@ pub mod order;
 pub use dependencies::{Dependencies, Dependency};
 pub use order::OrderedColumn;
 
+use arrow::datatypes::DataType;
+use sheaf_exec::functions::collation::COLLATION_KEY;
+
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
 use crate::relation::{DependentKind, JoinKind, Operator, Relation};
@@ -63,6 +66,12 @@ impl Properties {
 
     pub fn has_at_most_one_row(&self) -> bool {
         self.keys.iter().any(ColumnSet::is_empty)
+    }
+
+    /// Whether no two rows agree on these columns, and on what follows from them.
+    pub fn has_key_in(&self, given: &ColumnSet) -> bool {
+        let determined = self.determined_by(given);
+        self.keys.iter().any(|key| key.is_subset(&determined))
     }
 
     /// All columns that are the same in all rows that agree on `given`.
@@ -249,8 +258,10 @@ fn free_columns(operator: &Operator) -> ColumnSet {
     used.difference(&given).union(&free)
 }
 
-/// The column under conversions that map different values to different ones: sort keys of texts, by whose equality
-/// properties are meant, and casts to wider types.
+/// The collation by bytes: none sets more texts apart.
+const BYTES: &str = "binary";
+
+/// The column under conversions: sort keys of texts, and casts. It is NULL where they are.
 pub(crate) fn plain_column(scalar: &Scalar) -> Option<ColumnId> {
     match scalar.kind() {
         ScalarKind::Column(id) => Some(*id),
@@ -258,9 +269,57 @@ pub(crate) fn plain_column(scalar: &Scalar) -> Option<ColumnId> {
         ScalarKind::Call {
             function,
             arguments,
-        } if function.name() == sheaf_exec::functions::collation::COLLATION_KEY => {
-            plain_column(arguments.first()?)
+        } if function.name() == COLLATION_KEY => plain_column(arguments.first()?),
+        _ => None,
+    }
+}
+
+/// The column under conversions that are equal only of values that are equal in the column: casts to wider types, and
+/// sort keys of texts by the column's own collation, by whose equality properties are meant, or by bytes.
+///
+/// ```text
+///   i BIGINT                       CAST(i AS DOUBLE) is equal of 9007199254740992 and 9007199254740993
+///   s .. COLLATE utf8mb4_bin       ck(s, utf8mb4_general_ci) is equal of 'a' and 'A'
+/// ```
+pub(crate) fn exact_column(scalar: &Scalar) -> Option<ColumnId> {
+    match scalar.kind() {
+        ScalarKind::Column(id) => Some(*id),
+        ScalarKind::Cast(operand)
+            if is_wider(scalar.field().data_type(), operand.field().data_type()) =>
+        {
+            exact_column(operand)
+        }
+        ScalarKind::Call {
+            function,
+            arguments,
+        } if function.name() == COLLATION_KEY => {
+            let [text, collation] = arguments.as_slice() else {
+                return None;
+            };
+            let name = collation.as_literal()?.try_as_str()??;
+            let own = text.sql_type().collation()?.name();
+            match name == own || name == BYTES {
+                true => exact_column(text),
+                false => None,
+            }
         }
         _ => None,
+    }
+}
+
+/// Whether different values of one type are different ones of another.
+fn is_wider(wider: &DataType, narrow: &DataType) -> bool {
+    match wider {
+        _ if wider == narrow => true,
+        wider if wider.is_integer() => narrow.is_integer(),
+        DataType::Decimal128(..) => {
+            narrow.is_integer() || matches!(narrow, DataType::Decimal128(..))
+        }
+        DataType::Float64 => match narrow {
+            DataType::Float32 => true,
+            narrow => narrow.is_integer() && narrow.primitive_width() < Some(size_of::<i64>()),
+        },
+        DataType::Timestamp(..) => matches!(narrow, DataType::Date32 | DataType::Timestamp(..)),
+        _ => false,
     }
 }

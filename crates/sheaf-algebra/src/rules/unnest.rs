@@ -1145,16 +1145,14 @@ fn is_found_by_key(relation: &Relation) -> bool {
                     continue;
                 };
                 for (side, of) in [(one, other), (other, one)] {
-                    if let Some(column) = crate::properties::plain_column(side)
+                    if let Some(column) = crate::properties::exact_column(side)
                         && !of.columns().intersects(&own)
                     {
                         given.insert(column);
                     }
                 }
             }
-            let properties = filter.input.properties();
-            let given = properties.determined_by(&given);
-            properties.keys.iter().any(|key| key.is_subset(&given))
+            filter.input.properties().has_key_in(&given)
         }
         _ => false,
     }
