@@ -992,3 +992,79 @@ fn long_values_stay_where_they_are_beside_a_change() {
         one.query_first("check table t").expect("it runs");
     assert_eq!(checked.expect("a row").3, "OK");
 }
+
+/// What a query inside of a statement locks stays locked, whatever the statement does with its own rows.
+#[test]
+fn queries_inside_of_statements_lock_what_they_say() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "locked_inside");
+    run(&mut one, "create table o (id int primary key, a int)");
+    run(&mut one, "insert into o values (1, 10), (5, 5)");
+    for sql in [
+        "select * from o where a in (select n from t where id = 1 for update) for update",
+        "select * from o where exists (select 1 from t where t.id = o.id for update) for share",
+        "select id, (select n from t where t.id = 1 for update) from o for update",
+        "select id, (select max(n) from t where t.n = o.a for update) from o for share",
+        "select * from o where a in (select n from t where id = 1 for update) for update skip locked",
+        "insert into o select 10, n from t where id = 1 for update",
+        "insert into o values (10, (select n from t where id = 1 for update))",
+        "replace into o values (1, (select n from t where id = 1 for update))",
+        "insert into o values (1, 1) on duplicate key update a = (select n from t where id = 1 for update)",
+        "update o set a = a + (select n from t where id = 1 for update) where id = 1",
+        "update o set a = 3 where a in (select n from t where id = 1 for update)",
+        "update o join (select n from t where id = 1 for update) d on d.n = o.a set o.a = 9",
+        "delete from o where a = (select n from t where id = 1 for update)",
+        "delete from o where id = 1 and exists (select 1 from t where t.id = o.id for update)",
+    ] {
+        for level in ["repeatable read", "read committed"] {
+            run(
+                &mut one,
+                &format!("set transaction isolation level {level}"),
+            );
+            run(&mut one, "begin");
+            run(&mut one, sql);
+            let other = "select * from t where id = 1 for share nowait";
+            assert_eq!(error_of(&mut two, other), 3572, "{level}: {sql}");
+            run(&mut one, "rollback");
+            run(&mut two, other);
+            let shared = sql.replace("for update", "for share");
+            run(&mut one, "begin");
+            run(&mut one, &shared);
+            run(&mut two, other);
+            let other = "select * from t where id = 1 for update nowait";
+            assert_eq!(error_of(&mut two, other), 3572, "{level}: {shared}");
+            run(&mut one, "rollback");
+        }
+    }
+}
+
+/// What a statement inserts is computed of what is committed, not of what its transaction has seen before.
+#[test]
+fn values_to_insert_are_those_of_now() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "values_of_now");
+    run(&mut one, "create table o (id int primary key, a int)");
+    run(&mut one, "insert into o values (1, 1)");
+    for (n, sql) in [
+        "insert into o values (10, (select n from t where id = 1))",
+        "insert into o set id = 11, a = (select max(n) from t where id = 1)",
+        "replace into o values (1, (select n from t where id = 1))",
+        "insert into o values (1, 1) on duplicate key update a = (select n from t where id = 1)",
+        "insert into o select 12, n from t where id = 1",
+        "update o set a = (select n from t where id = 1) where id = 1",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        run(&mut one, "begin");
+        run(&mut one, "select * from t");
+        run(
+            &mut two,
+            &format!("update t set n = {} where id = 1", 100 + n),
+        );
+        run(&mut one, sql);
+        let most: Option<i64> = one.query_first("select max(a) from o").expect("it runs");
+        assert_eq!(most, Some(100 + n as i64), "{sql}");
+        run(&mut one, "rollback");
+    }
+}

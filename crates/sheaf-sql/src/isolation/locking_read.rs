@@ -146,9 +146,10 @@ impl Session {
             }
             _ => None,
         };
-        let inner = self.tables_for_update_inside(query);
+        let mut inner = self.tables_locked_inside(query);
+        inner.retain(|(_, mode)| *mode == LockMode::Exclusive);
         Ok(move |table: &Arc<Table>| match &named {
-            _ if inner.iter().any(|known| Arc::ptr_eq(known, table)) => LockMode::Exclusive,
+            _ if inner.iter().any(|(known, _)| Arc::ptr_eq(known, table)) => LockMode::Exclusive,
             _ if !is_exclusive => LockMode::Shared,
             None => LockMode::Exclusive,
             Some(targets) => {
@@ -160,8 +161,8 @@ impl Session {
         })
     }
 
-    /// The tables that queries inside of this one (in its FROM, in expressions) name with FOR UPDATE.
-    fn tables_for_update_inside(&self, query: &ast::Query) -> Vec<Arc<Table>> {
+    /// The tables that queries inside of this one (in its FROM, in expressions) name with FOR UPDATE or FOR SHARE.
+    pub(crate) fn tables_locked_inside(&self, query: &ast::Query) -> Vec<(Arc<Table>, LockMode)> {
         let mut inside = QueriesInside::default();
         walk_query(&mut query.clone(), &mut inside);
         let mut tables = Vec::new();
@@ -171,9 +172,8 @@ impl Session {
             let Ok((targets, _)) = references.and_then(|known| targets_of(&known, &locks)) else {
                 continue;
             };
-            let exclusive = targets.into_iter();
-            let exclusive = exclusive.filter(|target| target.mode == LockMode::Exclusive);
-            tables.extend(exclusive.map(|target| target.table));
+            let locked = targets.into_iter();
+            tables.extend(locked.map(|target| (target.table, target.mode)));
         }
         tables
     }
@@ -448,7 +448,8 @@ impl Session {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
             let mut tables = planned.tables.iter();
-            let is_shown = tables.all(|table| table.check_view(&view).is_ok());
+            let is_shown = tables.all(|table| table.check_view(&view).is_ok())
+                && statement.lock_asked(&view, &planned)?;
             Ok(is_shown.then_some((view, planned)))
         })?;
         sink.columns(&planned.columns[targets.len()..])?;

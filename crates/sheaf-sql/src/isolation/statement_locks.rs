@@ -70,6 +70,8 @@ pub(crate) struct PlannedSearch {
     direction: Direction,
     /// The plans that have to come to the end for this search to count.
     doubts: Vec<Doubt>,
+    /// A query inside of the statement says so of the table.
+    asked: Option<LockMode>,
 }
 
 /// A part of a plan that counts only if a plan was not replaced at run time, or only if it was.
@@ -103,13 +105,17 @@ impl PlannedSearch {
         (most_rows, wait): (usize, LockWait),
     ) -> Result<bool> {
         let search = &mut self.search;
-        Ok(match &self.lookups {
+        let is_unchanged = match &self.lookups {
             Some(record) => {
                 search.ranges = record.ranges();
                 search.lock_lookups_of_view(changes, view, most_rows, wait)?
             }
             None => search.lock_of_view(changes, view, kind, wait)?,
-        })
+        };
+        if is_unchanged && let Some(mode @ LockMode::Exclusive) = self.asked {
+            search.lock(changes, mode, wait)?;
+        }
+        Ok(is_unchanged)
     }
 
     fn has_come_to_the_end(&self) -> bool {
@@ -138,6 +144,7 @@ impl PlannedSearch {
                     limit: None,
                     direction: spec.direction,
                     doubts: Vec::new(),
+                    asked: None,
                 })
                 .collect();
         }
@@ -156,6 +163,7 @@ impl PlannedSearch {
             limit: spec.limit.filter(|_| is_in_order),
             direction: spec.direction,
             doubts: Vec::new(),
+            asked: None,
         }]
     }
 
@@ -173,6 +181,7 @@ impl PlannedSearch {
             limit: None,
             direction: Direction::Forward,
             doubts: Vec::new(),
+            asked: None,
         }
     }
 
@@ -191,6 +200,7 @@ impl PlannedSearch {
             limit: None,
             direction: Direction::Forward,
             doubts: Vec::new(),
+            asked: None,
         }
     }
 }
@@ -324,7 +334,8 @@ impl StatementLocks {
     }
 
     fn kind_of_range(&self, search: &PlannedSearch) -> RangeLock {
-        match self.isolation == Isolation::Serializable || search.is_filtered {
+        let reads_more = search.is_filtered || search.asked.is_some();
+        match self.isolation == Isolation::Serializable || reads_more {
             true => RangeLock::NoChanges,
             false => RangeLock::NoInserts,
         }
@@ -410,17 +421,28 @@ impl StatementTransaction {
         targets: &[Arc<Table>],
     ) -> Result<Vec<PlannedSearch>> {
         let (_, locks) = self.changes_and_locks();
-        if !locks.locks_searches() {
+        let of_targets = locks.locks_searches();
+        if !of_targets && planned.asked.is_empty() {
             return Ok(Vec::new());
         }
         let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
+        for search in &mut searches {
+            search.asked = planned.asked_of(&search.search.table);
+        }
         if locks.isolation < Isolation::Serializable {
             searches.retain(|planned| {
                 let mut targets = targets.iter();
-                targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
+                planned.asked.is_some()
+                    || of_targets && targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
             });
         }
         Ok(searches)
+    }
+
+    /// Locks what queries inside of one say that they lock, before it runs. False: that is not what the view shows.
+    pub(crate) fn lock_asked(&mut self, view: &ReadView, planned: &PlannedQuery) -> Result<bool> {
+        let (changes, locks) = self.changes_and_locks();
+        lock_asked(changes, view, planned, locks.wait)
     }
 
     /// Whether the statement locks what it has searched of the tables that it changes; `None`: of all that it reads.
@@ -459,6 +481,7 @@ impl StatementTransaction {
             limit,
             direction,
             doubts: Vec::new(),
+            asked: None,
         }]
     }
 
@@ -472,9 +495,10 @@ impl StatementTransaction {
     ) -> Result<bool> {
         let has_changed = self.has_changed();
         let (changes, locks) = self.changes_and_locks();
-        if locks.locks_searches() {
+        if locks.locks_searches() || !searches.is_empty() {
             searches.retain(PlannedSearch::has_come_to_the_end);
             if let [only] = searches.as_mut_slice()
+                && only.asked.is_none()
                 && only.limit.is_some_and(|limit| limit == rows)
                 // The key of a row in a secondary index may be another by now.
                 && (only.search.index.is_none() || !has_changed)
@@ -500,7 +524,42 @@ impl StatementTransaction {
     }
 }
 
+/// Locks what queries inside of a planned one say that they lock. False: that is not what the view shows.
+fn lock_asked(
+    changes: &mut Transaction,
+    view: &ReadView,
+    planned: &PlannedQuery,
+    wait: LockWait,
+) -> Result<bool> {
+    if planned.asked.is_empty() {
+        return Ok(true);
+    }
+    for mut search in searches_of(&planned.physical.plan, Lookups::Unknown)? {
+        search.asked = planned.asked_of(&search.search.table);
+        if search.asked.is_some()
+            && !search.lock_of_view(changes, view, RangeLock::NoChanges, (usize::MAX, wait))?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl Session {
+    /// Locks what queries inside of one say that they lock, if a transaction is open, before it runs. False: that is
+    /// not what the view shows.
+    pub(crate) fn lock_asked(
+        &mut self,
+        view: &ReadView,
+        planned: &PlannedQuery,
+        wait: LockWait,
+    ) -> Result<bool> {
+        match self.transactions.open_changes() {
+            Some(changes) => lock_asked(changes, view, planned, wait),
+            None => Ok(true),
+        }
+    }
+
     /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`.
     /// False: what `view` shows is not what is there now.
     pub(crate) fn lock_known_searches(

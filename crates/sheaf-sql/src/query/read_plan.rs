@@ -8,7 +8,7 @@
 //!   any, view given  -                    -                 given      none: the caller locks
 //!   kept, joins      level                open              current    when it has run
 //!   any              level or clause      open              newest     before it runs
-//!   insert           -                    -                 current    none
+//!   insert, values   -                    -                 current    none
 //!   any, no tables   -                    -                 current    none
 //!   any              -                    -                 snapshot   none
 //! ```
@@ -49,10 +49,15 @@ impl Purpose {
     /// Whether FOR UPDATE and FOR SHARE of the query still have to be obeyed.
     pub(crate) fn obeys_locking_clauses(self) -> bool {
         match self {
-            Purpose::Read | Purpose::Values => true,
+            Purpose::Read | Purpose::Values | Purpose::Insert => true,
             Purpose::Kept { rows_are_locked } => !rows_are_locked,
-            Purpose::Locked | Purpose::Insert | Purpose::Change => false,
+            Purpose::Locked | Purpose::Change => false,
         }
+    }
+
+    /// Whether the caller locks the rows that the query finds, and with them what queries inside of it ask for.
+    pub(crate) fn locks_what_it_finds(self) -> bool {
+        matches!(self, Purpose::Locked | Purpose::Change)
     }
 
     /// What the list of its outermost SELECT holds.
@@ -130,7 +135,7 @@ impl ReadPlan {
             (_, LocksFor::Level | LocksFor::Clause, true) => {
                 plan(ViewFor::Newest, LockWhen::BeforeItRuns)
             }
-            (Purpose::Insert, _, _) => plan(ViewFor::Current, LockWhen::Never),
+            (Purpose::Insert | Purpose::Values, _, _) => plan(ViewFor::Current, LockWhen::Never),
             _ if !facts.reads_tables => plan(ViewFor::Current, LockWhen::Never),
             _ => plan(ViewFor::Snapshot, LockWhen::Never),
         }

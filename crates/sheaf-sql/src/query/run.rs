@@ -27,7 +27,7 @@ use sheaf_optimizer::{
     CommonTables, Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical, widest_row_bytes,
 };
-use sheaf_storage::ReadView;
+use sheaf_storage::{LockMode, ReadView};
 use sheaf_table::{ReadGuard, Table};
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -89,6 +89,8 @@ pub(crate) struct PlannedQuery {
     pub(crate) task: Arc<TaskContext>,
     /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
     pub(crate) to_lock: Option<ReadView>,
+    /// What queries inside of it lock (FOR UPDATE, FOR SHARE), where the caller locks what it finds.
+    pub(crate) asked: Vec<(Arc<Table>, LockMode)>,
     /// How the statement goes on if there is too little memory for this plan.
     thrifty: Option<Box<ThriftyPlan>>,
     _guards: Vec<ReadGuard>,
@@ -104,6 +106,19 @@ struct ThriftyPlan {
 }
 
 impl PlannedQuery {
+    /// How a query inside locks this table, if one does.
+    pub(crate) fn asked_of(&self, table: &Arc<Table>) -> Option<LockMode> {
+        let mut modes = self
+            .asked
+            .iter()
+            .filter(|(known, _)| Arc::ptr_eq(known, table));
+        let (_, first) = modes.next()?;
+        match modes.any(|(_, mode)| *mode == LockMode::Exclusive) {
+            true => Some(LockMode::Exclusive),
+            false => Some(*first),
+        }
+    }
+
     pub(crate) fn schema(&self) -> SchemaRef {
         self.physical.schema()
     }
@@ -339,7 +354,10 @@ impl Session {
                 Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
                     let planned = self.plan(query, None, Purpose::Locked, Some(view.clone()))?;
                     let mut tables = planned.tables.iter();
-                    if tables.any(|table| table.check_view(&view).is_err()) {
+                    let wait = self.row_lock_wait(lock_wait(query.ast));
+                    if tables.any(|table| table.check_view(&view).is_err())
+                        || !self.lock_asked(&view, &planned, wait)?
+                    {
                         self.warnings.clone_from(&before);
                         continue;
                     }
@@ -542,8 +560,13 @@ impl Session {
                     (None, ViewFor::Snapshot | ViewFor::Given) => self.read_view()?,
                 };
                 let to_lock = (read.locks == LockWhen::WhenItHasRun).then(|| view.clone());
+                let asked = match purpose.locks_what_it_finds() && lowered.locking {
+                    true => self.tables_locked_inside(query.ast),
+                    false => Vec::new(),
+                };
                 let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
                 planned.to_lock = to_lock;
+                planned.asked = asked;
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
@@ -708,6 +731,7 @@ impl Session {
             tables,
             task,
             to_lock: None,
+            asked: Vec::new(),
             thrifty: Some(Box::new(ThriftyPlan {
                 query,
                 context,
