@@ -267,6 +267,14 @@ impl Dialect for SheafDialect {
             Token::Plus => (UnaryOperator::Plus, binding::UNARY - 1),
             Token::Tilde => (UnaryOperator::BitwiseNot, binding::UNARY - 1),
             Token::ExclamationMark => (UnaryOperator::Not, binding::BANG - 1),
+            Token::Word(word)
+                if word.quote_style.is_none()
+                    && word.value.starts_with('_')
+                    && is_plain_string(&parser.peek_nth_token_ref(1).token)
+                    && is_plain_string(&parser.peek_nth_token_ref(2).token) =>
+            {
+                return Some(parse_introduced_strings(parser));
+            }
             Token::Word(word) if word.quote_style.is_none() => {
                 return match word.keyword {
                     Keyword::NOT if self.high_not_precedence => {
@@ -534,6 +542,13 @@ fn is_collate(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.keyword == Keyword::COLLATE)
 }
 
+fn is_plain_string(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::SingleQuotedString(_) | Token::DoubleQuotedString(_)
+    )
+}
+
 fn is_string(token: &Token) -> bool {
     matches!(
         token,
@@ -783,20 +798,38 @@ fn parse_trim_of_spaces(parser: &mut Parser) -> Result<Option<Expr>, ParserError
 fn parse_national_string(parser: &mut Parser) -> Result<Expr, ParserError> {
     let span = parser.peek_token_ref().span;
     let mut text = String::new();
-    loop {
-        match &parser.peek_token_ref().token {
-            Token::NationalStringLiteral(part) if text.is_empty() => text.push_str(part),
-            Token::SingleQuotedString(part) | Token::DoubleQuotedString(part) => {
-                text.push_str(part);
-            }
-            _ => break,
-        }
+    if let Token::NationalStringLiteral(part) = &parser.peek_token_ref().token {
+        text.push_str(part);
         parser.advance_token();
     }
+    take_strings(parser, &mut text);
     Ok(Expr::Value(ValueWithSpan {
         value: Value::NationalStringLiteral(text),
         span,
     }))
+}
+
+/// `_utf8mb4'a' 'b'`, which is `_utf8mb4'ab'`.
+fn parse_introduced_strings(parser: &mut Parser) -> Result<Expr, ParserError> {
+    let prefix = parser.parse_identifier()?;
+    let span = parser.peek_token_ref().span;
+    let mut text = String::new();
+    take_strings(parser, &mut text);
+    let value = Value::SingleQuotedString(text).with_span(span);
+    Ok(Expr::Prefixed {
+        prefix,
+        value: Box::new(Expr::Value(value)),
+    })
+}
+
+/// Adds strings that stand one behind another.
+fn take_strings(parser: &mut Parser, text: &mut String) {
+    while let Token::SingleQuotedString(part) | Token::DoubleQuotedString(part) =
+        &parser.peek_token_ref().token
+    {
+        text.push_str(part);
+        parser.advance_token();
+    }
 }
 
 /// Whether the word that comes next has several operands between parentheses behind it.

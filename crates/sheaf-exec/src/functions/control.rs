@@ -16,7 +16,8 @@ use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
 use super::types::{
-    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, field, result_collation, takes_bytes,
+    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bytes_field, field, result_collation,
+    takes_bytes,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -246,7 +247,7 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         return Ok(field::datetime(wider(SqlType::fsp)));
     }
     if takes_bytes(fields) {
-        return Ok(field::bytes());
+        return Ok(bytes_field(fields));
     }
     // Literals of bytes are texts there.
     let types: Vec<SqlType> = types

@@ -40,6 +40,10 @@ fn like_all(operands: &Operands<'_>) -> Result<Field> {
     text_field(operands.fields, "string function")
 }
 
+fn bytes_of_all(operands: &Operands<'_>) -> Result<Field> {
+    Ok(bytes_field(operands.fields))
+}
+
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("concat", (1, VARIADIC), concat_type, concat),
     Function::new("concat_ws", (2, VARIADIC), like_all, concat_ws).bytewise(),
@@ -124,9 +128,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             )
         })
     }),
-    Function::new("char", (1, VARIADIC), |_| Ok(field::bytes()), char_codes).never_null(),
+    Function::new("char", (1, VARIADIC), bytes_of_all, char_codes).never_null(),
     Function::strict("hex", (1, 1), text, hex).growing(),
-    Function::new("unhex", (1, 1), |_| Ok(field::bytes()), unhex),
+    Function::new("unhex", (1, 1), bytes_of_all, unhex),
     Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
     Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
     Function::new("conv", (3, 3), text, conv),

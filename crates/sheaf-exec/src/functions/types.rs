@@ -389,7 +389,8 @@ pub fn common_collation(
     }
 }
 
-/// The collation of a text that is made of these operands. Of columns with different ones it is [`Coercibility::Mixed`].
+/// The collation of a text that is made of these operands. Of columns with different ones it is
+/// [`Coercibility::Mixed`].
 ///
 /// # Errors
 /// 1267 if COLLATE clauses of two operands differ.
@@ -483,7 +484,8 @@ pub fn takes_bytes(arguments: &[FieldRef]) -> bool {
         .any(|field| is_bytes(field) && !(has_text && is_literal_of_bytes(field)))
 }
 
-fn is_literal_of_bytes(field: &FieldRef) -> bool {
+/// Whether bytes are a literal, or made of literals alone.
+pub fn is_literal_of_bytes(field: &FieldRef) -> bool {
     let metadata = field.metadata();
     let mut keys = LITERALS_OF_BYTES.iter();
     keys.any(|key| metadata.contains_key(*key))
@@ -492,9 +494,11 @@ fn is_literal_of_bytes(field: &FieldRef) -> bool {
 /// The field of a byte string computed from `arguments`. What is made of literals alone gives way as they do.
 pub fn bytes_field(arguments: &[FieldRef]) -> Field {
     let is_literal = |field: &FieldRef| match SqlType::of(field) {
-        SqlType::Null => true,
         SqlType::Text { coercibility, .. } => coercibility == Coercibility::Coercible,
-        _ => is_literal_of_bytes(field),
+        SqlType::Enum { .. } => false,
+        SqlType::Bytes => is_literal_of_bytes(field),
+        // Numbers and dates say nothing.
+        _ => true,
     };
     match arguments.iter().all(is_literal) {
         true => field::literal_bytes(),

@@ -37,7 +37,10 @@ use super::{
 use crate::functions::collation::collation_key;
 use crate::functions::control::microseconds;
 use crate::functions::truncated::{MomentKind, NumberKind};
-use crate::functions::types::{Coercibility, MAX_PRECISION, SqlType, common_collation, field};
+use crate::functions::types::{
+    Coercibility, MAX_PRECISION, SqlType, common_collation, field,
+    is_literal_of_bytes as is_literal_of_bytes_field,
+};
 use crate::functions::{EvaluationError, call};
 
 /// Where two operands are compared.
@@ -339,6 +342,14 @@ fn compare_sides(
     if let Some(text) = text_beside(&right.ty, &left.expr, &rule) {
         return compare_sides(op, text, right.expr, sides, found);
     }
+    if is_made_of_literals(&right) && is_strong_text(&left.ty) {
+        let text = call("$cast_char", vec![right.expr]);
+        return compare_sides(op, left.expr, text, sides, found);
+    }
+    if is_made_of_literals(&left) && is_strong_text(&right.ty) {
+        let text = call("$cast_char", vec![left.expr]);
+        return compare_sides(op, text, right.expr, sides, found);
+    }
     let is_moment = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
     let is_year_of = |year: &Operand, moment: &Operand| {
         year.ty == SqlType::Year && is_moment(&moment.ty) && literal(&moment.expr).is_none()
@@ -417,6 +428,20 @@ fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<E
             Some(typed_literal(value, &field))
         }
         _ => None,
+    }
+}
+
+/// Bytes of a query, say, that has them from literals: a text beside a stronger one, as a literal is.
+fn is_made_of_literals(operand: &Operand) -> bool {
+    operand.ty == SqlType::Bytes
+        && literal(&operand.expr).is_none()
+        && is_literal_of_bytes_field(&operand.field)
+}
+
+fn is_strong_text(ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Text { coercibility, .. } => *coercibility != Coercibility::Coercible,
+        other => other.is_text(),
     }
 }
 
