@@ -222,17 +222,17 @@ pub fn of_this_statement<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
 }
 
 /// Adds what the thread's count has changed by to its statement's account.
-fn settle() {
+fn settle() -> i64 {
     let now = held_by_thread();
     let change = now - COUNTED.replace(now);
     if change != 0 {
-        process::note_taken(change);
         CURRENT.with_borrow(|account| {
             if let Some(account) = account {
                 account.held_bytes.fetch_add(change, Ordering::Relaxed);
             }
         });
     }
+    change
 }
 
 /// A moment at which the statement can be stopped. It costs some nanoseconds where little was allocated since the last.
@@ -271,7 +271,7 @@ pub fn has_room_for(bytes: usize) -> bool {
 
 #[cold]
 fn settle_and_check() {
-    settle();
+    process::note_taken(settle());
     if process::is_exhausted() {
         stop_the_largest();
     }

@@ -78,7 +78,7 @@ const PACE: Duration = Duration::from_millis(20);
 /// A worker that rests ends after this time.
 const REST_TIME: Duration = Duration::from_secs(10);
 /// A worker that has rested for so long releases its memory: many are called again at once.
-const RELEASES_AFTER: Duration = Duration::from_millis(100);
+const RELEASES_AFTER: Duration = Duration::from_secs(1);
 /// Slots come in blocks of this size.
 const BLOCK_SLOTS: usize = 256;
 /// The most blocks; connections beyond keep their threads.
