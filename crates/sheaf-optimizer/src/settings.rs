@@ -276,8 +276,8 @@ pub struct PlannerSettings {
 /// Rows of a batch where there is memory enough.
 const BATCH_ROWS: usize = 8192;
 
-/// See [`PlannerSettings::most_first_rows`]. A sort of the first rows puts them in their order in one step, and cannot be
-/// stopped while it does: with 300,000 it took 0.5 s.
+/// See [`PlannerSettings::most_first_rows`]. A sort of the first rows puts them in their order in one step, in which it
+/// cannot be stopped: of 300,000 it took 0.5 s.
 const MAX_FIRST_ROWS: usize = 50_000;
 
 impl PlannerSettings {

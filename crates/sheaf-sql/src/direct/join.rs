@@ -375,6 +375,12 @@ impl Join {
         tables.filter_map(|joined| joined.source.table().map(AsRef::as_ref))
     }
 
+    /// Whether it begins with all rows of a small table.
+    pub(super) fn reads_small(&self) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|joined| matches!(joined.way, JoinedWay::Small(..)))
+    }
+
     /// The queries among its tables, by place.
     pub(super) fn derived(&self) -> impl Iterator<Item = &Derived> {
         let tables = self.tables.iter();
@@ -429,9 +435,9 @@ impl<'a> Source<'a> {
         conjuncts.extend(selection);
         let mut conditions = Conditions::of(&conjuncts, &outer, &names)?;
         let mut order = conditions.order(&names);
-        if order.is_none() && conditions.has_one_way_links() {
-            // Rows that all are found by other keys may be tested by them.
-            let plainer = Conditions::of(&conjuncts, &outer, &names)?.without_one_way_links();
+        if order.is_none() && conditions.has_other_links() {
+            // They lead the other way, or not to the rows of a query.
+            let plainer = Conditions::of(&conjuncts, &outer, &names)?.by_equal_columns();
             if let Some(found) = plainer.order(&names) {
                 (conditions, order) = (plainer, Some(found));
             }
@@ -965,10 +971,10 @@ impl<'a> Conditions<'a> {
                 high,
             } => {
                 let bounds = [
-                    (ast::BinaryOperator::GtEq, low),
-                    (ast::BinaryOperator::LtEq, high),
+                    (ast::BinaryOperator::GtEq, low.as_ref()),
+                    (ast::BinaryOperator::LtEq, high.as_ref()),
                 ];
-                let link = |(op, bound): &(ast::BinaryOperator, &Box<ast::Expr>)| {
+                let link = |(op, bound): &(ast::BinaryOperator, &ast::Expr)| {
                     link_of((expr, op, bound), condition, names)
                 };
                 let links: Vec<Link<'_>> = bounds.iter().filter_map(link).collect();
@@ -994,23 +1000,23 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    fn has_one_way_links(&self) -> bool {
-        self.links.iter().any(|link| link.ways.len() == 1)
+    /// Whether tables are linked by more than equal columns.
+    fn has_other_links(&self) -> bool {
+        self.links.iter().any(|link| link.equal_columns().is_none())
     }
 
-    /// The same where those are tested on joined rows that lead to one table only.
-    fn without_one_way_links(mut self) -> Conditions<'a> {
-        let is_one_way = |link: &Link<'_>| {
-            // Where a row may be missing, they say whether it is.
-            link.ways.len() == 1 && !link.tables().any(|table| self.outer[table])
-        };
-        let (one_way, links) = self.links.drain(..).partition(is_one_way);
-        self.links = links;
-        let one_way: Vec<Link<'a>> = one_way;
-        for link in one_way {
+    /// The same where joined rows are tested by what is not the equality of two columns.
+    fn by_equal_columns(mut self) -> Conditions<'a> {
+        let links = std::mem::take(&mut self.links);
+        for link in links {
+            // Where a row may be missing, the link says whether it is.
+            let is_kept =
+                link.equal_columns().is_some() || link.tables().any(|table| self.outer[table]);
             // A BETWEEN is two of them.
             let is_known = |known: &&ast::Expr| std::ptr::eq(*known, link.written);
-            if !self.rest.iter().any(is_known) {
+            if is_kept {
+                self.links.push(link);
+            } else if !self.rest.iter().any(is_known) {
                 self.rest.push(link.written);
             }
         }

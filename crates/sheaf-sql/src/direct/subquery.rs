@@ -36,7 +36,7 @@ use super::join::are_comparable;
 use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::select_list::Spelled;
-use super::{DirectPlan, needs_of};
+use super::{Action, DirectPlan, needs_of};
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
@@ -139,6 +139,15 @@ impl<'a> Subqueries<'a> {
         let action = self
             .session
             .query_action(&query, self.text, self.parameters + outer.len())?;
+        // Whatever runs for each row reads few rows each time.
+        let reads_small = match &action {
+            Action::Join(join) => join.reads_small(),
+            Action::OverRows(query) => query.rows.reads_small(),
+            _ => false,
+        };
+        if reads_small {
+            return None;
+        }
         let statement = Statement::Query(Box::new(query));
         let needs = needs_of(&action, &statement);
         let Statement::Query(query) = statement else {
