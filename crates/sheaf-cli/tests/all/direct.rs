@@ -536,13 +536,6 @@ fn explain_says_which_queries_run_directly() {
     connection.query_drop(others).expect("more rows");
     let direct = [
         "select * from (select k, c from t where id in (1, 2)) d where d.k = 5",
-        "select t.c, d.m from (select t, max(n) m from u group by t) d join t on t.id = d.t",
-        "select t.c, d.m from (select t, max(n) m from u group by t) d join t on t.id between d.t + 1 and d.t + 2",
-        "select t.c from t join (select t as id from u where id in (1, 2)) d using (id)",
-        "select (select max(c) from t where t.id = u.t + 1) from u",
-        "select count(*) from u where exists (select 1 from t where t.k > u.t * 100 and t.k < u.t * 100 + 3)",
-        "select t.id from (select id from t order by k limit 3 offset 550) d join t on t.id = d.id",
-        "update u set n = (select max(c) from t where t.id between u.t - 1 and u.t)",
         "select t.c, d.n from (select t, n from u where t = 1) d join t on t.id = d.t",
         "select id from t where id = 1 union select id from u where id = 3 order by id desc limit 3",
         "select c from t where id = (select max(id) from u where t = 1)",
@@ -558,6 +551,13 @@ fn explain_says_which_queries_run_directly() {
         "delete t from u join t on t.id = u.t where u.id = 1",
         "delete from t where id in (select t from u where id in (1, 2))",
         "delete from t where id = (select t from u where id = 1)",
+        "select t.c, d.m from (select t, max(n) m from u group by t) d join t on t.id = d.t",
+        "select t.c, d.m from (select t, max(n) m from u group by t) d join t on t.id between d.t + 1 and d.t + 2",
+        "select t.c from t join (select t as id from u where id in (1, 2)) d using (id)",
+        "select (select max(c) from t where t.id = u.t + 1) from u",
+        "select count(*) from u where exists (select 1 from t where t.k > u.t * 100 and t.k < u.t * 100 + 3)",
+        "select t.id from (select id from t order by k limit 3 offset 550) d join t on t.id = d.id",
+        "update u set n = (select max(c) from t where t.id between u.t - 1 and u.t)",
     ];
     let operators = [
         "select count(*) from (select c from t order by c) d",
