@@ -625,6 +625,16 @@ fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
             }))
         }
         Token::Period => {
+            // Of a database, a table and a column. The library takes more for fields of values, one by one.
+            if let (Token::Word(_), Token::Period, Token::Word(_), Token::Period) =
+                (token(2), token(3), token(4), token(5))
+            {
+                for _ in 0..5 {
+                    parser.advance_token();
+                }
+                let period = parser.peek_token();
+                return Some(parser.expected("no more parts of a name", period));
+            }
             let is_column = matches!(token(2), Token::Word(_))
                 && !matches!(token(3), Token::Period | Token::LParen)
                 && !is_collate(token(3));
