@@ -67,7 +67,7 @@ static OF_KERNEL: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets what the process may take.
-pub(crate) fn set_limit(bytes: usize) {
+pub fn set_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
 }
 
