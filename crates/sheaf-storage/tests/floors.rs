@@ -70,7 +70,14 @@ const ABOVE_BATCHES: &[&str] = &[
 const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-memory",
-        &["budget", "stop_flag", "process", "statement"],
+        &[
+            "budget",
+            "stop_flag",
+            "process",
+            "thread_memory",
+            "statement",
+            "watch",
+        ],
     ),
     (
         "sheaf-storage",
