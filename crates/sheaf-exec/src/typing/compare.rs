@@ -834,7 +834,7 @@ fn place_of_time(
     left: &Expr,
     noting: (Rule<'_>, &mut Vec<EvaluationError>),
 ) -> Result<Option<Place>> {
-    const LONGEST_AS_NUMBER: i64 = 838_59_59;
+    const LONGEST_AS_NUMBER: i64 = 8_385_959;
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
     let beyond = |is_negative: bool| match is_negative {
         true => Place::BelowAll,
