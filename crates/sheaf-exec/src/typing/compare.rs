@@ -868,6 +868,21 @@ fn place_of_time(
     Ok(Some(at(begins.unwrap_or(0))))
 }
 
+/// The date that the whole part of a number spells, if it has no more digits than a date: what is behind the point is
+/// lost.
+fn date_of_fraction(value: &ScalarValue) -> Option<i64> {
+    const DATES_BELOW: f64 = 1e8;
+    let number = match value {
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            number::decimal_to_double(*unscaled, u8::try_from(*scale).ok()?)
+        }
+        ScalarValue::Float64(Some(number)) => *number,
+        _ => return None,
+    };
+    let is_date = (1.0..DATES_BELOW).contains(&number);
+    temporal::datetime_of_number(number.trunc() as i64).filter(|_| is_date)
+}
+
 fn integer_value(value: &ScalarValue) -> Option<i64> {
     if let ScalarValue::Int64(number) = value {
         return *number;
@@ -1088,7 +1103,10 @@ fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
             Some(micros) => Some(micros),
             None => return Moment::None(text),
         },
-        _ => integer_value(value).and_then(temporal::datetime_of_number),
+        _ => match integer_value(value) {
+            Some(number) => temporal::datetime_of_number(number),
+            None => date_of_fraction(value),
+        },
     };
     moment.map_or(Moment::Unknown, Moment::At)
 }
