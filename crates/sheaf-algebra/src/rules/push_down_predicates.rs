@@ -6,7 +6,7 @@
 //!   filter p (A left join B)       filter p (A join B)          p is not true where the columns of B are NULL
 //!   filter p (A semijoin B)        (filter p A) semijoin B      the same for antijoins and mark joins
 //!   filter p (group by k of A)     group by k of (filter p A)   p names columns of k alone, and k is not empty
-//!   filter p (window over k of A)  window over k of (filter p A)   the same; k are columns, equal only if they are the same
+//!   filter p (window by k of A)    window by k of (filter p A)  p names columns of k alone
 //!   filter p (A union B)           (filter p A) union (filter p B)
 //!   A join B on p and q            (filter p A) join B on q     p names columns of A alone; not of a left join
 //! ```

@@ -1,8 +1,9 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments and fold constants. They push filters into the TableScans (our source
-//! takes all of them), and push down limits and projections. Subqueries are joins already, but for those that are
-//! computed once, or for each row.
+//! They coerce the types of function arguments, simplify expressions, push down projections, and conditions that come
+//! up while they are applied or have the value of a subquery in them. The algebra has decided the rest before
+//! (`sheaf_algebra::rules`): what has no rows, which joins nobody needs, where conditions and limits go. Subqueries are
+//! joins already, but for those that are computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
