@@ -68,7 +68,14 @@ impl Properties {
         self.keys.iter().any(ColumnSet::is_empty)
     }
 
-    /// Whether no two rows agree on these columns, and on what follows from them.
+    /// Whether no two rows agree on these columns.
+    pub fn has_key_among(&self, given: &ColumnSet) -> bool {
+        self.keys.iter().any(|key| key.is_subset(given))
+    }
+
+    /// Whether no two rows agree on these columns, and on what follows from them. Dependencies are those of MySQL's
+    /// ONLY_FULL_GROUP_BY: texts that are equal to a collation are said to determine what is computed of them, which
+    /// may tell them apart.
     pub fn has_key_in(&self, given: &ColumnSet) -> bool {
         let determined = self.determined_by(given);
         self.keys.iter().any(|key| key.is_subset(&determined))

@@ -1,12 +1,14 @@
-//! `sort by x, y of A  =  sort by x of A`, where rows that agree on `x` agree on `y`.
+//! `sort by x, y of A  =  sort by x of A`, where no two rows agree on `x`, or `y` is `x`.
 //!
 //! ```text
-//!   ORDER BY t.id, t.name          t.id           a key determines all columns of its table
-//!   ORDER BY t.k, u.k, t.k         t.k            joined by t.k = u.k
+//!   ORDER BY t.id, t.name          t.id           no two rows have one id
+//!   ORDER BY t.k, t.s, t.k         t.k, t.s
 //!   .. LIMIT 1 ORDER BY t.k        nothing        there is one row
 //! ```
 //!
-//! A key that is a constant of each row is left, since an index may have the order with it and not without.
+//! Dependencies are not asked. That `s` determines what is computed of it is true of rows that have the same `s`, and not of
+//! rows whose `s` are equal to a collation: these may have another `HEX(s)`. A key that is a constant of each row is left,
+//! since an index may have the order with it and not without.
 
 use crate::column_set::ColumnSet;
 use crate::relation::{Operator, Relation, Sort, SortKey};
@@ -31,12 +33,9 @@ fn needed(input: &Relation, keys: Vec<SortKey>) -> Vec<SortKey> {
     let mut needed: Vec<SortKey> = Vec::with_capacity(keys.len());
     let mut known = ColumnSet::new();
     for key in keys {
-        let columns = key.value.columns();
         let repeats = needed.iter().any(|before| before.value == key.value);
         let is_settled = !needed.is_empty()
-            && (repeats
-                || columns.is_subset(&properties.determined_by(&known))
-                || properties.has_key_in(&known))
+            && (repeats || properties.has_key_among(&known))
             && !key.value.is_volatile();
         if is_settled {
             continue;

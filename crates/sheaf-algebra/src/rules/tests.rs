@@ -669,14 +669,21 @@ fn orders_are_as_short_as_keys_allow() {
     };
     let on = statement.equal(of_a.k, of_b.k);
     let joined = a.clone().join(JoinKind::Inner, b, Some(on));
-    let keys = [of_a.k, of_b.k, of_b.id, of_b.s, of_a.s].map(|column| key(&statement, column));
+    let keys = [of_a.k, of_b.k, of_a.id, of_a.k, of_b.id, of_b.s];
+    let keys = keys.map(|column| key(&statement, column));
     assert_eq!(
         statement.rewritten(joined.sort(keys.to_vec())),
         "\
-Sort #1, #3, #2
+Sort #1, #4, #0, #3
   Join inner, #1 = #4
     Scan a #0 #1 #2
     Scan b #3 #4 #5"
+    );
+    // A text determines nothing: 'a' and 'A' are equal, and are not the same.
+    let keys = [of_a.s, of_a.k].map(|column| key(&statement, column));
+    assert_eq!(
+        statement.rewritten(a.clone().sort(keys.to_vec())),
+        "Sort #2, #1\n  Scan a #0 #1 #2"
     );
     let one = a.clone().limit(0, Some(1));
     let sorted = one.sort(vec![key(&statement, of_a.k)]);

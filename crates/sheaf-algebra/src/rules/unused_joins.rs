@@ -164,7 +164,7 @@ fn joined(join: Join, needed: Needed) -> Relation {
             let hides_right = is_hidden(&of_right, &right);
             let has_one_partner = || {
                 let (_, equal) = equal_columns(condition.as_ref(), &left, &right);
-                right.properties().has_key_in(&equal)
+                right.properties().has_key_among(&equal)
             };
             match kind {
                 JoinKind::LeftOuter if hides_right && (!needed.repeated || has_one_partner()) => {
