@@ -1036,6 +1036,42 @@ fn queries_inside_of_statements_lock_what_they_say() {
             run(&mut one, "rollback");
         }
     }
+    run(&mut two, "begin");
+    run(&mut two, "select * from t where id = 1 for update");
+    let sql = "update o set a = 3 where a in (select n from t where id = 1 for update nowait)";
+    assert_eq!(error_of(&mut one, sql), 3572);
+    run(&mut two, "rollback");
+    let sql = "insert into o select id, n from t for update skip locked";
+    assert_eq!(error_of(&mut one, sql), 1235);
+}
+
+/// Those that ask for the same row wait for one another, and are no deadlock.
+#[test]
+fn queries_inside_that_lock_one_row_come_one_after_the_other() {
+    let server = TestServer::start();
+    let (mut one, _) = two_sessions(&server, "one_after_the_other");
+    run(&mut one, "create table o (id int primary key, a int)");
+    run(&mut one, "insert into o values (1, 0), (2, 0), (3, 0)");
+    std::thread::scope(|scope| {
+        for id in 1..=3 {
+            let mut session = server.connect();
+            scope.spawn(move || {
+                run(&mut session, "use one_after_the_other");
+                for _ in 0..20 {
+                    run(&mut session, "begin");
+                    run(
+                        &mut session,
+                        &format!(
+                            "update o set a = a + 1 where id = {id} and exists (select 1 from t where id = 1 for update)"
+                        ),
+                    );
+                    run(&mut session, "commit");
+                }
+            });
+        }
+    });
+    let sum: Option<i64> = one.query_first("select sum(a) from o").expect("it runs");
+    assert_eq!(sum, Some(60));
 }
 
 /// What a statement inserts is computed of what is committed, not of what its transaction has seen before.

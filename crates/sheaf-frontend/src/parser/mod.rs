@@ -239,10 +239,16 @@ fn room_for_tokens(text: &str) -> Result<usize> {
 /// How many tokens a text has, or some more: each byte begins one that is no part of a word, a number or a string.
 fn most_tokens(text: &str) -> usize {
     let (mut count, mut is_in_word, mut quote) = (1, false, None);
-    for byte in text.bytes() {
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
         if let Some(end) = quote {
-            if byte == end {
-                quote = None;
+            match byte {
+                // What is behind it does not end the string.
+                b'\\' if end != b'`' => {
+                    bytes.next();
+                }
+                _ if byte == end => quote = None,
+                _ => {}
             }
             continue;
         }

@@ -618,7 +618,11 @@ impl Session {
         let _timer = self.limit_time(is_query);
         let outcome = run(self, &parameters);
         match outcome {
-            Ok(false) => self.warnings = warnings,
+            Ok(false) => {
+                self.warnings = warnings;
+                // The vectorised path finds the same again.
+                self.findings.truncated_texts.take();
+            }
             _ => {
                 if is_query {
                     self.outcome.last_query_cost = COST_WITHOUT_ESTIMATE;

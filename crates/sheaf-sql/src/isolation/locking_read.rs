@@ -39,6 +39,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
+use crate::query::read_plan::Purpose;
 use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{MAX_REPLANS, PlannedQuery};
@@ -59,6 +60,15 @@ pub(crate) enum LockedRead {
 struct Target {
     table: Arc<Table>,
     mode: LockMode,
+}
+
+/// What a query inside of a statement locks.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) table: Arc<Table>,
+    pub(crate) mode: LockMode,
+    /// Without NOWAIT.
+    pub(crate) waits: bool,
 }
 
 /// The parts of a query that say which rows of its tables it finds.
@@ -136,8 +146,11 @@ impl Session {
     pub(crate) fn read_lock_mode(
         &self,
         query: &ast::Query,
+        purpose: Purpose,
     ) -> Result<impl Fn(&Arc<Table>) -> LockMode + use<>> {
-        let is_exclusive = rows_of(query).is_none() && is_for_update(&query.body, &query.locks);
+        // The rows of a query of tables alone are locked one by one, unless they are inserted.
+        let locks_all = purpose == Purpose::Insert || rows_of(query).is_none();
+        let is_exclusive = locks_all && is_for_update(&query.body, &query.locks);
         let named = match query.body.as_ref() {
             ast::SetExpr::Select(select)
                 if is_exclusive && query.locks.iter().all(|lock| lock.of.is_some()) =>
@@ -147,9 +160,9 @@ impl Session {
             _ => None,
         };
         let mut inner = self.tables_locked_inside(query);
-        inner.retain(|(_, mode)| *mode == LockMode::Exclusive);
+        inner.retain(|asked| asked.mode == LockMode::Exclusive);
         Ok(move |table: &Arc<Table>| match &named {
-            _ if inner.iter().any(|(known, _)| Arc::ptr_eq(known, table)) => LockMode::Exclusive,
+            _ if inner.iter().any(|asked| Arc::ptr_eq(&asked.table, table)) => LockMode::Exclusive,
             _ if !is_exclusive => LockMode::Shared,
             None => LockMode::Exclusive,
             Some(targets) => {
@@ -162,7 +175,7 @@ impl Session {
     }
 
     /// The tables that queries inside of this one (in its FROM, in expressions) name with FOR UPDATE or FOR SHARE.
-    pub(crate) fn tables_locked_inside(&self, query: &ast::Query) -> Vec<(Arc<Table>, LockMode)> {
+    pub(crate) fn tables_locked_inside(&self, query: &ast::Query) -> Vec<Asked> {
         let mut inside = QueriesInside::default();
         walk_query(&mut query.clone(), &mut inside);
         let mut tables = Vec::new();
@@ -172,8 +185,12 @@ impl Session {
             let Ok((targets, _)) = references.and_then(|known| targets_of(&known, &locks)) else {
                 continue;
             };
-            let locked = targets.into_iter();
-            tables.extend(locked.map(|target| (target.table, target.mode)));
+            let waits = locks.iter().all(|lock| lock.nonblock.is_none());
+            tables.extend(targets.into_iter().map(|target| Asked {
+                table: target.table,
+                mode: target.mode,
+                waits,
+            }));
         }
         tables
     }

@@ -45,6 +45,7 @@ use sheaf_storage::{
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
+use crate::isolation::locking_read::Asked;
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
@@ -71,7 +72,7 @@ pub(crate) struct PlannedSearch {
     /// The plans that have to come to the end for this search to count.
     doubts: Vec<Doubt>,
     /// A query inside of the statement says so of the table.
-    asked: Option<LockMode>,
+    asked: Option<Asked>,
 }
 
 /// A part of a plan that counts only if a plan was not replaced at run time, or only if it was.
@@ -105,17 +106,23 @@ impl PlannedSearch {
         (most_rows, wait): (usize, LockWait),
     ) -> Result<bool> {
         let search = &mut self.search;
-        let is_unchanged = match &self.lookups {
-            Some(record) => {
-                search.ranges = record.ranges();
-                search.lock_lookups_of_view(changes, view, most_rows, wait)?
-            }
-            None => search.lock_of_view(changes, view, kind, wait)?,
-        };
-        if is_unchanged && let Some(mode @ LockMode::Exclusive) = self.asked {
-            search.lock(changes, mode, wait)?;
+        if let Some(record) = &self.lookups {
+            search.ranges = record.ranges();
         }
-        Ok(is_unchanged)
+        let wait = match &self.asked {
+            Some(asked) if !asked.waits => LockWait::No,
+            _ => wait,
+        };
+        // Before what follows shares it: two that share it would wait for one another.
+        if let Some(asked) = &self.asked
+            && asked.mode == LockMode::Exclusive
+        {
+            search.lock(changes, asked.mode, wait)?;
+        }
+        Ok(match &self.lookups {
+            Some(_) => search.lock_lookups_of_view(changes, view, most_rows, wait)?,
+            None => search.lock_of_view(changes, view, kind, wait)?,
+        })
     }
 
     fn has_come_to_the_end(&self) -> bool {

@@ -35,7 +35,7 @@ use sqlparser::ast;
 use crate::catalog_views::information_schema;
 use crate::error::{Result, SqlError};
 use crate::isolation::kept_read::KeptRead;
-use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
+use crate::isolation::locking_read::{Asked, Locked, LockedRead, lock_wait, locked_rows};
 use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::query::value_extent::text_lengths;
@@ -90,7 +90,7 @@ pub(crate) struct PlannedQuery {
     /// The view that it reads through, if it is of SERIALIZABLE and what it reads is still to be locked.
     pub(crate) to_lock: Option<ReadView>,
     /// What queries inside of it lock (FOR UPDATE, FOR SHARE), where the caller locks what it finds.
-    pub(crate) asked: Vec<(Arc<Table>, LockMode)>,
+    pub(crate) asked: Vec<Asked>,
     /// How the statement goes on if there is too little memory for this plan.
     thrifty: Option<Box<ThriftyPlan>>,
     _guards: Vec<ReadGuard>,
@@ -106,17 +106,20 @@ struct ThriftyPlan {
 }
 
 impl PlannedQuery {
-    /// How a query inside locks this table, if one does.
-    pub(crate) fn asked_of(&self, table: &Arc<Table>) -> Option<LockMode> {
-        let mut modes = self
+    /// How queries inside lock this table, if one does.
+    pub(crate) fn asked_of(&self, table: &Arc<Table>) -> Option<Asked> {
+        let mut asked = self
             .asked
             .iter()
-            .filter(|(known, _)| Arc::ptr_eq(known, table));
-        let (_, first) = modes.next()?;
-        match modes.any(|(_, mode)| *mode == LockMode::Exclusive) {
-            true => Some(LockMode::Exclusive),
-            false => Some(*first),
+            .filter(|asked| Arc::ptr_eq(&asked.table, table));
+        let mut all = asked.next()?.clone();
+        for other in asked {
+            all.waits &= other.waits;
+            if other.mode == LockMode::Exclusive {
+                all.mode = other.mode;
+            }
         }
+        Some(all)
     }
 
     pub(crate) fn schema(&self) -> SchemaRef {
@@ -489,6 +492,11 @@ impl Session {
 
     /// Plans the query of INSERT … SELECT.
     pub(crate) fn plan_insert(&mut self, query: ParsedQuery<'_>) -> Result<PlannedQuery> {
+        if locked_rows(query.ast) == Locked::Skip {
+            return Err(SqlError::not_supported_yet(
+                "SKIP LOCKED in INSERT ... SELECT",
+            ));
+        }
         self.plan(query, None, Purpose::Insert, None)
     }
 
@@ -568,7 +576,7 @@ impl Session {
                 planned.to_lock = to_lock;
                 planned.asked = asked;
                 if read.locks == LockWhen::BeforeItRuns {
-                    let mode = self.read_lock_mode(query.ast)?;
+                    let mode = self.read_lock_mode(query.ast, purpose)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
                     self.lock_all_it_reads(&planned, mode, wait)?;
                 }

@@ -22,6 +22,7 @@ use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
+use sheaf_exec::operator::apply_exec::ApplyExec;
 
 use super::structure::Join;
 
@@ -164,6 +165,10 @@ fn source<'p>(plan: &'p Arc<dyn ExecutionPlan>, column: &Column) -> Option<Sourc
         let position = *join.projection().get(column.index())?;
         let is_outer = position < join.outer().schema().fields().len();
         is_outer.then_some((join.outer(), position))?
+    } else if let (true, [input]) = (plan.is::<ApplyExec>(), &plan.children()[..]) {
+        // Its value comes behind the columns of its input.
+        let is_of_input = column.index() < input.schema().fields().len();
+        is_of_input.then_some((*input, column.index()))?
     } else if let Some(join) = Join::of(plan) {
         match join.output_source(column.index())? {
             // NULL besides where there is no match.
