@@ -14,7 +14,6 @@
 //! # Errors
 //! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,11 +25,9 @@ use datafusion_common::{
 };
 use datafusion_expr::logical_plan::{
     Aggregate, EmptyRelation, Filter, Join, JoinConstraint, JoinType, Limit, LogicalPlanBuilder,
-    Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScan, TableScanBuilder, Union,
+    Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
 };
-use datafusion_expr::{
-    Expr, GroupingSet, LogicalPlan, SortExpr, TableProviderFilterPushDown, cast, lit,
-};
+use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
 use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
@@ -245,18 +242,6 @@ impl Translation<'_> {
             }
             Operator::Filter(filter) => {
                 let Translated { plan, values } = self.relation(&filter.input)?;
-                let plan = match plan {
-                    LogicalPlan::TableScan(scan) => {
-                        match self.filtered_scan(scan, &filter.condition, &values)? {
-                            Ok(scan) => {
-                                let plan = LogicalPlan::TableScan(scan);
-                                return Ok(Translated { plan, values });
-                            }
-                            Err(scan) => LogicalPlan::TableScan(scan),
-                        }
-                    }
-                    plan => plan,
-                };
                 let condition = self.expr(&filter.condition, &values);
                 let plan = match filter.condition.is_of_variables() {
                     true => RowByRow::plan(plan, Step::OneRow),
@@ -340,23 +325,6 @@ impl Translation<'_> {
             Operator::Limit(limit) => {
                 let Translated { plan, values } = self.relation(&limit.input)?;
                 let rows = |rows: u64| Box::new(lit(i64::try_from(rows).unwrap_or(i64::MAX)));
-                let most = limit.fetch.and_then(|fetch| limit.skip.checked_add(fetch));
-                let most = most.and_then(|most| usize::try_from(most).ok());
-                let plan = match (plan, most) {
-                    (LogicalPlan::Sort(sort), Some(most)) => {
-                        let fetch = Some(sort.fetch.map_or(most, |fetch| fetch.min(most)));
-                        let sort = LogicalPlan::Sort(Sort { fetch, ..sort });
-                        if limit.skip == 0 {
-                            return Ok(Translated { plan: sort, values });
-                        }
-                        sort
-                    }
-                    (LogicalPlan::TableScan(mut scan), Some(most)) => {
-                        scan.fetch = Some(scan.fetch.map_or(most, |fetch| fetch.min(most)));
-                        LogicalPlan::TableScan(scan)
-                    }
-                    (plan, _) => plan,
-                };
                 let plan = LogicalPlan::Limit(Limit {
                     skip: (limit.skip > 0).then(|| rows(limit.skip)),
                     fetch: limit.fetch.map(rows),
@@ -368,30 +336,6 @@ impl Translation<'_> {
             Operator::Recursive(recursive) => self.recursive(recursive),
             Operator::Values(values) => self.values(values),
         }
-    }
-
-    /// The rows of a table that meet a condition, if all of it is tested by the scan. It is one expression, so that
-    /// constants and what is written twice are seen.
-    fn filtered_scan(
-        &self,
-        scan: TableScan,
-        condition: &Scalar,
-        values: &HashMap<ColumnId, Expr>,
-    ) -> Result<std::result::Result<TableScan, TableScan>> {
-        let columns = condition.columns();
-        let takes_value = values.keys().any(|value| columns.contains(*value));
-        if takes_value || condition.is_volatile() || scan.fetch.is_some() {
-            return Ok(Err(scan));
-        }
-        let filter = self.expr(&cheap_first(condition), values);
-        let taken = scan.source.supports_filters_pushdown(&[&filter])?;
-        if taken != [TableProviderFilterPushDown::Exact] {
-            return Ok(Err(scan));
-        }
-        let mut filters = scan.filters;
-        filters.push(filter);
-        let scan = TableScanBuilder::new(scan.table_name, scan.source);
-        Ok(Ok(scan.with_filters(filters).build()?))
     }
 
     fn values(&self, values: &relation::Values) -> Result<Translated> {
@@ -686,20 +630,6 @@ impl Translation<'_> {
         let projection = Projection::try_new(columns.collect(), Arc::new(union))?;
         Ok(LogicalPlan::Projection(projection).into())
     }
-}
-
-/// A condition whose parts without calls come first: fewer rows come to the others. Where something notes what it
-/// meets, the order is the statement's.
-fn cheap_first(condition: &Scalar) -> Cow<'_, Scalar> {
-    let conjuncts = condition.conjuncts();
-    let calls = |part: &Scalar| matches!(part.kind(), ScalarKind::Call { .. });
-    let costs = |conjunct: &Scalar| conjunct.contains(&calls);
-    if condition.notes() || conjuncts.is_sorted_by_key(costs) {
-        return Cow::Borrowed(condition);
-    }
-    let mut conjuncts = conjuncts.to_vec();
-    conjuncts.sort_by_key(costs);
-    Cow::Owned(Scalar::and(conjuncts))
 }
 
 /// The operands of NOT IN: an antijoin by all pairs that may be equal, and by nothing else.

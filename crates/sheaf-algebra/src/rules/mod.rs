@@ -3,7 +3,6 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
-//! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
 //! | [`shorter_orders`] | sort keys go that those before them determine |
@@ -16,7 +15,6 @@
 mod domain;
 pub mod infer_predicates;
 pub mod no_rows;
-pub mod push_down_limits;
 pub mod push_down_predicates;
 mod repeatable;
 pub mod shorter_orders;
@@ -41,6 +39,5 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = push_down_predicates::apply(relation);
     let relation = no_rows::apply(relation, columns);
     let relation = unused_joins::apply(relation);
-    let relation = shorter_orders::apply(relation);
-    Ok(push_down_limits::apply(relation))
+    Ok(shorter_orders::apply(relation))
 }

@@ -1,9 +1,8 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, simplify expressions, push down projections, and conditions that come
-//! up while they are applied or have the value of a subquery in them. The algebra has decided the rest before
-//! (`sheaf_algebra::rules`): what has no rows, which joins nobody needs, where conditions and limits go. Subqueries are
-//! joins already, but for those that are computed once, or for each row.
+//! They coerce the types of function arguments and fold constants. They push filters into the TableScans (our source
+//! takes all of them), and push down limits and projections. Subqueries are joins already, but for those that are
+//! computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -58,10 +57,13 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::InvariantLevel;
 use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
 use datafusion_optimizer::OptimizerContext;
+use datafusion_optimizer::analyzer::AnalyzerRule;
+use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
+use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use sheaf_access::cancel;
@@ -95,6 +97,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     context.cancel.check().map_err(access_error)?;
     check_plan_size(&plan)?;
     plan.check_invariants(InvariantLevel::Always)?;
+    let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     let plan = rewrite_changed(plan, &coerce_types)?;
     let plan = match keys_mislead(&plan)? {
         true => without_keys(plan)?,
@@ -233,6 +236,8 @@ impl TreeNodeRewriter for Coercion<'_> {
     }
 }
 
+/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first.
+///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
 /// later passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
@@ -243,6 +248,7 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on_subqueries(EmptySubqueries),
         Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
+        Rule::on(is_limit, PushDownLimit::new()),
         Rule::on(
             |node| {
                 let is_fixed = is_above_whole_aggregate(node) || tests_variables(node);
@@ -308,6 +314,10 @@ fn tests_variables(node: &LogicalPlan) -> bool {
         },
         _ => false,
     }
+}
+
+fn is_limit(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Limit(_))
 }
 
 fn is_aggregate(node: &LogicalPlan) -> bool {
