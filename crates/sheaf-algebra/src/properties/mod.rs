@@ -73,15 +73,8 @@ impl Properties {
         self.keys.iter().any(|key| key.is_subset(given))
     }
 
-    /// Whether no two rows agree on these columns, and on what follows from them. Dependencies are those of MySQL's
-    /// ONLY_FULL_GROUP_BY: texts that are equal to a collation are said to determine what is computed of them, which
-    /// may tell them apart.
-    pub fn has_key_in(&self, given: &ColumnSet) -> bool {
-        let determined = self.determined_by(given);
-        self.keys.iter().any(|key| key.is_subset(&determined))
-    }
-
-    /// All columns that are the same in all rows that agree on `given`.
+    /// All columns that are the same in all rows that agree on `given`, as ONLY_FULL_GROUP_BY has it: texts that are
+    /// equal to a collation are said to determine what is computed of them, which may tell them apart.
     pub fn determined_by(&self, given: &ColumnSet) -> ColumnSet {
         let mut determined = given.clone();
         loop {

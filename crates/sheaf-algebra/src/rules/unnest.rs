@@ -1152,7 +1152,7 @@ fn is_found_by_key(relation: &Relation) -> bool {
                     }
                 }
             }
-            filter.input.properties().has_key_in(&given)
+            filter.input.properties().has_key_among(&given)
         }
         _ => false,
     }
