@@ -6,9 +6,9 @@
 //!   .. LIMIT 1 ORDER BY t.k        nothing        there is one row
 //! ```
 //!
-//! Dependencies are not asked. That `s` determines what is computed of it is true of rows that have the same `s`, and not of
-//! rows whose `s` are equal to a collation: these may have another `HEX(s)`. A key that is a constant of each row is left,
-//! since an index may have the order with it and not without.
+//! Dependencies are not asked. That `s` determines what is computed of it is true of rows that have the same `s`, and
+//! not of rows whose `s` are equal to a collation: these may have another `HEX(s)`. A key that is a constant of each row
+//! is left, since an index may have the order with it and not without.
 
 use crate::column_set::ColumnSet;
 use crate::relation::{Operator, Relation, Sort, SortKey};

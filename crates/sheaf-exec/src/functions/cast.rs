@@ -60,8 +60,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // Value, and optionally a length in characters.
     Function::strict("$cast_char", (1, 2), text_type, cast_char),
     Function::strict("$cast_binary", (1, 2), |_| Ok(field::bytes()), cast_binary).growing(),
-    // Value, name of a character set: bytes as a text of it.
-    Function::new("$using", (2, 2), using_type, text_of_bytes),
+    // Value, name of a character set, and a number if it gives way to columns: bytes as a text of it.
+    Function::new("$using", (2, 3), using_type, text_of_bytes),
     Function::new(
         "$cast_date",
         (1, 1),
@@ -250,7 +250,8 @@ fn text_type(operands: &Operands<'_>) -> Result<Field> {
 /// not know is a part of utf8mb4, and gives way to it.
 fn using_type(operands: &Operands<'_>) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
-    let coercibility = match name.eq_ignore_ascii_case("utf8mb4") {
+    let gives_way = operands.fields.len() > 2;
+    let coercibility = match name.eq_ignore_ascii_case("utf8mb4") && !gives_way {
         true => Coercibility::Implicit,
         false => Coercibility::Coercible,
     };

@@ -20,7 +20,10 @@ use sheaf_types::number::rescale;
 
 use super::limits::TextWriter;
 use super::locale::number_style;
-use super::types::{SqlType, bytes_field, common_collation, field, takes_bytes, text_field};
+use super::types::{
+    Coercibility, SqlType, bytes_field, collation_of, common_collation, field, result_collation,
+    takes_bytes, text_field,
+};
 use super::{Argument, Call, Function, Operands, VARIADIC};
 
 fn bigint(_: &Operands<'_>) -> Result<Field> {
@@ -526,7 +529,12 @@ fn folded(collation: Collation, text: &str) -> String {
 }
 
 fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
-    let collation = call.matching_collation("locate")?;
+    let types = [call.sql_type(needle), call.sql_type(haystack)];
+    let collation = match (result_collation(&types, "locate")?, collation_of(&types[1])) {
+        // As in MySQL, and unlike in other comparisons.
+        ((_, Coercibility::Mixed), Some((collation, _))) => collation,
+        _ => call.matching_collation("locate")?,
+    };
     let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
     let starts = if call.len() == 3 {
         Some(call.int(2)?)

@@ -427,7 +427,7 @@ pub fn result_collation(
 }
 
 /// `None` for what is no text of characters.
-fn collation_of(operand: &SqlType) -> Option<(Collation, Coercibility)> {
+pub fn collation_of(operand: &SqlType) -> Option<(Collation, Coercibility)> {
     match operand {
         SqlType::Text {
             collation,

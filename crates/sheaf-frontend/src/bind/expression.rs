@@ -146,7 +146,7 @@ impl Binder<'_> {
                     Some(literal) => self.internal(&literal),
                     None => {
                         let value = self.value(value)?;
-                        self.using(value, &prefix.value[1..])
+                        self.using(value, &prefix.value[1..], true)
                     }
                 }
             }
@@ -243,7 +243,9 @@ impl Binder<'_> {
                 let value = self.value(expr)?;
                 match (data_type, charset) {
                     (Some(data_type), _) => self.cast(value, data_type),
-                    (None, Some(charset)) => self.using(value, &object_text(charset)),
+                    (None, Some(charset)) => {
+                        self.using(value, &object_text(charset), is_char(expr))
+                    }
                     _ => self.cast_char(vec![value]),
                 }
             }
@@ -811,11 +813,15 @@ impl Binder<'_> {
     }
 
     /// `CONVERT(value USING name)`.
-    fn using(&self, value: Scalar, name: &str) -> Bound<Scalar> {
+    /// `gives_way`: it is a literal, or made of numbers, and gives way to texts that are columns.
+    fn using(&self, value: Scalar, name: &str, gives_way: bool) -> Bound<Scalar> {
         match known_character_set(name)? {
             BINARY => self.call("$cast_binary", vec![value]),
             name => {
-                let arguments = vec![value, self.text(name)?];
+                let mut arguments = vec![value, self.text(name)?];
+                if gives_way {
+                    arguments.push(self.integer(1));
+                }
                 self.call("$using", arguments)
             }
         }
@@ -891,6 +897,14 @@ impl Binder<'_> {
             }
             other => unsupported(format!("CAST AS {other}")),
         }
+    }
+}
+
+/// `CHAR(65 USING name)` is read as CONVERT(CHAR(65) USING name).
+fn is_char(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(call) => object_text(&call.name).eq_ignore_ascii_case("char"),
+        _ => false,
     }
 }
 
