@@ -108,32 +108,6 @@ impl Relation {
         &self.properties().free
     }
 
-    /// Whether there is a row, whatever the tables hold.
-    pub fn gives_a_row(&self) -> bool {
-        match &self.operator {
-            Operator::Group(group) => group.keys.is_empty() || group.input.gives_a_row(),
-            Operator::Values(values) => !values.rows.is_empty(),
-            Operator::Project(project) => project.input.gives_a_row(),
-            Operator::Sort(sort) => sort.input.gives_a_row(),
-            Operator::Window(window) => window.input.gives_a_row(),
-            Operator::Limit(limit) => {
-                limit.skip == 0 && limit.fetch != Some(0) && limit.input.gives_a_row()
-            }
-            Operator::SetOperation(operation) => {
-                let mut inputs = operation.inputs.iter();
-                operation.kind == SetKind::Union && inputs.any(Relation::gives_a_row)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether something in it is [volatile](Scalar::is_volatile).
-    pub fn contains_volatile(&self) -> bool {
-        let mut found = false;
-        self.for_each_scalar(&mut |scalar| found = found || scalar.is_volatile());
-        found || self.inputs().into_iter().any(Relation::contains_volatile)
-    }
-
     /// How many operators it has.
     pub fn operators(&self) -> usize {
         let inputs = self.inputs().into_iter();

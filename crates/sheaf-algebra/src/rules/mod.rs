@@ -3,9 +3,6 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
-//! | [`no_rows`] | what has no rows, and what follows of it |
-//! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
-//! | [`shorter_orders`] | sort keys go that those before them determine |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
@@ -14,13 +11,10 @@
 
 mod domain;
 pub mod infer_predicates;
-pub mod no_rows;
 pub mod push_down_predicates;
 mod repeatable;
-pub mod shorter_orders;
 pub mod tested_marks;
 pub mod unnest;
-pub mod unused_joins;
 
 #[cfg(test)]
 mod tests;
@@ -36,8 +30,5 @@ use crate::scalar::Typing;
 pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
     let relation = tested_marks::apply(relation);
     let relation = unnest::apply(relation, columns, typing)?;
-    let relation = push_down_predicates::apply(relation);
-    let relation = no_rows::apply(relation, columns);
-    let relation = unused_joins::apply(relation);
-    Ok(shorter_orders::apply(relation))
+    Ok(push_down_predicates::apply(relation))
 }

@@ -61,11 +61,18 @@ use datafusion_optimizer::analyzer::AnalyzerRule;
 use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
+use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
+use datafusion_optimizer::eliminate_filter::EliminateFilter;
+use datafusion_optimizer::eliminate_join::EliminateJoin;
+use datafusion_optimizer::eliminate_limit::EliminateLimit;
+use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
+use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use sheaf_access::cancel;
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
@@ -236,7 +243,8 @@ impl TreeNodeRewriter for Coercion<'_> {
     }
 }
 
-/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first.
+/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
+/// conditions have been pushed down, because they would hinder it.
 ///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
 /// later passes leave it as it is, unless a join still lacks its condition.
@@ -247,7 +255,13 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on_subqueries(EmptySubqueries),
         Rule::on(is_filtered_join, ExtractJoinKeys),
+        Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
+        Rule::on(is_filter, EliminateFilter::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
+        Rule::on(is_limit, EliminateLimit::new()),
+        Rule::on(has_empty_part, FlatUnions),
+        Rule::on(has_empty_input, PropagateEmptyRelation::new()),
+        Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
         Rule::on(is_limit, PushDownLimit::new()),
         Rule::on(
             |node| {
@@ -256,6 +270,8 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             },
             PushDownFilter::new(),
         ),
+        Rule::on(is_join, EliminateJoin::new()),
+        Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, DistinctAggregates),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
     ]
@@ -343,4 +359,43 @@ fn lacks_condition(node: &LogicalPlan) -> bool {
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner && join.on.is_empty(),
         _ => false,
     }
+}
+
+/// A condition on what an outer join gives, perhaps under projections.
+fn is_above_outer_join(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = node else {
+        return false;
+    };
+    let mut below = &filter.input;
+    while let LogicalPlan::Projection(projection) = below.as_ref() {
+        below = &projection.input;
+    }
+    matches!(below.as_ref(), LogicalPlan::Join(join) if join.join_type.is_outer())
+}
+
+/// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
+fn may_repeat_itself(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = &aggregate.group_expr;
+            (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
+        }
+        _ => false,
+    }
+}
+
+/// A union that has an input without rows.
+fn has_empty_part(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+/// Unions are [`FlatUnions`]' business.
+fn has_empty_input(node: &LogicalPlan) -> bool {
+    !matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
+}
+
+fn has_empty_relation(node: &LogicalPlan) -> bool {
+    let mut inputs = node.inputs().into_iter();
+    inputs.any(|input| matches!(input, LogicalPlan::EmptyRelation(_)))
 }
