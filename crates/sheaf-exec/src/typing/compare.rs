@@ -742,7 +742,6 @@ fn with_literal(
                     Some(place_of_moment(micros, is_date))
                 }
                 Moment::Unknown => {
-                    note_number_that_is_none(name, value, &left.expr, (rule, found))?;
                     let is_number = value_type.is_exact_number() || value_type.is_float();
                     (is_number && no_date == NoDate::BelowAll).then_some(Place::BelowAll)
                 }
@@ -814,19 +813,6 @@ pub(super) fn place_of_moment(micros: i64, is_date: bool) -> Place {
     }
 }
 
-/// Notes a whole number that spells no date or time, as what it is compared with.
-fn note_number_that_is_none(
-    type_name: &str,
-    value: &ScalarValue,
-    with: &Expr,
-    noting: (Rule<'_>, &mut Vec<EvaluationError>),
-) -> Result<()> {
-    match integer_value(value) {
-        Some(number) => note_temporal_text(type_name, &number.to_string(), with, noting),
-        None => Ok(()),
-    }
-}
-
 /// What is longer than any time is on one side of all. A text that is no time is 00:00:00, as in MariaDB. A number that
 /// is none is compared as a number.
 fn place_of_time(
@@ -847,11 +833,7 @@ fn place_of_time(
             number.abs() > LONGEST_AS_NUMBER && time.is_some_and(|time| time.abs() == MAX_TIME)
         };
         if let Some(number) = number.filter(is_longer) {
-            note_number_that_is_none("TIME", value, left, noting)?;
             return Ok(Some(beyond(number < 0)));
-        }
-        if time.is_none() {
-            note_number_that_is_none("TIME", value, left, noting)?;
         }
         return Ok(time.map(at));
     };
