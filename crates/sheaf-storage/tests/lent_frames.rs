@@ -1,4 +1,5 @@
-//! A pool that has lent memory to a process which has no room for it: half of its frames are all that it works with.
+//! A pool that has lent memory to a process which has no room for it: a quarter of its frames, or the least
+//! number that a pool has, is all that it works with.
 //!
 //! The limit is one of the process, so these tests are a program of their own.
 #![cfg(not(feature = "simulation"))]
@@ -9,7 +10,7 @@ use sheaf_memory::process::{Lender, set_limit};
 use sheaf_storage::disk::simulated::{
     Fault, FaultKind, FaultyOperation, SimulatedDisk, SimulationOptions,
 };
-use sheaf_storage::pages::{BufferPool, PoolOptions, WriteBackStep};
+use sheaf_storage::pages::{BufferPool, MIN_FRAMES, PoolOptions, WriteBackStep};
 use sheaf_storage::{Disk, Lsn, PAGE_SIZE, PageId, StorageError};
 
 const FILE: &str = "data";
@@ -33,7 +34,7 @@ fn lent() -> (Arc<SimulatedDisk>, Arc<BufferPool>, usize, usize) {
     pool.evict_all_clean().unwrap();
     let lent = pool.lend(usize::MAX) / PAGE_SIZE;
     let frames = pool.counters().pages_total as usize;
-    assert_eq!(lent, frames / 2);
+    assert_eq!(lent, frames - MIN_FRAMES.max(frames / 4));
     (disk, pool, lent, frames - lent)
 }
 

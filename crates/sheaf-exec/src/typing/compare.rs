@@ -742,6 +742,7 @@ fn with_literal(
                     Some(place_of_moment(micros, is_date))
                 }
                 Moment::Unknown => {
+                    refuse_number_that_is_none(name, value, &left.expr, (rule, found))?;
                     let is_number = value_type.is_exact_number() || value_type.is_float();
                     (is_number && no_date == NoDate::BelowAll).then_some(Place::BelowAll)
                 }
@@ -813,6 +814,22 @@ pub(super) fn place_of_moment(micros: i64, is_date: bool) -> Place {
     }
 }
 
+/// Refuses a whole number that spells no date or time, as what it is compared with, where a strict statement changes
+/// rows. A query says nothing of it, as MariaDB.
+fn refuse_number_that_is_none(
+    type_name: &str,
+    value: &ScalarValue,
+    with: &Expr,
+    noting: (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<()> {
+    match integer_value(value) {
+        Some(number) if noting.0.refuses() => {
+            note_temporal_text(type_name, &number.to_string(), with, noting)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is longer than any time is on one side of all. A text that is no time is 00:00:00, as in MariaDB. A number that
 /// is none is compared as a number.
 fn place_of_time(
@@ -833,7 +850,11 @@ fn place_of_time(
             number.abs() > LONGEST_AS_NUMBER && time.is_some_and(|time| time.abs() == MAX_TIME)
         };
         if let Some(number) = number.filter(is_longer) {
+            refuse_number_that_is_none("TIME", value, left, noting)?;
             return Ok(Some(beyond(number < 0)));
+        }
+        if time.is_none() {
+            refuse_number_that_is_none("TIME", value, left, noting)?;
         }
         return Ok(time.map(at));
     };
@@ -847,7 +868,12 @@ fn place_of_time(
     }
     note_temporal_text("TIME", &text, left, noting)?;
     let begins = temporal::time_of_text(temporal_prefix(&text));
-    Ok(Some(at(begins.unwrap_or(0))))
+    Ok(Some(match (begins, value_type) {
+        (Some(micros), _) => at(micros),
+        // Bytes that are none are equal to none, and all times are on one side of them, as in MySQL.
+        (None, SqlType::Bytes) => beyond(text.chars().next().is_none_or(|first| first <= '9')),
+        (None, _) => at(0),
+    }))
 }
 
 /// The date that the whole part of a number spells, if it has no more digits than a date: what is behind the point is

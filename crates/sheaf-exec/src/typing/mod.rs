@@ -325,6 +325,11 @@ impl Rule<'_> {
         }
     }
 
+    /// Whether what is wrong with a constant is an error.
+    fn refuses(self) -> bool {
+        self.truncated.is_refused()
+    }
+
     /// What is wrong with a constant: added to `found`, for [`Self::with_found`], where rows may not come to it, and
     /// otherwise noted here.
     fn note_constant(self, error: EvaluationError, found: &mut Vec<EvaluationError>) -> Result<()> {

@@ -39,10 +39,9 @@ use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
-use crate::query::read_plan::Purpose;
 use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
-use crate::query::run::{MAX_REPLANS, PlannedQuery};
+use crate::query::run::{Asked, MAX_REPLANS, PlannedQuery};
 use crate::session::Session;
 use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::ResultSink;
@@ -60,15 +59,6 @@ pub(crate) enum LockedRead {
 struct Target {
     table: Arc<Table>,
     mode: LockMode,
-}
-
-/// What a query inside of a statement locks.
-#[derive(Clone)]
-pub(crate) struct Asked {
-    pub(crate) table: Arc<Table>,
-    pub(crate) mode: LockMode,
-    /// Without NOWAIT.
-    pub(crate) waits: bool,
 }
 
 /// The parts of a query that say which rows of its tables it finds.
@@ -146,10 +136,10 @@ impl Session {
     pub(crate) fn read_lock_mode(
         &self,
         query: &ast::Query,
-        purpose: Purpose,
+        is_inserted: bool,
     ) -> Result<impl Fn(&Arc<Table>) -> LockMode + use<>> {
         // The rows of a query of tables alone are locked one by one, unless they are inserted.
-        let locks_all = purpose == Purpose::Insert || rows_of(query).is_none();
+        let locks_all = is_inserted || rows_of(query).is_none();
         let is_exclusive = locks_all && is_for_update(&query.body, &query.locks);
         let named = match query.body.as_ref() {
             ast::SetExpr::Select(select)

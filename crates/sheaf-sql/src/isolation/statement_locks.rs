@@ -45,9 +45,8 @@ use sheaf_storage::{
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
-use crate::isolation::locking_read::Asked;
 use crate::isolation::transaction::StatementTransaction;
-use crate::query::run::PlannedQuery;
+use crate::query::run::{Asked, PlannedQuery};
 use crate::session::Session;
 use crate::session::searched::DirectSearch;
 use crate::variables::Isolation;

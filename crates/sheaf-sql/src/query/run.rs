@@ -35,7 +35,7 @@ use sqlparser::ast;
 use crate::catalog_views::information_schema;
 use crate::error::{Result, SqlError};
 use crate::isolation::kept_read::KeptRead;
-use crate::isolation::locking_read::{Asked, Locked, LockedRead, lock_wait, locked_rows};
+use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
 use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::query::value_extent::text_lengths;
@@ -94,6 +94,15 @@ pub(crate) struct PlannedQuery {
     /// How the statement goes on if there is too little memory for this plan.
     thrifty: Option<Box<ThriftyPlan>>,
     _guards: Vec<ReadGuard>,
+}
+
+/// What a query inside of a statement locks.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) table: Arc<Table>,
+    pub(crate) mode: LockMode,
+    /// Without NOWAIT.
+    pub(crate) waits: bool,
 }
 
 /// A query that may be planned once more, with small batches and sorts of all rows where the first ones are wanted.
@@ -576,7 +585,7 @@ impl Session {
                 planned.to_lock = to_lock;
                 planned.asked = asked;
                 if read.locks == LockWhen::BeforeItRuns {
-                    let mode = self.read_lock_mode(query.ast, purpose)?;
+                    let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
                     self.lock_all_it_reads(&planned, mode, wait)?;
                 }
