@@ -17,6 +17,7 @@
 //! Nothing here is timed. A statement that must wait runs in a thread; what it comes to in the end says that it waited.
 
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -261,6 +262,49 @@ fn pmp_a_write_goes_by_what_is_committed_when_it_has_its_locks() {
         assert_eq!(t2.join().expect("an answer").1, 0);
         // The row that has 20 now went, not the one that had it before.
         assert_eq!(scene.committed(), [(2, 30)], "{level}");
+    }
+}
+
+/// The row that a statement waits for stays as it is, and others change and come meanwhile.
+#[test]
+fn a_statement_that_has_waited_finds_what_was_committed_meanwhile() {
+    for level in ALL {
+        let scene = Scene::new();
+        let mut t1 = scene.begin(COMMITTED);
+        run(&mut t1, "insert into test values (3, 30)");
+        run(&mut t1, "commit");
+        for (statement, committed) in [
+            ("delete from test where value < 15", vec![(2, 20)]),
+            (
+                "update test set value = value + 100 where value % 5 = 0",
+                vec![(1, 110), (2, 120), (3, 12)],
+            ),
+            (
+                "select id from test where value < 15 for update",
+                vec![(1, 10), (2, 20), (3, 12)],
+            ),
+        ] {
+            let (mut t1, mut t2) = (scene.begin(COMMITTED), scene.begin(level));
+            run(&mut t1, "select * from test where id = 1 for update");
+            let waiting = std::thread::spawn(move || {
+                let found: Vec<i64> = t2.query(statement).expect(statement);
+                let changed = t2.affected_rows();
+                run(&mut t2, "commit");
+                (found, changed)
+            });
+            await_running(&scene, statement);
+            run(&mut t1, "update test set value = 12 where id = 3");
+            run(&mut t1, "commit");
+            let (found, changed) = waiting.join().expect("an answer");
+            assert_eq!(scene.committed(), committed, "{level}: {statement}");
+            match statement.starts_with("select") {
+                true => assert_eq!(found, [1, 3], "{level}"),
+                false => assert_eq!(changed, 2, "{level}: {statement}"),
+            }
+            run(&mut t1, "delete from test");
+            run(&mut t1, "insert into test values (1, 10), (2, 20), (3, 30)");
+            run(&mut t1, "commit");
+        }
     }
 }
 
@@ -1087,4 +1131,14 @@ fn what_a_serializable_change_fails_because_of_stays() {
             run(&mut t1, "commit");
         }
     }
+}
+
+/// Returns when a session runs the statement, a little later, so that it will mostly wait for a row by then.
+fn await_running(scene: &Scene, statement: &str) {
+    let running = "select info from information_schema.processlist where command = 'Query'";
+    let mut c = scene.session();
+    while !query_text(&mut c, running).contains(&statement.to_string()) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    std::thread::sleep(Duration::from_millis(50));
 }

@@ -376,8 +376,8 @@ impl StatementTransaction {
         !locks.has_restarted && locks.isolation < Isolation::Serializable
     }
 
-    /// Locks a row that was found through `view`. `None`: it is not what the view shows, and the statement begins
-    /// again. `Some(true)`: the lock is new.
+    /// Locks a row that was found through `view`. `None`: it is not what the view shows, or had to be waited for, and
+    /// the statement begins again. `Some(true)`: the lock is new.
     pub(crate) fn lock_row(
         &mut self,
         view: &ReadView,
@@ -387,8 +387,9 @@ impl StatementTransaction {
     ) -> Result<Option<bool>> {
         let (changes, locks) = self.changes_and_locks();
         let row = changes.lock_row_of_view(view, &table.clustered, key, mode, locks.wait)?;
-        locks.remember(table, key, row.is_new, row.is_unchanged);
-        Ok(row.is_unchanged.then_some(row.is_new))
+        let is_current = row.is_unchanged && !row.has_waited;
+        locks.remember(table, key, row.is_new, is_current);
+        Ok(is_current.then_some(row.is_new))
     }
 
     /// Locks and reads the row that is all that the statement may find, if the view shows its newest version and no

@@ -28,7 +28,8 @@
 //! **Rows that changed meanwhile.** UPDATE and DELETE find their rows in a snapshot and then lock them one by one. If a
 //! row is not what the snapshot shows, another transaction has changed it in between. Then the statement rolls back
 //! what it did, keeps its locks, and begins again with a newer snapshot. So the whole condition is tested on the newest
-//! rows, whatever it consists of (Oracle calls this a restart to establish write consistency).
+//! rows, whatever it consists of (Oracle calls this a restart to establish write consistency). A statement that had to
+//! wait for a row begins again as well: the other transaction may have committed rows elsewhere that it has to find.
 //!
 //! **When a commit is done.** A commit waits for the log. A caller that has better things to do with the thread
 //! meanwhile gets the rest of it as an [`UnfinishedCommit`] when the statement returns. It tells the client nothing

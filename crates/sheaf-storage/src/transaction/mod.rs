@@ -43,7 +43,7 @@ use crate::log::frame;
 use crate::page::{Lsn, PageId, TreeId};
 use crate::page_store::{ChangePermit, EndTransaction, PageStore};
 use crate::transaction::row_lock::{
-    Blocker, DEFAULT_LOCK_WAIT, ESCALATION_ROWS, Interrupt, LockMode, LockName, LockWait,
+    Blocker, DEFAULT_LOCK_WAIT, ESCALATION_ROWS, Interrupt, LockMode, LockName, LockWait, Locked,
     LockedKeys, Look, Patience, RangeLock, RangeState, WantedChange,
 };
 use crate::transaction::snapshot::{ReadView, StatusCell};
@@ -529,21 +529,34 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<bool> {
+        Ok(self.lock_newest_row(tree, key, mode, wait)?.is_new)
+    }
+
+    fn lock_newest_row(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Locked> {
         // No other transaction can change what this one has changed. A transaction that waits for it may hold the
         // explicit lock already.
         if tree.is_changed_by(key, &self.status)? {
-            return Ok(false);
+            return Ok(Locked {
+                is_new: false,
+                has_waited: false,
+            });
         }
         self.has_locks = true;
         let locks = &self.store.transactions.row_locks;
         let (name, patience) = (LockName::row(tree.id(), key), self.patience(wait));
-        let is_new = locks.lock_newest(&self.status, &name, mode, &patience, || {
+        let locked = locks.lock_newest(&self.status, &name, mode, &patience, || {
             tree.active_writer_of(key, &self.status)
         })?;
-        if is_new {
+        if locked.is_new {
             self.count_lock(tree.id());
         }
-        Ok(is_new)
+        Ok(locked)
     }
 
     /// Another row of the tree was locked.
@@ -595,16 +608,17 @@ impl Transaction {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<LockedRow> {
-        let is_new = self.lock_row(tree, key, mode, wait)?;
+        let Locked { is_new, has_waited } = self.lock_newest_row(tree, key, mode, wait)?;
         // What it has changed itself it has locked before.
         let is_unchanged =
             tree.is_unchanged_since(view, key)? || tree.is_changed_by(key, &self.status)?;
-        if !is_unchanged {
+        if has_waited || !is_unchanged {
             self.see_commits();
         }
         Ok(LockedRow {
             is_new,
             is_unchanged,
+            has_waited,
         })
     }
 
@@ -904,6 +918,9 @@ pub struct LockedRow {
     /// The row is what the view shows. Else what was found out by reading may not hold any more, and the statement
     /// reads again through a new view; its locks stay, so that it gets ahead.
     pub is_unchanged: bool,
+    /// Another transaction had it first. What that one, and others meanwhile, have committed elsewhere is not in the
+    /// view, whether the row is unchanged or not.
+    pub has_waited: bool,
 }
 
 /// Whose end will tell whether something is there.

@@ -249,6 +249,15 @@ pub(crate) struct RowLocks {
     interrupt_poll: Duration,
 }
 
+/// A lock that a transaction has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Locked {
+    /// It did not have the lock in any mode before.
+    pub(crate) is_new: bool,
+    /// Others had it first, or had changed the row.
+    pub(crate) has_waited: bool,
+}
+
 /// One wait for something, in as many parts as it takes: they have one end together, which is set when the first of
 /// them begins.
 struct Waiting<'p> {
@@ -380,8 +389,8 @@ impl RowLocks {
         mode: LockMode,
         patience: &Patience,
         mut changed_by: impl FnMut() -> Result<Option<Arc<StatusCell>>>,
-    ) -> Result<bool> {
-        let waiting = &patience.into();
+    ) -> Result<Locked> {
+        let waiting = &Waiting::from(patience);
         let is_new = self.lock_within(own, name, mode, waiting)?;
         let mut wait_for_writers = || {
             loop {
@@ -391,7 +400,10 @@ impl RowLocks {
                         let place = is_new.then(|| name.clone());
                         self.wait_for_writer(own, &writer, look, place, waiting)?;
                     }
-                    None => return Ok(is_new),
+                    None => {
+                        let has_waited = waiting.until_ns.get().is_some();
+                        return Ok(Locked { is_new, has_waited });
+                    }
                 }
             }
         };
