@@ -229,6 +229,9 @@ impl Dialect for SheafDialect {
         if let Some(negated) = is_between(parser) {
             return Some(parse_between(parser, left, negated));
         }
+        if let Some(negated) = is_regexp(parser) {
+            return Some(parse_regexp(parser, left, negated));
+        }
         let (op, right_precedence) = match &parser.peek_token_ref().token {
             Token::Plus | Token::Minus if is_interval(parser.peek_nth_token_ref(1)) => {
                 return parse_moved_by_interval(parser, left).transpose();
@@ -443,16 +446,45 @@ fn is_like(parser: &Parser) -> bool {
     matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::LIKE)
 }
 
-/// Whether `BETWEEN` comes, or `NOT BETWEEN`, which is true.
-fn is_between(parser: &Parser) -> Option<bool> {
-    let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.keyword == keyword);
-    match parser.peek_token_ref() {
-        token if is(token, Keyword::BETWEEN) => Some(false),
-        token if is(token, Keyword::NOT) => {
-            is(parser.peek_nth_token_ref(1), Keyword::BETWEEN).then_some(true)
+/// Whether one of these operators comes, or NOT before one, which is true.
+fn comes(parser: &Parser, operators: &[Keyword]) -> Option<bool> {
+    let keyword = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    match keyword(parser.peek_token_ref()) {
+        Keyword::NOT => {
+            let next = keyword(parser.peek_nth_token_ref(1));
+            operators.contains(&next).then_some(true)
         }
-        _ => None,
+        first => operators.contains(&first).then_some(false),
     }
+}
+
+fn is_between(parser: &Parser) -> Option<bool> {
+    comes(parser, &[Keyword::BETWEEN])
+}
+
+fn is_regexp(parser: &Parser) -> Option<bool> {
+    comes(parser, &[Keyword::REGEXP, Keyword::RLIKE])
+}
+
+/// sqlparser takes the NULL of `a REGEXP NULL` for a part of the operator. A parameter is such a NULL while its
+/// statement is prepared.
+fn parse_regexp(parser: &mut Parser, left: &Expr, negated: bool) -> Result<Expr, ParserError> {
+    if negated {
+        parser.advance_token();
+    }
+    let regexp = parser.parse_keyword(Keyword::REGEXP);
+    if !regexp {
+        parser.expect_keyword_is(Keyword::RLIKE)?;
+    }
+    Ok(Expr::RLike {
+        negated,
+        expr: Box::new(left.clone()),
+        pattern: Box::new(parser.parse_subexpr(binding::PREDICATE)?),
+        regexp,
+    })
 }
 
 /// The upper bound may be a predicate: `a BETWEEN 1 AND b IN (2, 3)` has the upper bound `b IN (2, 3)`.
