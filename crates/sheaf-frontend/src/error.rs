@@ -152,6 +152,14 @@ impl SqlError {
         )
     }
 
+    /// 1116: more tables in the FROM of one query than are joined.
+    pub fn too_many_tables(limit: usize) -> Self {
+        Self::new(
+            codes::TOO_MANY_TABLES,
+            format!("Too many tables; Sheaf can only use {limit} tables in a join"),
+        )
+    }
+
     /// 1436: the statement is nested deeper than Sheaf follows.
     pub fn stack_overrun(limit: usize) -> Self {
         Self::new(

@@ -27,9 +27,15 @@ use crate::syntax::{is_same, object_text};
 /// The numbers of derived tables begin here, behind all of references to tables.
 const FIRST_DERIVED: u32 = 1 << 30;
 
+/// The most tables and derived tables of one FROM (error 1116 beyond). The optimizer orders as many.
+const MAX_TABLES_OF_JOIN: usize = 64;
+
 impl Binder<'_> {
     /// The tables of a FROM; a row without columns where there is none.
     pub(super) fn from(&mut self, tables: &[TableWithJoins]) -> Bound<(Relation, Scope)> {
+        if has_more_tables(tables, MAX_TABLES_OF_JOIN) {
+            return Err(SqlError::too_many_tables(MAX_TABLES_OF_JOIN));
+        }
         let mut all: Option<(Relation, Scope)> = None;
         for table in tables {
             let before: Vec<&Scope> = all.iter().map(|(_, names)| names).collect();
@@ -534,4 +540,23 @@ pub fn index_hints(
         }
     }
     Ok(taken)
+}
+
+/// Whether a FROM names more tables and derived tables than so many.
+fn has_more_tables(tables: &[TableWithJoins], limit: usize) -> bool {
+    let mut left = limit;
+    let mut open: Vec<&TableWithJoins> = tables.iter().collect();
+    while let Some(table) = open.pop() {
+        let joined = table.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&table.relation).chain(joined) {
+            match factor {
+                TableFactor::NestedJoin {
+                    table_with_joins, ..
+                } => open.push(table_with_joins),
+                _ if left == 0 => return true,
+                _ => left -= 1,
+            }
+        }
+    }
+    false
 }

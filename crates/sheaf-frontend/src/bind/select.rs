@@ -41,6 +41,9 @@ use crate::error::SqlError;
 use crate::query::{Header, Listed};
 use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
 
+/// The most windows that a WINDOW clause may define, as in MySQL (error 4086 beyond).
+const MAX_NAMED_WINDOWS: usize = 127;
+
 /// An item of the select list, bound.
 pub(super) struct BoundItem<'s> {
     /// As it was written; `None` if a wildcard stands for it.
@@ -113,6 +116,9 @@ impl Binder<'_> {
             let windows: Vec<_> = windows
                 .map(|window| (window.0.value.clone(), window.1.clone()))
                 .collect();
+            if windows.len() > MAX_NAMED_WINDOWS {
+                return Err(too_many_windows(windows.len()));
+            }
             for (at, (name, _)) in windows.iter().enumerate() {
                 if windows[..at].iter().any(|(other, _)| is_same(other, name)) {
                     return Err(window_defined_twice(name));
@@ -643,6 +649,14 @@ fn of_shown(value: Scalar, named: &[(usize, Scalar)], outputs: &[Output]) -> Sca
         let is_same_type = output.field.data_type() == part.field().data_type();
         is_same_type.then(|| Scalar::column(output.id, Arc::clone(&output.field)))
     })
+}
+
+/// 4086.
+fn too_many_windows(count: usize) -> SqlError {
+    SqlError::new(
+        codes::TOO_MANY_WINDOWS,
+        format!("Too many windows in SELECT: {count}. Maximum allowed is {MAX_NAMED_WINDOWS}."),
+    )
 }
 
 /// 3591.
