@@ -74,7 +74,12 @@ impl SessionHandle {
                     request.waited = waited;
                     self.set_state(what.state());
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    if matches!(error, TableError::Interrupted) {
+                        self.cancel_flag().check()?;
+                    }
+                    return Err(error.into());
+                }
                 Ok(guard) => {
                     if began.is_some() {
                         self.set_state("executing");
@@ -199,9 +204,12 @@ impl Session {
         mut change: impl FnMut(LockRequest<'_>) -> Result<T, TableError>,
     ) -> Result<T> {
         let announced = DefinitionChange::default();
+        let handle = &self.handle;
+        let is_told_to_stop = || handle.cancel_flag().check().is_err();
         self.wait_for_lock(false, |request| {
             change(LockRequest {
                 definition_change: Some(&announced),
+                interrupt: Some(&is_told_to_stop),
                 ..request
             })
         })

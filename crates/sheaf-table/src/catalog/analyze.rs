@@ -13,6 +13,7 @@ use sheaf_storage::{Random, Tree};
 
 use crate::codec::row_codec::RowView;
 use crate::error::Result;
+use crate::lock::table_lock::Interrupt;
 use crate::statistics::column_key::ColumnKey;
 use crate::statistics::correlation::correlation;
 use crate::statistics::distinct::{DistinctValues, EXACT_VALUES};
@@ -21,6 +22,7 @@ use crate::statistics::hyper_log_log::hash;
 use crate::statistics::index_prefixes::sample_index;
 use crate::statistics::{
     AnalyzeOptions, ColumnStatistics, DEFAULT_BUCKETS, Histogram, IndexStatistics, TableStatistics,
+    check,
 };
 use crate::table::Table;
 
@@ -122,7 +124,12 @@ fn leaves_for(table: &Table, columns: usize, wanted: usize) -> usize {
     wanted.min(fit.max(LEAST_LEAVES) as usize)
 }
 
-fn sample_rows(table: &Table, columns: &[usize], options: &AnalyzeOptions) -> Result<RowSample> {
+fn sample_rows(
+    table: &Table,
+    columns: &[usize],
+    options: &AnalyzeOptions,
+    interrupt: Interrupt<'_>,
+) -> Result<RowSample> {
     let leaves = leaves_for(table, columns.len(), options.sample_leaves);
     let mut leaf_sample = table.clustered.sample_leaves(leaves, options.seed)?;
     let (share, is_complete) = (leaf_sample.share(), leaf_sample.is_complete());
@@ -147,6 +154,7 @@ fn sample_rows(table: &Table, columns: &[usize], options: &AnalyzeOptions) -> Re
         histogram_nulls: vec![0; columns.len()],
     };
     while let Some(leaf) = leaf_sample.next_leaf()? {
+        check(interrupt)?;
         let key_bytes = leaf.prefix().len();
         for entry in 0..leaf.len() {
             let bytes = leaf.value(entry);
@@ -222,9 +230,10 @@ pub(crate) fn analyze(
     table: &Table,
     options: &AnalyzeOptions,
     earlier: Option<&TableStatistics>,
+    interrupt: Interrupt<'_>,
 ) -> Result<TableStatistics> {
     let columns: Vec<usize> = (0..table.definition.columns.len()).collect();
-    let sample = sample_rows(table, &columns, options)?;
+    let sample = sample_rows(table, &columns, options, interrupt)?;
     let row_bytes = sample.bytes as f64 / sample.rows.max(1) as f64;
     let wanted = |column: usize| {
         earlier
@@ -235,7 +244,7 @@ pub(crate) fn analyze(
     let mut columns: Vec<ColumnStatistics> = columns.into_iter().map(|(_, found)| found).collect();
     let index = |tree: &Arc<Tree>, layout| -> Result<IndexStatistics> {
         let leaves = tree.sample_leaves(options.sample_leaves, options.seed)?;
-        sample_index(tree, layout, leaves)
+        sample_index(tree, layout, leaves, interrupt)
     };
     let mut indexes = BTreeMap::new();
     if !table.definition.has_hidden_row_id() {
@@ -274,7 +283,8 @@ pub(crate) fn analyze_columns(
     columns: &[usize],
     buckets: usize,
     options: &AnalyzeOptions,
+    interrupt: Interrupt<'_>,
 ) -> Result<Vec<(usize, ColumnStatistics)>> {
-    let sample = sample_rows(table, columns, options)?;
+    let sample = sample_rows(table, columns, options, interrupt)?;
     Ok(sample.finish(table, |_| buckets, options.now))
 }

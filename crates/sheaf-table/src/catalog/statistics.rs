@@ -58,7 +58,7 @@ impl Catalog {
     /// Collects a table's statistics, keeps and returns them. Histograms that were dropped are not made again.
     ///
     /// # Errors
-    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`, and whatever the storage reports.
+    /// `UnknownDatabase`, `UnknownTable`, `LockWaitTimeout`, `Interrupted`, and whatever the storage reports.
     pub fn analyze_with<'w>(
         &self,
         database: &str,
@@ -66,10 +66,11 @@ impl Catalog {
         options: &AnalyzeOptions,
         wait: impl Into<LockRequest<'w>>,
     ) -> Result<Arc<TableStatistics>> {
-        let table = self.open_for_read(database, table, wait)?;
+        let request = wait.into();
+        let table = self.open_for_read(database, table, request)?;
         let counted = table.state.counted_changes();
         let earlier = table.statistics();
-        let found = analyze(&table, options, earlier.as_deref())?;
+        let found = analyze(&table, options, earlier.as_deref(), request.interrupt)?;
         self.redefine_statistics(&table, |_| found.clone())?;
         table.state.forget_changes(counted);
         Ok(Arc::new(found))
@@ -89,9 +90,10 @@ impl Catalog {
         options: &AnalyzeOptions,
         wait: impl Into<LockRequest<'w>>,
     ) -> Result<()> {
-        let table = self.open_for_read(database, table, wait)?;
+        let request = wait.into();
+        let table = self.open_for_read(database, table, request)?;
         let buckets = buckets.clamp(1, MAX_BUCKETS);
-        let found = analyze_columns(&table, columns, buckets, options)?;
+        let found = analyze_columns(&table, columns, buckets, options, request.interrupt)?;
         self.redefine_statistics(&table, |earlier| {
             let mut statistics = statistics_of(&table, earlier);
             for (column, found) in found {

@@ -15,8 +15,9 @@ use sheaf_storage::{LeafSample, Tree};
 
 use crate::codec::key_codec::KeyLayout;
 use crate::error::Result;
-use crate::statistics::IndexStatistics;
+use crate::lock::table_lock::Interrupt;
 use crate::statistics::distinct::{LeafFrequencies, estimate};
+use crate::statistics::{IndexStatistics, check};
 
 /// What was counted of the prefixes of one length.
 #[derive(Default)]
@@ -59,12 +60,14 @@ pub(crate) fn sample_index(
     tree: &Tree,
     layout: &KeyLayout,
     mut sample: LeafSample,
+    interrupt: Interrupt<'_>,
 ) -> Result<IndexStatistics> {
     let mut prefixes: Vec<PrefixCounts> = Vec::new();
     prefixes.resize_with(layout.declared, PrefixCounts::default);
     let (mut entries, mut pairs, mut bytes) = (0u64, 0u64, 0u64);
     let (mut key, mut previous) = (Vec::new(), Vec::new());
     while let Some(leaf) = sample.next_leaf()? {
+        check(interrupt)?;
         for entry in 0..leaf.len() {
             leaf.key_into(entry, &mut key);
             bytes += (key.len() + leaf.value(entry).len()) as u64;

@@ -37,6 +37,9 @@ pub use distinct::DistinctEstimate;
 pub use histogram::{DEFAULT_BUCKETS, Histogram, MAX_BUCKETS};
 pub use selectivity::ColumnEstimator;
 
+use crate::error::{Result, TableError};
+use crate::lock::table_lock::Interrupt;
+
 /// Leaves that are read of each tree, unless the statement says otherwise.
 const SAMPLE_LEAVES: usize = 1024;
 
@@ -49,6 +52,17 @@ pub struct AnalyzeOptions {
     pub sample_leaves: usize,
     /// The time of the statement, to be shown with what it found: microseconds since 1970-01-01 00:00:00 UTC.
     pub now: i64,
+}
+
+/// Looks whether the statement shall stop, once for each leaf that is read.
+///
+/// # Errors
+/// `Interrupted`.
+pub(crate) fn check(interrupt: Interrupt<'_>) -> Result<()> {
+    match interrupt {
+        Some(interrupt) if interrupt() => Err(TableError::Interrupted),
+        _ => Ok(()),
+    }
 }
 
 impl Default for AnalyzeOptions {

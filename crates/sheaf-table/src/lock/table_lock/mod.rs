@@ -79,6 +79,9 @@ const SHARDS: usize = 16;
 #[repr(align(64))]
 struct Shard(AtomicUsize);
 
+/// What says whether the statement shall stop.
+pub(crate) type Interrupt<'a> = Option<&'a (dyn Fn() -> bool + Sync)>;
+
 /// Which session asks for a table's lock, and how long it waits.
 #[derive(Clone, Copy)]
 pub struct LockRequest<'a> {
