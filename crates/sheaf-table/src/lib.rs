@@ -45,14 +45,14 @@ pub use codec::key_range;
 pub use codec::key_range::{EncodedRange, PartBounds, Within};
 pub use codec::row_codec;
 pub use codec::row_codec::{RowLayout, RowView, ValueRef};
-pub use definition::check_constraint::{CheckConstraint, CheckSpec, RowTest};
+pub use definition::check_constraint::RowTest;
 pub use definition::convert;
 pub use definition::foreign_key;
-pub use definition::foreign_key::{ForeignKey, ForeignKeySpec, ReferentialAction};
 pub use definition::schema;
 pub use definition::schema::{
-    Column, CreateTable, DefaultExpression, DefaultValue, Index, IndexPart, IndexPartSpec,
-    IndexSpec, PRIMARY, TableDefinition,
+    CheckConstraint, CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKey,
+    ForeignKeySpec, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY, ReferentialAction,
+    TableDefinition,
 };
 pub use definition::show_create;
 pub use error::{Result, TableError};

@@ -34,13 +34,12 @@ use crate::build::index_build::build_indexes;
 use crate::catalog::definition_check::NO_TREE;
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, trees_of};
-use crate::definition::check_constraint::{CheckSpec, RowTest};
+use crate::definition::check_constraint::RowTest;
 use crate::definition::convert::RowFill;
-use crate::definition::foreign_key::{
-    ForeignKey, ForeignKeySpec, leading_index, referenced_positions,
-};
+use crate::definition::foreign_key::{leading_index, referenced_positions};
 use crate::definition::schema::{
-    Column, DefaultValue, Index, IndexPartSpec, IndexSpec, PRIMARY, TableDefinition, same_name,
+    CheckSpec, Column, DefaultValue, ForeignKey, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
+    PRIMARY, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{LockRequest, WriterLock};

@@ -19,11 +19,10 @@ use crate::catalog::definition_check::{
 use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
 };
-use crate::definition::foreign_key::{
-    ForeignKey, ReferentialAction, leading_index, resolve_foreign_key,
-};
+use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
 use crate::definition::schema::{
-    Column, DefaultValue, Index, IndexPart, MAX_COLUMNS, PRIMARY, TableDefinition, same_name,
+    Column, DefaultValue, ForeignKey, Index, IndexPart, MAX_COLUMNS, PRIMARY, ReferentialAction,
+    TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
 

@@ -14,10 +14,11 @@ use crate::codec::key_codec::KeyLayout;
 use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
 use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
 use crate::definition::convert::to_column;
-use crate::definition::foreign_key::{ForeignKeySpec, leading_index, resolve_foreign_key};
+use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
 use crate::definition::schema::{
-    Column, CreateTable, DefaultValue, Index, IndexPart, IndexPartSpec, IndexSpec, MAX_COLUMNS,
-    MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition, same_name,
+    Column, CreateTable, DefaultValue, ForeignKeySpec, Index, IndexPart, IndexPartSpec, IndexSpec,
+    MAX_COLUMNS, MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition,
+    same_name,
 };
 use crate::error::{Result, TableError};
 

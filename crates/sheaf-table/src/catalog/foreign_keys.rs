@@ -10,9 +10,8 @@ use sheaf_storage::{Direction, KeyRange, ReadAhead};
 use sheaf_types::Value;
 
 use crate::catalog::{Catalog, QualifiedName};
-use crate::definition::check_constraint::CheckConstraint;
-use crate::definition::foreign_key::{ForeignKey, check_parent, referenced_positions};
-use crate::definition::schema::{TableDefinition, same_name};
+use crate::definition::foreign_key::{check_parent, referenced_positions};
+use crate::definition::schema::{CheckConstraint, ForeignKey, TableDefinition, same_name};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::WriterLock;
 use crate::progress::Progress;

@@ -43,9 +43,8 @@ use sheaf_types::{Value, assignment::Mode, error::ColumnIssue};
 use crate::catalog::{Catalog, QualifiedName, RowWriteGuard, WriteGuard};
 use crate::codec::row_codec::RowView;
 use crate::definition::convert::to_column;
-use crate::definition::foreign_key::{
-    ForeignKey, ReferentialAction, is_comparable, leading_index, referenced_positions,
-};
+use crate::definition::foreign_key::{is_comparable, leading_index, referenced_positions};
+use crate::definition::schema::{ForeignKey, ReferentialAction};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::SessionLockMode;
 use crate::table::auto_increment::{AutoIncrementSeries, Reserved};

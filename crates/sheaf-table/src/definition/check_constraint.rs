@@ -1,4 +1,4 @@
-//! CHECK constraints: what they are, and what one may ask for.
+//! CHECK constraints: what one may ask for. [`CheckConstraint`] is part of the [schema](crate::definition::schema).
 //!
 //! A CHECK says that an expression over the columns of a row is not false. The table floor knows its text and the
 //! columns in it; the SQL floor evaluates it before a row is written. `foreign_key_checks` does not turn it off; NOT
@@ -13,34 +13,11 @@ use std::sync::Arc;
 
 use sheaf_types::Value;
 
-use crate::definition::foreign_key::ReferentialAction;
-use crate::definition::schema::{MAX_NAME_CHARACTERS, TableDefinition, same_name};
+use crate::definition::schema::{
+    CheckConstraint, CheckSpec, MAX_NAME_CHARACTERS, ReferentialAction, TableDefinition, same_name,
+};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-
-/// A CHECK of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckConstraint {
-    /// Unique in its database.
-    pub name: String,
-    /// The expression, without parentheses around it.
-    pub expression: String,
-    /// The columns that it names.
-    pub columns: Vec<String>,
-    pub enforced: bool,
-}
-
-/// What CHECK asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckSpec {
-    /// `None`: the table's name, `_chk_` and a number.
-    pub name: Option<String>,
-    pub expression: String,
-    pub columns: Vec<String>,
-    pub enforced: bool,
-    /// The column whose definition it is part of, and which it may name alone.
-    pub of_column: Option<String>,
-}
 
 impl CheckConstraint {
     /// The constraint as SHOW CREATE TABLE prints it.

@@ -6,10 +6,9 @@
 use sheaf_storage::TreeId;
 use sheaf_types::{Collation, ColumnType, Value};
 
-use crate::definition::check_constraint::CheckConstraint;
-use crate::definition::foreign_key::{ForeignKey, ReferentialAction};
 use crate::definition::schema::{
-    Column, DefaultExpression, DefaultValue, Index, IndexPart, TableDefinition,
+    CheckConstraint, Column, DefaultExpression, DefaultValue, ForeignKey, Index, IndexPart,
+    ReferentialAction, TableDefinition,
 };
 use crate::error::{Result, TableError};
 

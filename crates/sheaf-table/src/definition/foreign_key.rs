@@ -1,4 +1,4 @@
-//! Foreign keys: what they are, and what one may ask for.
+//! Foreign keys: what one may ask for. [`ForeignKey`] is part of the [schema](crate::definition::schema).
 //!
 //! A foreign key says that the values of some columns of a table (the *child*) are there in some columns of another, or
 //! of the same (the *parent*). Both sides have an index that begins with these columns, so that either side of a row is
@@ -13,73 +13,11 @@ use std::fmt::Write;
 
 use sheaf_types::ColumnType;
 
-use crate::definition::schema::{Index, TableDefinition, same_name};
+use crate::definition::schema::{
+    ForeignKey, ForeignKeySpec, Index, ReferentialAction, TableDefinition, same_name,
+};
 use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
-
-/// What happens to rows of the child when their row of the parent goes or changes its key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ReferentialAction {
-    /// Not written: as RESTRICT.
-    #[default]
-    NoAction,
-    /// The change of the parent fails.
-    Restrict,
-    /// They go or change with it.
-    Cascade,
-    /// Their columns become NULL.
-    SetNull,
-}
-
-impl ReferentialAction {
-    /// As `information_schema` writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReferentialAction::NoAction => "NO ACTION",
-            ReferentialAction::Restrict => "RESTRICT",
-            ReferentialAction::Cascade => "CASCADE",
-            ReferentialAction::SetNull => "SET NULL",
-        }
-    }
-
-    /// True if the change of the parent fails while the child has rows.
-    pub fn restricts(self) -> bool {
-        matches!(
-            self,
-            ReferentialAction::NoAction | ReferentialAction::Restrict
-        )
-    }
-}
-
-/// A foreign key of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignKey {
-    /// Unique in its database.
-    pub name: String,
-    /// Positions in the child's columns.
-    pub columns: Vec<usize>,
-    pub referenced_database: String,
-    pub referenced_table: String,
-    /// Names of the parent's columns, one for each of `columns`.
-    pub referenced_columns: Vec<String>,
-    pub on_delete: ReferentialAction,
-    pub on_update: ReferentialAction,
-}
-
-/// What FOREIGN KEY asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignKeySpec {
-    /// `None`: the table's name, `_ibfk_` and a number.
-    pub name: Option<String>,
-    /// The name of the index that is made if there is none; `None`: the constraint's, or the first column's.
-    pub index_name: Option<String>,
-    pub columns: Vec<String>,
-    pub referenced_database: String,
-    pub referenced_table: String,
-    pub referenced_columns: Vec<String>,
-    pub on_delete: ReferentialAction,
-    pub on_update: ReferentialAction,
-}
 
 impl ForeignKey {
     /// True if the key refers to this table.

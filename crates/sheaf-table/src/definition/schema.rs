@@ -1,4 +1,4 @@
-//! What a table is: its columns, its indexes, and the trees that hold them.
+//! What a table is: its columns, its indexes with the trees that hold them, its foreign keys and CHECKs.
 //!
 //! [`TableDefinition`] is immutable once a table is open; DDL makes a new one. Columns and indexes are found by name
 //! without regard to case, as in MySQL. [`CreateTable`] and [`IndexSpec`] are what a statement asks for, before the
@@ -6,9 +6,6 @@
 
 use sheaf_storage::TreeId;
 use sheaf_types::{Collation, ColumnType, Value};
-
-use crate::definition::check_constraint::{CheckConstraint, CheckSpec};
-use crate::definition::foreign_key::{ForeignKey, ForeignKeySpec};
 
 /// The name of every primary key.
 pub const PRIMARY: &str = "PRIMARY";
@@ -206,6 +203,94 @@ impl TableDefinition {
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|column| column.auto_increment)
     }
+}
+
+/// What happens to rows of the child when their row of the parent goes or changes its key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReferentialAction {
+    /// Not written: as RESTRICT.
+    #[default]
+    NoAction,
+    /// The change of the parent fails.
+    Restrict,
+    /// They go or change with it.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+}
+
+impl ReferentialAction {
+    /// As `information_schema` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReferentialAction::NoAction => "NO ACTION",
+            ReferentialAction::Restrict => "RESTRICT",
+            ReferentialAction::Cascade => "CASCADE",
+            ReferentialAction::SetNull => "SET NULL",
+        }
+    }
+
+    /// True if the change of the parent fails while the child has rows.
+    pub fn restricts(self) -> bool {
+        matches!(
+            self,
+            ReferentialAction::NoAction | ReferentialAction::Restrict
+        )
+    }
+}
+
+/// A foreign key of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// Unique in its database.
+    pub name: String,
+    /// Positions in the child's columns.
+    pub columns: Vec<usize>,
+    pub referenced_database: String,
+    pub referenced_table: String,
+    /// Names of the parent's columns, one for each of `columns`.
+    pub referenced_columns: Vec<String>,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
+/// What FOREIGN KEY asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKeySpec {
+    /// `None`: the table's name, `_ibfk_` and a number.
+    pub name: Option<String>,
+    /// The name of the index that is made if there is none; `None`: the constraint's, or the first column's.
+    pub index_name: Option<String>,
+    pub columns: Vec<String>,
+    pub referenced_database: String,
+    pub referenced_table: String,
+    pub referenced_columns: Vec<String>,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
+/// A CHECK of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckConstraint {
+    /// Unique in its database.
+    pub name: String,
+    /// The expression, without parentheses around it.
+    pub expression: String,
+    /// The columns that it names.
+    pub columns: Vec<String>,
+    pub enforced: bool,
+}
+
+/// What CHECK asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckSpec {
+    /// `None`: the table's name, `_chk_` and a number.
+    pub name: Option<String>,
+    pub expression: String,
+    pub columns: Vec<String>,
+    pub enforced: bool,
+    /// The column whose definition it is part of, and which it may name alone.
+    pub of_column: Option<String>,
 }
 
 /// Names of columns and indexes are equal without regard to case.
