@@ -18,10 +18,11 @@ pub mod statistics;
 pub mod table;
 
 pub use build::alter_table;
-pub use build::alter_table::{AlterOptions, Alteration, Altered};
-pub use build::altered_definition::{AlterWork, ColumnPlace};
+pub use build::alter_table::{AlterOptions, Altered};
+pub use build::altered_definition::{AlterWork, Alteration, ColumnPlace};
 pub use build::bulk_load;
-pub use build::bulk_load::{BulkLoad, BulkLoadOptions};
+pub use build::bulk_load::BulkLoad;
+pub use build::tree_load::BulkLoadOptions;
 pub use catalog::account;
 pub use catalog::account::{Account, AccountName, Accounts, AuthenticationMethod};
 pub use catalog::cpu_set;

@@ -25,10 +25,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
-use sheaf_types::{Collation, assignment::Mode, error::ColumnIssue};
+use sheaf_types::{assignment::Mode, error::ColumnIssue};
 
 use crate::build::altered_definition::{
-    AlterWork, AlteredDefinition, ColumnPlace, altered_definition, keeps_values, renames_column,
+    AlterWork, Alteration, AlteredDefinition, altered_definition, keeps_values, renames_column,
 };
 use crate::build::index_build::build_indexes;
 use crate::catalog::definition_check::NO_TREE;
@@ -37,10 +37,7 @@ use crate::catalog::{Catalog, QualifiedName, Redefinition, rename_definition, tr
 use crate::definition::check_constraint::RowTest;
 use crate::definition::convert::RowFill;
 use crate::definition::foreign_key::{leading_index, referenced_positions};
-use crate::definition::schema::{
-    CheckSpec, Column, DefaultValue, ForeignKey, ForeignKeySpec, Index, IndexPartSpec, IndexSpec,
-    PRIMARY, TableDefinition, same_name,
-};
+use crate::definition::schema::{ForeignKey, Index, PRIMARY, TableDefinition, same_name};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::{LockRequest, WriterLock};
 use crate::progress::Progress;
@@ -49,69 +46,6 @@ use crate::table::{Table, TableState};
 
 /// Leaves that the test of all rows reads ahead.
 const CHECK_READ_AHEAD_PAGES: usize = 64;
-
-/// One change of a table.
-#[derive(Debug, Clone)]
-pub enum Alteration {
-    AddColumn {
-        column: Column,
-        place: ColumnPlace,
-    },
-    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
-    ChangeColumn {
-        name: String,
-        new: Column,
-        place: Option<ColumnPlace>,
-    },
-    RenameColumn {
-        name: String,
-        new: String,
-    },
-    /// SET DEFAULT, or DROP DEFAULT.
-    SetDefault {
-        column: String,
-        default: Option<DefaultValue>,
-    },
-    /// The column leaves the indexes too.
-    DropColumn(String),
-    AddPrimaryKey(Vec<IndexPartSpec>),
-    DropPrimaryKey,
-    AddIndex(IndexSpec),
-    RenameIndex {
-        name: String,
-        new: String,
-    },
-    /// Also `PRIMARY`.
-    DropIndex(String),
-    /// An index comes with it, if none begins with its columns.
-    AddForeignKey {
-        spec: ForeignKeySpec,
-        /// The parent must be there and fit, and each row must have one.
-        check: bool,
-    },
-    /// Its index stays.
-    DropForeignKey(String),
-    AddCheck(CheckSpec),
-    DropCheck(String),
-    /// ALTER CHECK: whether rows must keep it.
-    EnforceCheck {
-        name: String,
-        enforced: bool,
-    },
-    /// The next value to give out, unless there is a greater one.
-    SetAutoIncrement(u64),
-    SetComment(String),
-    /// Of columns that are added later.
-    SetCollation(Collation),
-    /// Of all texts.
-    ConvertTo(Collation),
-    /// The rows are written into new trees.
-    Rebuild,
-    RenameTo {
-        database: String,
-        table: String,
-    },
-}
 
 /// How an ALTER TABLE goes about it.
 #[derive(Debug, Clone)]

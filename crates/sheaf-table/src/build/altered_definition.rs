@@ -9,9 +9,8 @@
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::{Collation, ColumnType, Value};
 
-use crate::build::alter_table::Alteration;
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
@@ -21,10 +20,73 @@ use crate::definition::check_constraint::{
 };
 use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
 use crate::definition::schema::{
-    Column, DefaultValue, ForeignKey, Index, IndexPart, MAX_COLUMNS, PRIMARY, ReferentialAction,
-    TableDefinition, same_name,
+    CheckSpec, Column, DefaultValue, ForeignKey, ForeignKeySpec, Index, IndexPart, IndexPartSpec,
+    IndexSpec, MAX_COLUMNS, PRIMARY, ReferentialAction, TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
+
+/// One change of a table.
+#[derive(Debug, Clone)]
+pub enum Alteration {
+    AddColumn {
+        column: Column,
+        place: ColumnPlace,
+    },
+    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
+    ChangeColumn {
+        name: String,
+        new: Column,
+        place: Option<ColumnPlace>,
+    },
+    RenameColumn {
+        name: String,
+        new: String,
+    },
+    /// SET DEFAULT, or DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<DefaultValue>,
+    },
+    /// The column leaves the indexes too.
+    DropColumn(String),
+    AddPrimaryKey(Vec<IndexPartSpec>),
+    DropPrimaryKey,
+    AddIndex(IndexSpec),
+    RenameIndex {
+        name: String,
+        new: String,
+    },
+    /// Also `PRIMARY`.
+    DropIndex(String),
+    /// An index comes with it, if none begins with its columns.
+    AddForeignKey {
+        spec: ForeignKeySpec,
+        /// The parent must be there and fit, and each row must have one.
+        check: bool,
+    },
+    /// Its index stays.
+    DropForeignKey(String),
+    AddCheck(CheckSpec),
+    DropCheck(String),
+    /// ALTER CHECK: whether rows must keep it.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
+    },
+    /// The next value to give out, unless there is a greater one.
+    SetAutoIncrement(u64),
+    SetComment(String),
+    /// Of columns that are added later.
+    SetCollation(Collation),
+    /// Of all texts.
+    ConvertTo(Collation),
+    /// The rows are written into new trees.
+    Rebuild,
+    RenameTo {
+        database: String,
+        table: String,
+    },
+}
 
 /// Where a column goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -617,7 +679,7 @@ fn keeps_bytes(
 mod tests {
     use super::*;
     use crate::catalog::definition_check::resolve_table;
-    use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
+    use crate::definition::schema::CreateTable;
 
     fn column(name: &str, ty: &str) -> Column {
         Column::new(name, ColumnType::parse(ty).unwrap(), true)

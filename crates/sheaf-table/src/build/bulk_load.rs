@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sheaf_types::Value;
 
-use crate::build::tree_load::TreeLoad;
+use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::foreign_keys::{check_rows, parents_of};
 use crate::catalog::{Catalog, Redefinition, WriteGuard, trees_of};
 use crate::definition::schema::{CreateTable, TableDefinition};
@@ -19,15 +19,6 @@ use crate::lock::table_lock::LockRequest;
 use crate::progress::Progress;
 use crate::table::auto_increment::AutoIncrementSeries;
 use crate::table::{InsertOutcome, Table};
-
-/// How a bulk load may work.
-#[derive(Debug, Clone)]
-pub struct BulkLoadOptions {
-    /// Memory for sorting and merging, in bytes.
-    pub memory_bytes: usize,
-    /// Threads that write trees, 1 or more.
-    pub threads: usize,
-}
 
 /// A bulk load in progress: rows in, trees out. Dropped without [`finish`](Self::finish): nothing remains.
 pub struct BulkLoad {

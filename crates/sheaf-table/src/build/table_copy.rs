@@ -23,8 +23,7 @@ use sheaf_types::{
 
 use crate::build::alter_table::{AlterOptions, Altered};
 use crate::build::altered_definition::AlteredDefinition;
-use crate::build::bulk_load::BulkLoadOptions;
-use crate::build::tree_load::TreeLoad;
+use crate::build::tree_load::{BulkLoadOptions, TreeLoad};
 use crate::catalog::Catalog;
 use crate::definition::convert::{RowFill, default_of, to_column};
 use crate::definition::schema::Column;

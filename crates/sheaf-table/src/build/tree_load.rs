@@ -28,7 +28,6 @@ use sheaf_storage::{
 };
 use sheaf_types::Value;
 
-use crate::build::bulk_load::BulkLoadOptions;
 use crate::build::external_sort::{ExternalSort, SortedEntries};
 use crate::build::index_build::{IndexSorts, IndexTree, LongValue, PROGRESS_STEP};
 use crate::catalog::free_trees;
@@ -40,6 +39,15 @@ use crate::error::{Result, TableError};
 use crate::progress::Progress;
 use crate::table::auto_increment::{AutoIncrementSeries, Reserved};
 use crate::table::{InsertOutcome, Table};
+
+/// How a bulk load may work.
+#[derive(Debug, Clone)]
+pub struct BulkLoadOptions {
+    /// Memory for sorting and merging, in bytes.
+    pub memory_bytes: usize,
+    /// Threads that write trees, 1 or more.
+    pub threads: usize,
+}
 
 /// Batches that are full and not yet taken by the second thread.
 const BATCHES_WAITING: usize = 2;
