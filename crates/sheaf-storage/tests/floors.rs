@@ -414,23 +414,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "sheaf-table",
-        &[
-            "build/alter_table",
-            "build/altered_definition",
-            "build/bulk_load",
-            "build/tree_load",
-            "catalog",
-            "catalog/accounts",
-            "catalog/databases",
-            "catalog/resource_groups",
-            "definition/check_constraint",
-            "definition/foreign_key",
-            "definition/schema",
-            "definition/show_create",
-        ],
-    ),
-    (
         "sheaf-optimizer",
         &[
             "access/index_merge",

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use sheaf_storage::sync::RwLock;
+use sheaf_storage::sync::atomic::{AtomicBool, AtomicU64};
+
 use crate::catalog::privilege::{PrivilegeLevel, Privileges};
 use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
@@ -189,6 +192,62 @@ impl Account {
             account.max_user_connections = limit.map_err(|_| read.corrupt())?;
         }
         Ok(account)
+    }
+}
+
+/// The accounts of a catalog.
+pub(crate) struct AccountState {
+    pub(super) accounts: RwLock<Arc<Accounts>>,
+    /// Grows with every change.
+    pub(super) version: AtomicU64,
+    /// Whether the catalog tree has them.
+    pub(super) is_stored: AtomicBool,
+}
+
+impl AccountState {
+    /// The accounts as the catalog tree has them.
+    pub(crate) fn new(stored: Accounts) -> AccountState {
+        let is_stored = !stored.is_empty();
+        let accounts = if is_stored {
+            stored
+        } else {
+            let root = Account::root();
+            [(root.name.clone(), Arc::new(root))].into()
+        };
+        AccountState {
+            accounts: RwLock::new(Arc::new(accounts)),
+            version: AtomicU64::new(1),
+            is_stored: AtomicBool::new(is_stored),
+        }
+    }
+}
+
+/// Puts accounts together while the catalog tree is read, chunk by chunk.
+#[derive(Default)]
+pub(crate) struct AccountReader(Vec<(AccountName, Vec<u8>)>);
+
+impl AccountReader {
+    /// Takes an entry; `rest` is its key after the first byte.
+    pub(crate) fn add(&mut self, rest: &[u8], chunk: &[u8]) -> Option<()> {
+        let mut names = rest.splitn(3, |byte| *byte == 0);
+        let mut text = || String::from_utf8(names.next()?.to_vec()).ok();
+        let name = AccountName {
+            user: text()?,
+            host: text()?,
+        };
+        match self.0.last_mut() {
+            Some((last, bytes)) if *last == name => bytes.extend_from_slice(chunk),
+            _ => self.0.push((name, chunk.to_vec())),
+        }
+        Some(())
+    }
+
+    pub(crate) fn finish(self) -> Result<AccountState> {
+        let decoded = self.0.into_iter().map(|(name, bytes)| {
+            let account = Account::decode(name.clone(), &bytes)?;
+            Ok((name, Arc::new(account)))
+        });
+        Ok(AccountState::new(decoded.collect::<Result<Accounts>>()?))
     }
 }
 

@@ -7,70 +7,13 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::sync::RwLock;
-use sheaf_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use sheaf_storage::sync::atomic::Ordering;
 use sheaf_storage::{Transaction, Tree};
 
 use crate::catalog::Catalog;
 use crate::catalog::account::{Account, AccountName, Accounts};
 use crate::catalog::records::{CHUNK_BYTES, header, kind, put};
 use crate::error::{Result, TableError};
-
-/// The accounts of a catalog.
-pub(crate) struct AccountState {
-    accounts: RwLock<Arc<Accounts>>,
-    /// Grows with every change.
-    version: AtomicU64,
-    /// Whether the catalog tree has them.
-    is_stored: AtomicBool,
-}
-
-impl AccountState {
-    /// The accounts as the catalog tree has them.
-    pub(crate) fn new(stored: Accounts) -> AccountState {
-        let is_stored = !stored.is_empty();
-        let accounts = if is_stored {
-            stored
-        } else {
-            let root = Account::root();
-            [(root.name.clone(), Arc::new(root))].into()
-        };
-        AccountState {
-            accounts: RwLock::new(Arc::new(accounts)),
-            version: AtomicU64::new(1),
-            is_stored: AtomicBool::new(is_stored),
-        }
-    }
-}
-
-/// Puts accounts together while the catalog tree is read, chunk by chunk.
-#[derive(Default)]
-pub(crate) struct AccountReader(Vec<(AccountName, Vec<u8>)>);
-
-impl AccountReader {
-    /// Takes an entry; `rest` is its key after the first byte.
-    pub(crate) fn add(&mut self, rest: &[u8], chunk: &[u8]) -> Option<()> {
-        let mut names = rest.splitn(3, |byte| *byte == 0);
-        let mut text = || String::from_utf8(names.next()?.to_vec()).ok();
-        let name = AccountName {
-            user: text()?,
-            host: text()?,
-        };
-        match self.0.last_mut() {
-            Some((last, bytes)) if *last == name => bytes.extend_from_slice(chunk),
-            _ => self.0.push((name, chunk.to_vec())),
-        }
-        Some(())
-    }
-
-    pub(crate) fn finish(self) -> Result<AccountState> {
-        let decoded = self.0.into_iter().map(|(name, bytes)| {
-            let account = Account::decode(name.clone(), &bytes)?;
-            Ok((name, Arc::new(account)))
-        });
-        Ok(AccountState::new(decoded.collect::<Result<Accounts>>()?))
-    }
-}
 
 impl Catalog {
     /// All accounts, as of now.

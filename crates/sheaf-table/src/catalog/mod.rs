@@ -21,6 +21,7 @@
 //! | [`open_tables`] | opening a table, and what a statement holds of it |
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |
 //! | [`databases`] | databases in the catalog |
+//! | [`database`] | a database in memory, and its entry |
 //! | [`foreign_keys`] | whether foreign keys hold, and which tables refer to which |
 //! | [`statistics`] | ANALYZE TABLE: collecting statistics, keeping them, telling when they are due |
 //! | [`accounts`] | accounts in the catalog |
@@ -36,6 +37,7 @@ pub mod account;
 pub(crate) mod accounts;
 pub(crate) mod analyze;
 pub mod cpu_set;
+pub(crate) mod database;
 pub(crate) mod databases;
 pub(crate) mod definition_check;
 pub(crate) mod foreign_keys;
@@ -54,13 +56,12 @@ use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::sync::{Mutex, RwLock};
 use sheaf_storage::{Direction, KeyRange, Lsn, ReadAhead, Storage, Transaction, Tree, TreeId};
 
-use crate::catalog::accounts::{AccountReader, AccountState};
-use crate::catalog::databases::{Database, decode_database};
+use crate::catalog::account::{AccountReader, AccountState};
+use crate::catalog::database::{Database, decode_database};
 use crate::catalog::records::{
     database_key, key_of_table, kind, put, put_statistics, read_header, table_of_key,
 };
-use crate::catalog::resource_group::ResourceGroups;
-use crate::catalog::resource_groups::{ResourceGroupState, read_resource_group};
+use crate::catalog::resource_group::{ResourceGroupState, ResourceGroups, read_resource_group};
 use crate::definition::codec::decode_definition;
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
@@ -70,7 +71,7 @@ use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
 use crate::table::{Table, TableState};
 
-pub use databases::DatabaseSnapshot;
+pub use database::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
 pub(crate) use table_definitions::{Redefinition, rename_definition};
 use table_definitions::{delete_table, lock_others_out};

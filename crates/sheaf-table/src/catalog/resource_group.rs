@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use sheaf_storage::sync::RwLock;
+
 use crate::catalog::cpu_set::{CpuSet, MAX_CPUS};
 use crate::definition::codec::{Reader, Writer};
-use crate::error::Result;
+use crate::error::{Result, TableError};
 
 /// The newest format of a resource group that this program writes and reads.
 const FORMAT: u64 = 1;
@@ -121,6 +123,31 @@ impl ResourceGroup {
             thread_priority,
         })
     }
+}
+
+/// The resource groups of a catalog.
+pub(crate) struct ResourceGroupState(pub(super) RwLock<Arc<ResourceGroups>>);
+
+impl ResourceGroupState {
+    pub(crate) fn new(stored: ResourceGroups) -> ResourceGroupState {
+        ResourceGroupState(RwLock::new(Arc::new(stored)))
+    }
+}
+
+/// Takes an entry of the catalog tree; `rest` is its key after the first byte.
+pub(crate) fn read_resource_group(
+    groups: &mut ResourceGroups,
+    rest: &[u8],
+    value: &[u8],
+) -> Result<()> {
+    let group = ResourceGroup::decode(value)?;
+    let key = ResourceGroup::key(&group.name);
+    if key.as_bytes() != rest {
+        let detail = format!("resource group {} has the key {rest:?}", group.name);
+        return Err(TableError::corrupt("catalog", detail));
+    }
+    groups.insert(key, Arc::new(group));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,21 +4,10 @@
 
 use std::sync::Arc;
 
-use sheaf_storage::sync::RwLock;
-
 use crate::catalog::Catalog;
 use crate::catalog::records::{header, kind, put};
-use crate::catalog::resource_group::{ResourceGroup, ResourceGroups};
-use crate::error::{Result, TableError};
-
-/// The resource groups of a catalog.
-pub(crate) struct ResourceGroupState(RwLock<Arc<ResourceGroups>>);
-
-impl ResourceGroupState {
-    pub(crate) fn new(stored: ResourceGroups) -> ResourceGroupState {
-        ResourceGroupState(RwLock::new(Arc::new(stored)))
-    }
-}
+use crate::catalog::resource_group::ResourceGroups;
+use crate::error::TableError;
 
 impl Catalog {
     /// All resource groups, as of now. The default ones are not among them.
@@ -61,22 +50,6 @@ impl Catalog {
         *self.resource_groups.0.write() = Arc::new(after);
         Ok(())
     }
-}
-
-/// Takes an entry of the catalog tree; `rest` is its key after the first byte.
-pub(crate) fn read_resource_group(
-    groups: &mut ResourceGroups,
-    rest: &[u8],
-    value: &[u8],
-) -> Result<()> {
-    let group = ResourceGroup::decode(value)?;
-    let key = ResourceGroup::key(&group.name);
-    if key.as_bytes() != rest {
-        let detail = format!("resource group {} has the key {rest:?}", group.name);
-        return Err(TableError::corrupt("catalog", detail));
-    }
-    groups.insert(key, Arc::new(group));
-    Ok(())
 }
 
 fn resource_group_key(name: &str) -> Vec<u8> {
