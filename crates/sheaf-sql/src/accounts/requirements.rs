@@ -12,8 +12,8 @@ use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use crate::accounts::Client;
-use crate::change::assigned::is_default;
-use crate::change::on_duplicate::{column_of_values, last_part};
+use crate::change::assigned::{is_default, last_part};
+use crate::change::on_duplicate::column_of_values;
 use crate::error::{Result, SqlError};
 use crate::parser::account::{AccountOptions, AccountStatement};
 use crate::parser::change::name_of;

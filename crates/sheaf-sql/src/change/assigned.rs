@@ -1,9 +1,13 @@
-//! Expressions that statements assign to columns.
+//! What statements assign to columns: the names, the expressions, and the values as columns hold them.
 
-use sheaf_types::ColumnType;
+use sheaf_table::Column;
+use sheaf_table::convert::to_column;
+use sheaf_types::assignment::{Mode, zero_value};
+use sheaf_types::{ColumnIssue, ColumnProblem, ColumnType, Value};
 use sqlparser::ast;
 
 use crate::error::Result;
+use crate::session::warnings::Warnings;
 
 /// The keyword DEFAULT.
 pub(crate) fn is_default(expression: &ast::Expr) -> bool {
@@ -31,4 +35,44 @@ pub(crate) fn as_stored(expression: &ast::Expr, ty: &ColumnType) -> Result<ast::
         **expr = expression.clone();
     }
     Ok(cast)
+}
+
+/// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.
+pub(crate) fn assign(
+    column: &Column,
+    value: &Value,
+    mode: Mode,
+    row: u64,
+    warnings: &mut Warnings,
+) -> Result<Value> {
+    let converted = match value {
+        Value::Null if column.auto_increment && !column.nullable => match mode.strict {
+            true => Err(ColumnProblem::Null),
+            false => Ok((zero_value(&column.ty), Some(ColumnProblem::Null))),
+        },
+        value => to_column(column, value, mode),
+    };
+    let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
+    if let Some(problem) = problem {
+        let issue = issue(column, problem.as_warning(), row);
+        warnings.warn(issue.mysql_code(), issue.to_string());
+    }
+    Ok(value)
+}
+
+/// What is wrong with the value of a column.
+pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
+    ColumnIssue {
+        problem,
+        column: column.name.clone(),
+        row,
+    }
+}
+
+/// `a` of `a`, `t.a` and `d.t.a`.
+pub(crate) fn last_part(name: &ast::ObjectName) -> String {
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map_or_else(|| name.to_string(), |part| part.value.clone())
 }

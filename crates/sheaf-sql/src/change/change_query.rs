@@ -24,7 +24,7 @@ use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError};
 use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::change::on_duplicate::last_part;
+use crate::change::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;

@@ -8,9 +8,9 @@ use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
-use crate::change::assigned::is_default;
+use crate::change::assigned::{is_default, last_part};
 use crate::change::change_query::returned_items;
-use crate::change::on_duplicate::{last_part, source_column, take_source_columns};
+use crate::change::on_duplicate::{source_column, take_source_columns};
 use crate::change::table_writer::{
     OnDuplicate, OpenedTarget, RowShape, TableWriter, WriteOptions, Written,
 };

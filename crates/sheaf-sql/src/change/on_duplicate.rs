@@ -32,8 +32,7 @@ use sheaf_types::{
 };
 use sqlparser::ast;
 
-use crate::change::assigned::is_default;
-use crate::change::update::assign;
+use crate::change::assigned::{assign, is_default, last_part};
 use crate::change::values_before::write_defaults;
 use crate::direct::{KeptExpressions, literal_of};
 use crate::error::{Result, SqlError};
@@ -453,14 +452,6 @@ impl ExpressionVisitor for SourceNames<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// `a` of `a`, `t.a` and `d.t.a`.
-pub(crate) fn last_part(name: &ast::ObjectName) -> String {
-    name.0
-        .last()
-        .and_then(|part| part.as_ident())
-        .map_or_else(|| name.to_string(), |part| part.value.clone())
 }
 
 /// The column in VALUES(column), by its name.

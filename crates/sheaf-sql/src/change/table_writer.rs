@@ -19,6 +19,7 @@ use sheaf_types::{
     assignment::{Mode, assign_text},
 };
 
+use crate::change::assigned::issue;
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::computed_defaults::ComputedDefaults;
 use crate::change::on_duplicate::DuplicateUpdate;
@@ -348,14 +349,6 @@ impl RowShape {
         self.note_computed(position);
         let column = self.column(position);
         row[position] = default_of(column, now_micros).unwrap_or_else(|| implicit_default(column));
-    }
-}
-
-pub(crate) fn issue(column: &Column, problem: ColumnProblem, row: u64) -> ColumnIssue {
-    ColumnIssue {
-        problem,
-        column: column.name.clone(),
-        row,
     }
 }
 

@@ -17,19 +17,18 @@ use std::sync::Arc;
 use sheaf_frontend::column_default::default_expression;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::{LockMode, ReadView};
-use sheaf_table::convert::{default_in_row, to_column};
-use sheaf_table::{ChangeSet, Column, Privileges, RowToChange, Table};
+use sheaf_table::convert::default_in_row;
+use sheaf_table::{ChangeSet, Privileges, RowToChange, Table};
 use sheaf_types::{
-    ColumnProblem, Value,
+    Value,
     assignment::{Mode, current_timestamp},
 };
 use sqlparser::ast;
 
-use crate::change::assigned::{as_stored, is_default};
+use crate::change::assigned::{as_stored, assign, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::table_checks::{TableChecks, violated};
-use crate::change::table_writer::issue;
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
@@ -397,32 +396,6 @@ impl Target {
         }
         Ok(row)
     }
-}
-
-/// Converts a value for a column that exists already: NULL is not turned into the next AUTO_INCREMENT value.
-pub(crate) fn assign(
-    column: &Column,
-    value: &Value,
-    mode: Mode,
-    row: u64,
-    warnings: &mut Warnings,
-) -> Result<Value> {
-    let converted = match value {
-        Value::Null if column.auto_increment && !column.nullable => match mode.strict {
-            true => Err(ColumnProblem::Null),
-            false => Ok((
-                sheaf_types::assignment::zero_value(&column.ty),
-                Some(ColumnProblem::Null),
-            )),
-        },
-        value => to_column(column, value, mode),
-    };
-    let (value, problem) = converted.map_err(|problem| issue(column, problem, row))?;
-    if let Some(problem) = problem {
-        let issue = issue(column, problem.as_warning(), row);
-        warnings.warn(issue.mysql_code(), issue.to_string());
-    }
-    Ok(value)
 }
 
 pub(crate) fn is_single(tables: &[ast::TableWithJoins]) -> bool {
