@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use sheaf_optimizer::Trace;
 use sheaf_optimizer::json::Layout;
 
-use crate::session::Session;
+use crate::variables::Variables;
 
 /// Traces that a session keeps, at most.
 const MAX_KEPT: usize = 10_000;
@@ -87,52 +87,49 @@ impl OptimizerTraces {
             }
         }
     }
-}
 
-impl Session {
     /// Starts to trace a statement, if statements of its kind are traced and the session wants it.
-    pub(crate) fn begin_trace(&mut self, is_traced: bool) {
-        self.traces.current = Trace::default();
-        if !is_traced || !self.variables.traces_optimizer() {
+    pub(crate) fn begin(&mut self, variables: &Variables, is_traced: bool) {
+        self.current = Trace::default();
+        if !is_traced || !variables.traces_optimizer() {
             return;
         }
-        self.traces.is_read.set(false);
-        self.traces.set_window(Window {
-            offset: self.variables.optimizer_trace_offset(),
-            limit: self.variables.optimizer_trace_limit(),
+        self.is_read.set(false);
+        self.set_window(Window {
+            offset: variables.optimizer_trace_offset(),
+            limit: variables.optimizer_trace_limit(),
         });
-        self.traces.current = Trace::on(self.variables.optimizer_trace_max_mem_size());
+        self.current = Trace::on(variables.optimizer_trace_max_mem_size());
     }
 
     /// Keeps the trace of the statement that has ended, with or without success.
-    pub(crate) fn end_trace(&mut self, text: &str) {
-        let trace = std::mem::take(&mut self.traces.current);
+    pub(crate) fn end(&mut self, variables: &Variables, text: &str) {
+        let trace = std::mem::take(&mut self.current);
         let Some(recorded) = trace.finish() else {
             return;
         };
-        if self.traces.is_read.get() || !self.traces.make_room() {
+        if self.is_read.get() || !self.make_room() {
             return;
         }
         let layout = Layout {
-            one_line: self.variables.optimizer_trace_flag("one_line"),
-            end_markers: self.variables.end_markers_in_json(),
+            one_line: variables.optimizer_trace_flag("one_line"),
+            end_markers: variables.end_markers_in_json(),
         };
         let mut kept = StatementTrace {
             query: text.to_string(),
             trace: recorded.document.print(layout),
             missing_bytes: recorded.missing_bytes as u64,
         };
-        let room = self
-            .variables
+        let room = variables
             .optimizer_trace_max_mem_size()
-            .saturating_sub(self.traces.bytes());
+            .saturating_sub(self.bytes());
         if kept.query.len() > room {
             kept.missing_bytes += kept.trace.len() as u64;
             kept.trace.clear();
             let end = kept.query.floor_char_boundary(room);
             kept.query.truncate(end);
         }
-        self.traces.kept.push_back(kept);
+        self.kept.push_back(kept);
     }
 }
 

@@ -25,9 +25,10 @@ impl Session {
         }
         // A panic may have left it.
         self.statement.view = None;
-        self.begin_trace(properties_of(&ast).is_traced);
+        self.traces
+            .begin(&self.variables, properties_of(&ast).is_traced);
         let outcome = self.run_statement(Parsed::new(ast, text), sink);
-        self.end_trace(text);
+        self.traces.end(&self.variables, text);
         outcome
     }
 
