@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`transaction`] | begin, commit, roll back, savepoints |
 //! | [`statement_locks`] | what a statement locks at each level |
+//! | [`remembered_locks`] | which rows a statement has locked |
 //! | [`locking_read`] | SELECT … FOR UPDATE and FOR SHARE |
 //! | [`kept_read`] | reads of SERIALIZABLE |
 //! | [`table_wait`] | opening tables, and waiting for those that others keep |
@@ -12,6 +13,7 @@
 pub(crate) mod kept_read;
 pub(crate) mod locked_tables;
 pub(crate) mod locking_read;
+pub(crate) mod remembered_locks;
 pub(crate) mod statement_locks;
 pub(crate) mod table_wait;
 pub(crate) mod transaction;

@@ -26,7 +26,6 @@
 //! cannot wait, or that feeds a change. If a plan can be replaced at run time ([`RegretExec`]), only what the plan that
 //! came to the end has searched is locked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -39,20 +38,16 @@ use sheaf_exec::keyed_join::lookup_record::LookupRecord;
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::regret_exec::RegretExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
-use sheaf_storage::{
-    Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction, TreeId,
-};
+use sheaf_storage::{Direction, KeyRange, LockMode, LockWait, RangeLock, ReadView, Transaction};
 use sheaf_table::{Search, Table};
 
 use crate::error::Result;
+use crate::isolation::remembered_locks::StatementLocks;
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::{Asked, PlannedQuery};
 use crate::session::Session;
 use crate::session::searched::DirectSearch;
 use crate::variables::Isolation;
-
-/// Rows that a statement remembers to have locked, to release those that do not match. The others stay locked.
-const MAX_REMEMBERED_LOCKS: usize = 1 << 16;
 
 /// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to
 /// lock the table instead, and has then held up its reader for long enough.
@@ -296,74 +291,12 @@ fn passes_first_rows(node: &dyn ExecutionPlan) -> bool {
         || any.is::<LocalLimitExec>()
 }
 
-/// A row that the statement has locked and not changed.
-struct KeptLock {
-    table: Arc<Table>,
-    /// The statement found it in its last attempt, locked it, and it was what the statement had read.
-    matches: bool,
-}
-
-/// See the module's comment.
-pub(crate) struct StatementLocks {
-    isolation: Isolation,
-    autocommit: bool,
-    wait: LockWait,
-    has_restarted: bool,
-    /// READ COMMITTED: rows that were not locked before the statement.
-    kept: BTreeMap<(TreeId, Vec<u8>), KeptLock>,
-}
-
 impl StatementLocks {
-    pub(crate) fn new(isolation: Isolation, autocommit: bool, wait: LockWait) -> StatementLocks {
-        StatementLocks {
-            isolation,
-            autocommit,
-            wait,
-            has_restarted: false,
-            kept: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn start_again(&mut self) {
-        self.has_restarted = true;
-        for kept in self.kept.values_mut() {
-            kept.matches = false;
-        }
-    }
-
-    fn locks_searches(&self) -> bool {
-        match self.isolation {
-            Isolation::ReadUncommitted | Isolation::ReadCommitted => false,
-            Isolation::RepeatableRead => !self.autocommit,
-            Isolation::Serializable => true,
-        }
-    }
-
     fn kind_of_range(&self, search: &PlannedSearch) -> RangeLock {
         let reads_more = search.is_filtered || search.asked.is_some();
         match self.isolation == Isolation::Serializable || reads_more {
             true => RangeLock::NoChanges,
             false => RangeLock::NoInserts,
-        }
-    }
-
-    fn gives_back_rows(&self) -> bool {
-        self.isolation <= Isolation::ReadCommitted && !self.autocommit
-    }
-
-    fn remember(&mut self, table: &Arc<Table>, key: &[u8], is_new: bool, matches: bool) {
-        if !self.gives_back_rows() {
-            return;
-        }
-        let name = (table.clustered.id(), key.to_vec());
-        let has_room = self.kept.len() < MAX_REMEMBERED_LOCKS;
-        match self.kept.get_mut(&name) {
-            Some(kept) => kept.matches = matches,
-            None if is_new && has_room => {
-                let table = Arc::clone(table);
-                self.kept.insert(name, KeptLock { table, matches });
-            }
-            None => {}
         }
     }
 }

@@ -47,7 +47,7 @@ use sheaf_table::{ChangeGuard, ChangeSet, Privileges, ReadGuard, Table};
 use sheaf_types::error::codes;
 
 use crate::error::{Result, SqlError};
-use crate::isolation::statement_locks::StatementLocks;
+use crate::isolation::remembered_locks::StatementLocks;
 use crate::parser::statement::TransactionEnd;
 use crate::session::Session;
 use crate::session::result::ResultSink;
