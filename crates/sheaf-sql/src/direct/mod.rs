@@ -43,6 +43,7 @@
 //! | [`order`] | sort keys, and rows sorted by them |
 //! | [`shared_plans`] | plans that all sessions share |
 //! | [`statement_cache`] | a session's statements that come as text |
+//! | [`prepared`] | PREPARE and EXECUTE, of the protocol and of SQL |
 //! | [`aggregate`] | COUNT, SUM, MIN and MAX |
 //! | [`select_list`] | what a query shows |
 //! | [`read`], [`locking`], [`join`], [`constants`], [`change`], [`insert`], [`insert_select`] | the statements |
@@ -79,6 +80,7 @@ mod names;
 mod operand;
 mod order;
 mod over_rows;
+mod prepared;
 mod read;
 mod row;
 mod row_query;

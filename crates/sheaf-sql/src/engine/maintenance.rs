@@ -4,59 +4,19 @@
 //!
 //! Every piece of work is a step ([`Engine::analyze_step`]), which tests take one by one without the thread.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sheaf_optimizer::cost::measure::measure;
 use sheaf_table::{AnalyzeOptions, AutoAnalyze};
 
 use crate::engine::Engine;
+use crate::engine::maintenance_thread::{Maintenance, Stop};
 use crate::error::{Result, SqlError};
 
 /// How often tables are looked at. InnoDB analyzes a table again after ten seconds at the earliest.
 const INTERVAL: Duration = Duration::from_secs(10);
-
-/// The thread, and how it is told to end.
-pub(crate) struct Maintenance {
-    stop: Arc<Stop>,
-    thread: JoinHandle<()>,
-}
-
-#[derive(Default)]
-struct Stop {
-    stopped: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stop {
-    /// Waits for so long; true if it is time to end.
-    fn wait(&self, time: Duration) -> bool {
-        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .changed
-            .wait_timeout_while(stopped, time, |stopped| !*stopped);
-        let (stopped, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        *stopped
-    }
-}
-
-impl Maintenance {
-    /// Ends the thread, after the step that it is in.
-    pub(crate) fn end(self) {
-        *self
-            .stop
-            .stopped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
-        self.stop.changed.notify_all();
-        // The last one to let an engine go may be the thread itself.
-        if self.thread.thread().id() != thread::current().id() {
-            // It has logged what went wrong.
-            let _ = self.thread.join();
-        }
-    }
-}
 
 impl Engine {
     /// Starts maintenance. It ends when the engine is closed.

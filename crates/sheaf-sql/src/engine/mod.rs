@@ -17,12 +17,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`maintenance`] | what an engine does by itself, beside all statements |
+//! | [`maintenance_thread`] | the thread that does it |
 //! | [`optimizer_costs`] | the tables `mysql.server_cost` and `mysql.engine_cost` |
 //! | [`rewrite_rules`] | query rewrite rules in a table |
 //! | [`backup`] | BACKUP TO |
 
 pub(crate) mod backup;
 pub(crate) mod maintenance;
+pub(crate) mod maintenance_thread;
 pub(crate) mod optimizer_costs;
 pub(crate) mod rewrite_rules;
 
@@ -42,7 +44,7 @@ use sheaf_table::{AccountName, Catalog, Privileges};
 
 use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
-use crate::engine::maintenance::Maintenance;
+use crate::engine::maintenance_thread::Maintenance;
 use crate::engine::rewrite_rules::RewriteRegistry;
 use crate::error::{Result, SqlError};
 use crate::resource_groups::ActiveGroups;

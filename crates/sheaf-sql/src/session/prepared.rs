@@ -1,72 +1,44 @@
-//! Prepared statements, of the protocol (COM_STMT_*) and of SQL (PREPARE, EXECUTE, DEALLOCATE).
-//!
-//! A prepared statement is its text. Executing it puts the parameters' values in the places of the `?`, as literal
-//! tokens before the statement is parsed. So a parameter can stand wherever a literal can and is never read as SQL.
-//!
-//! Its first execution also compiles it to a [direct plan](crate::direct), if it has one, or keeps its syntax tree, if
-//! it has no parameters. Later executions then parse nothing, as long as the circumstances are what they were. One of
-//! them does not change: a statement runs in the database that was current at PREPARE.
+//! A session's prepared statements, of the protocol (COM_STMT_*) and of SQL. `direct/prepared.rs` runs them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use sheaf_memory::Share;
-use sheaf_types::Value;
-use sheaf_types::error::codes;
 
-use crate::direct::{Circumstances, DirectPlan, Known, Spelled};
-use crate::error::{Result, SqlError};
-use crate::parser::statement::{PrepareSource, Statement};
-use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
-use crate::session::result::{
-    BINARY_COLLATION_ID, ColumnMeta, MysqlColumnType, ResultSink, column_flags,
-};
-use crate::session::running::RunningRequest;
-use crate::session::status::Command;
-use crate::session::{PreparedInfo, Session};
-use crate::statement::properties::{Preparing, properties_of};
-use sheaf_frontend::query::SessionValues;
-
-/// The most bytes of text that a session's prepared statements may have together.
-const MAX_PREPARED_TEXT_BYTES: usize = 16 << 20;
-
-/// What a prepared statement is counted with besides its text.
-const PREPARED_BYTES: usize = 256;
-
-/// Longer texts are parsed at each execution: what was compiled from them would take many times their memory.
-const MAX_KEPT_TEXT_BYTES: usize = 64 << 10;
+use crate::direct::{Circumstances, DirectPlan};
+use crate::parser::statement::Statement;
 
 /// A session's prepared statements.
 #[derive(Default)]
 pub(crate) struct PreparedStatements {
-    by_id: BTreeMap<u32, Prepared>,
+    pub(crate) by_id: BTreeMap<u32, Prepared>,
     /// Those of SQL's PREPARE.
-    names: BTreeMap<String, u32>,
+    pub(crate) names: BTreeMap<String, u32>,
     last_id: u32,
     /// One of them is running.
     pub(crate) runs: bool,
 }
 
-struct Prepared {
-    text: Arc<str>,
+/// One of them.
+pub(crate) struct Prepared {
+    pub(crate) text: Arc<str>,
     /// The current database of PREPARE, which is that of each execution, too.
-    database: Option<Arc<str>>,
-    parameters: usize,
+    pub(crate) database: Option<Arc<str>>,
+    pub(crate) parameters: usize,
     /// Of what all sessions may keep.
-    _memory: Share,
+    pub(crate) _memory: Share,
     /// Not while it runs. It is taken out and put back by each execution.
-    compiled: Option<Box<Compiled>>,
+    pub(crate) compiled: Option<Box<Compiled>>,
 }
 
 /// What the first execution has found out.
-struct Compiled {
-    circumstances: Circumstances,
-    run: Run,
+pub(crate) struct Compiled {
+    pub(crate) circumstances: Circumstances,
+    pub(crate) run: Run,
 }
 
 /// How a statement is run.
-enum Run {
+pub(crate) enum Run {
     Direct(Arc<DirectPlan>),
     /// Not direct, and the same for all executions.
     Parsed(Box<Statement>),
@@ -74,325 +46,14 @@ enum Run {
     ByText,
 }
 
-impl Compiled {
-    fn holds(&self, session: &Session) -> bool {
-        self.circumstances.hold(session)
-            && match &self.run {
-                Run::Direct(plan) => plan.is_current(),
-                Run::Parsed(_) | Run::ByText => true,
-            }
-    }
-}
-
-impl Session {
-    /// Prepares a statement for the protocol.
-    pub fn prepare(&mut self, sql: &str) -> Result<PreparedInfo> {
-        let (id, columns) = self.run(sql, |session| {
-            session.clear_warnings();
-            session.handle.commands.count(Command::StmtPrepare);
-            session.add_prepared(sql)
-        })?;
-        let parameters = self
-            .prepared
-            .by_id
-            .get(&id)
-            .map_or(0, |prepared| prepared.parameters);
-        Ok(PreparedInfo {
-            id,
-            parameters: vec![parameter_meta(); parameters],
-            columns,
-            warnings: self.warnings.wire_count(),
-        })
-    }
-
-    fn add_prepared(&mut self, sql: &str) -> Result<(u32, Vec<ColumnMeta>)> {
-        if sql.len() > self.variables.max_allowed_packet() {
-            return Err(SqlError::net_packet_too_large());
-        }
-        let limit = self.engine.globals().max_prepared_statements();
-        let text_bytes: usize = self
-            .prepared
-            .by_id
-            .values()
-            .map(|prepared| prepared.text.len())
-            .sum();
-        if self.engine.prepared_statements.load(Ordering::Relaxed) >= limit as u64 {
-            return Err(SqlError::max_prepared_statements(limit as u64));
-        }
-        if text_bytes + sql.len() > MAX_PREPARED_TEXT_BYTES {
-            return Err(SqlError::out_of_memory(&format!(
-                "the prepared statements of a session have at most {MAX_PREPARED_TEXT_BYTES} bytes of text"
-            )));
-        }
-        let memory = self.keep(PREPARED_BYTES + sql.len())?;
-        let text = scan::resolve_executable_comments(sql);
-        let (range, next) = scan::first_statement(&text).ok_or_else(SqlError::empty_query)?;
-        if let Some((following, _)) = scan::first_statement(&text[next..]) {
-            let at = next + following.start;
-            return Err(SqlError::parse_error(
-                &text[at..],
-                1 + text[..at].matches('\n').count() as u64,
-            ));
-        }
-        let text = match self.rewrite(&text[range.clone()]) {
-            Some(rewritten) => {
-                // The list of warnings was begun before.
-                self.clear_warnings();
-                rewritten
-            }
-            None => text[range].to_string(),
-        };
-        let (statement, parameters) =
-            parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
-        let columns = self.columns_of_statement(Parsed::new(&statement, &text))?;
-        let id = self.prepared.next_id();
-        self.prepared.by_id.insert(
-            id,
-            Prepared {
-                text: text.into(),
-                database: self.database.as_deref().map(Arc::from),
-                parameters,
-                _memory: memory,
-                compiled: None,
-            },
-        );
-        self.engine
-            .prepared_statements
-            .fetch_add(1, Ordering::Relaxed);
-        Ok((id, columns))
-    }
-
-    /// The columns of a query; statements whose result is not known before they run have none here. Error 1295 for
-    /// statements about prepared statements, one of which could run itself.
-    fn columns_of_statement(&self, statement: Parsed<'_, &Statement>) -> Result<Vec<ColumnMeta>> {
-        match properties_of(statement.ast).preparing {
-            Preparing::Query(query) => self.describe_query(statement.with(query)),
-            Preparing::WithoutColumns => Ok(Vec::new()),
-            Preparing::Refused => Err(SqlError::new(
-                codes::UNSUPPORTED_PS,
-                "This command is not supported in the prepared statement protocol yet",
-            )),
-            Preparing::Unsupported(what) => Err(SqlError::not_supported_yet(what)),
-        }
-    }
-
-    /// Runs a prepared statement with values for its parameters.
-    pub fn execute_prepared(
-        &mut self,
-        id: u32,
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let Some(prepared) = self.prepared.by_id.get(&id) else {
-            return Err(SqlError::unknown_statement_handler(
-                &id.to_string(),
-                "mysqld_stmt_execute",
-            ));
-        };
-        if parameters.len() != prepared.parameters {
-            return Err(SqlError::wrong_arguments("mysqld_stmt_execute"));
-        }
-        let text = Arc::clone(&prepared.text);
-        self.handle.commands.count(Command::StmtExecute);
-        self.request = RunningRequest::OF_ONE;
-        self.run(&text, |session| {
-            session.run_prepared((id, &text), parameters, sink)
-        })
-    }
-
-    fn run_prepared(
-        &mut self,
-        prepared: (u32, &str),
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        self.prepared.runs = !parameters.is_empty();
-        let outcome = self.run_with_parameters(prepared, parameters, sink);
-        self.prepared.runs = false;
-        outcome
-    }
-
-    fn run_with_parameters(
-        &mut self,
-        (id, text): (u32, &str),
-        parameters: &[Value],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        // It is used where it is: counting one's users would be noticed by all sessions that have the same plan.
-        let compiled = self.enter_prepared(id, text);
-        let outcome = match compiled.as_ref().map(|compiled| &compiled.run) {
-            Some(Run::Direct(plan)) => {
-                self.run_direct(plan, (parameters, Spelled::AsWritten), sink)
-            }
-            Some(Run::Parsed(statement)) => {
-                let statement = ParsedStatement::new(Statement::clone(statement), text);
-                self.dispatch(statement, sink).map(|()| true)
-            }
-            Some(Run::ByText) | None => Ok(false),
-        };
-        // Unless it has closed itself.
-        if let Some(prepared) = self.prepared.by_id.get_mut(&id) {
-            prepared.compiled = compiled;
-        }
-        if outcome? {
-            return Ok(());
-        }
-        let (statement, _) =
-            parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
-        self.dispatch(ParsedStatement::new(statement, text), sink)
-    }
-
-    /// Names mean what they meant at PREPARE: the session has its own database back when the request has ended. Returns
-    /// what is known of the statement, found out anew if the circumstances have changed. `None`: nothing is kept of it.
-    fn enter_prepared(&mut self, id: u32, text: &str) -> Option<Box<Compiled>> {
-        let prepared = self.prepared.by_id.get_mut(&id)?;
-        if prepared.database.as_deref() != self.database.as_deref() {
-            let database = prepared.database.as_deref().map(str::to_string);
-            let own = std::mem::replace(&mut self.database, database);
-            self.statement.own_database.get_or_insert(own);
-        }
-        if text.len() > MAX_KEPT_TEXT_BYTES {
-            return None;
-        }
-        let has_parameters = prepared.parameters > 0;
-        let compiled = prepared.compiled.take();
-        if compiled
-            .as_ref()
-            .is_some_and(|compiled| compiled.holds(self))
-        {
-            return compiled;
-        }
-        Some(Box::new(Compiled {
-            circumstances: Circumstances::of(self),
-            run: self.compile(text, has_parameters),
-        }))
-    }
-
-    fn compile(&self, text: &str, has_parameters: bool) -> Run {
-        if let (_, Known::Direct(plan)) = self.known_plan(text) {
-            return Run::Direct(plan);
-        }
-        if has_parameters {
-            return Run::ByText;
-        }
-        match parser::parse_statement(text, &self.dialect()) {
-            Ok(statement) => Run::Parsed(Box::new(statement)),
-            // What is wrong is told when it runs.
-            Err(_) => Run::ByText,
-        }
-    }
-
-    /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.
-    pub fn close_prepared(&mut self, id: u32) {
-        if self.prepared.by_id.remove(&id).is_some() {
-            self.prepared.names.retain(|_, known| *known != id);
-            self.engine
-                .prepared_statements
-                .fetch_sub(1, Ordering::Relaxed);
-            self.handle.commands.count(Command::StmtClose);
-        }
-    }
-
-    pub(crate) fn close_all_prepared(&mut self) {
-        let count = self.prepared.by_id.len() as u64;
-        self.engine
-            .prepared_statements
-            .fetch_sub(count, Ordering::Relaxed);
-        self.prepared = PreparedStatements::default();
-    }
-
-    /// PREPARE name FROM …
-    pub(crate) fn prepare_by_name(
-        &mut self,
-        name: &str,
-        source: PrepareSource,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let sql = match source {
-            PrepareSource::Text(text) => text,
-            PrepareSource::Variable(variable) => match self.user_variable(&variable) {
-                Value::Text(text) => text,
-                other => other.to_string(),
-            },
-        };
-        // A name that is used again loses its old statement even if the new one is wrong.
-        if let Some(old) = self.prepared.names.remove(name) {
-            self.close_prepared(old);
-        }
-        let (id, _) = self.add_prepared(&sql)?;
-        self.prepared.names.insert(name.to_string(), id);
-        self.ok(sink, 0, "Statement prepared".to_string())
-    }
-
-    /// EXECUTE name USING @a, …
-    pub(crate) fn execute_by_name(
-        &mut self,
-        name: &str,
-        using: &[String],
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        let known = self
-            .prepared
-            .names
-            .get(name)
-            .and_then(|id| Some((*id, self.prepared.by_id.get(id)?)));
-        let (id, prepared) =
-            known.ok_or_else(|| SqlError::unknown_statement_handler(name, "EXECUTE"))?;
-        if prepared.parameters != using.len() {
-            return Err(SqlError::wrong_arguments("EXECUTE"));
-        }
-        let text = Arc::clone(&prepared.text);
-        let values: Vec<Value> = using
-            .iter()
-            .map(|variable| self.user_variable(variable))
-            .collect();
-        self.run_prepared((id, &text), &values, sink)
-    }
-
-    /// DEALLOCATE PREPARE name.
-    pub(crate) fn deallocate_by_name(
-        &mut self,
-        name: &str,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
-        match self.prepared.names.remove(name) {
-            Some(id) => self.close_prepared(id),
-            None => {
-                return Err(SqlError::unknown_statement_handler(
-                    name,
-                    "DEALLOCATE PREPARE",
-                ));
-            }
-        }
-        self.ok(sink, 0, String::new())
-    }
-}
-
 impl PreparedStatements {
     /// Ids count up and wrap around; an id in use is passed over.
-    fn next_id(&mut self) -> u32 {
+    pub(crate) fn next_id(&mut self) -> u32 {
         loop {
             self.last_id = self.last_id.wrapping_add(1);
             if self.last_id != 0 && !self.by_id.contains_key(&self.last_id) {
                 return self.last_id;
             }
         }
-    }
-}
-
-/// MySQL describes a parameter whose type it does not know as a text.
-fn parameter_meta() -> ColumnMeta {
-    ColumnMeta {
-        name: "?".into(),
-        org_name: String::new(),
-        table: String::new(),
-        org_table: String::new(),
-        database: String::new(),
-        type_: MysqlColumnType::VarString,
-        collation_id: BINARY_COLLATION_ID,
-        length: 0,
-        decimals: 31,
-        flags: column_flags::BINARY,
-        labels: None,
     }
 }
