@@ -188,7 +188,7 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-optimizer",
         &[
-            "cost", "settings", "logical", "estimate", "json", "trace", "explain", "hints",
+            "cost", "settings", "hints", "logical", "estimate", "json", "trace", "explain",
             "access", "adaptive", "physical", "join",
         ],
     ),
@@ -364,8 +364,6 @@ const UPWARD: &[(&str, &[&str])] = &[
             "adaptive/lookup_regret -> physical/planner",
             "estimate/statistics -> access/ranges",
             "explain/table_detail -> access/range_text",
-            "hints -> join/order",
-            "logical/join_graph -> hints",
         ],
     ),
     (
@@ -420,8 +418,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "access/path_cost",
             "access/table_reference",
             "access/trace",
-            "explain",
-            "explain/table_detail",
             "join/connection",
             "join/first_rows",
             "join/order",

@@ -13,7 +13,6 @@ use sheaf_table::Table;
 use crate::access::range_text::range_texts;
 use crate::estimate::condition;
 use crate::estimate::statistics::{layout, tree};
-use crate::explain::ExplainRow;
 use crate::explain::sql_text::{Names, conditions_text, expression_text};
 
 /// Ranges that are shown, at most.
@@ -108,9 +107,10 @@ impl TableDetail {
             .collect()
     }
 
-    /// `part=value` for each part of a looked-up key, and the bounds of the part behind them.
-    pub(crate) fn key_texts(&self, row: &ExplainRow) -> Vec<String> {
-        let sources = row.ref_.as_deref().unwrap_or_default().split(',');
+    /// `part=value` for each part of a looked-up key, and the bounds of the part behind them. `sources`: EXPLAIN's
+    /// column ref.
+    pub(crate) fn key_texts(&self, sources: Option<&str>) -> Vec<String> {
+        let sources = sources.unwrap_or_default().split(',');
         let in_key = self.key_parts - usize::from(!self.bounds.is_empty());
         let parts = self.used_key_parts().into_iter().zip(sources);
         parts

@@ -563,7 +563,10 @@ fn keyed_join(
             _ if row.is_index_only() => "Covering index lookup",
             _ => "Index lookup",
         };
-        let keys = row.detail.as_ref().map(|detail| detail.key_texts(row));
+        let keys = row
+            .detail
+            .as_ref()
+            .map(|detail| detail.key_texts(row.ref_.as_deref()));
         let mut text = format!("{kind} on {table} using {key}");
         if let Some(keys) = keys {
             text.push_str(&format!(" ({})", keys.join(", ")));

@@ -3,6 +3,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`connection`] | the equalities between a relation and others |
+//! | [`hints`] | what hints say about joins |
+//! | [`method`] | by which method a relation is joined |
 //! | [`order`] | the search for the cheapest order |
 //! | [`rows`] | how many rows a join leaves |
 //! | [`row_order`] | the order of a join's rows, as far as later lookups gain by it |
@@ -15,6 +17,8 @@
 pub(crate) mod connection;
 pub(crate) mod distinct_semijoin;
 pub(crate) mod first_rows;
+pub(crate) mod hints;
+pub(crate) mod method;
 pub(crate) mod order;
 pub(crate) mod plan;
 pub(crate) mod reduction;

@@ -27,16 +27,17 @@ use sheaf_access::cancel;
 use sheaf_exec::operator::scan_exec::access_error;
 
 use crate::PlannerContext;
-use crate::access::keyed_access::{LookupPath, OuterRows};
+use crate::access::keyed_access::OuterRows;
 use crate::access::table_reference::TableReference;
 use crate::cost::hash_join::{
     HASH_ROW_BYTES, hash_build_us, hash_probe_us, nested_loop_us, spilled_join_us,
 };
 use crate::cost::sort::merge_join_us;
 use crate::cost::work::Work;
-use crate::hints::JoinHints;
 use crate::join::connection::{Connection, Connections, is_connected};
 use crate::join::first_rows::FirstRows;
+use crate::join::hints::JoinHints;
+use crate::join::method::Method;
 use crate::join::row_order::RowOrder;
 use crate::join::trace::JoinAlternatives;
 use crate::logical::join_graph::{JoinGraph, RelationKind, RelationSet};
@@ -58,32 +59,6 @@ pub(crate) enum Input<'a> {
     Table(Box<TableReference<'a>>),
     /// Anything else, planned already.
     Derived(Planned),
-}
-
-/// How a relation is added to the ones before it.
-#[derive(Debug, Clone)]
-pub(crate) enum Method {
-    /// It is the first.
-    First,
-    /// Looked up through an index for each row so far.
-    Keyed(Rc<LookupPath>),
-    /// Hash join; `build_new`: the new relation is kept in memory, otherwise the rows so far.
-    Hash { build_new: bool },
-    /// Sort-merge join, which spills.
-    Merge,
-    /// Every pair of rows; `build_new` as for Hash.
-    NestedLoop { build_new: bool },
-}
-
-impl Method {
-    /// Whether rows come out as the rows so far come in, and in their order.
-    fn streams(&self) -> bool {
-        match self {
-            Method::First | Method::Keyed(_) => true,
-            Method::Hash { build_new } => *build_new,
-            Method::NestedLoop { .. } | Method::Merge => false,
-        }
-    }
 }
 
 /// What a plan is to be good at.

@@ -23,7 +23,8 @@ use crate::access::table_reference::table_column;
 use crate::cost::keyed_join::KeyOrder;
 use crate::estimate::statistics::{layout, tree};
 use crate::join::connection::Connection;
-use crate::join::order::{Chooser, Input, Method, Step};
+use crate::join::method::Method;
+use crate::join::order::{Chooser, Input, Step};
 use crate::logical::join_graph::RelationSet;
 
 /// The order in which rows come.

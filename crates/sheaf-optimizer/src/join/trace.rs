@@ -2,7 +2,8 @@
 
 use sheaf_access::Fetch;
 
-use crate::join::order::{Input, Method, Step};
+use crate::join::method::Method;
+use crate::join::order::{Input, Step};
 use crate::json::{Json, Object};
 use crate::trace::{Lost, Trace, with_verdict};
 

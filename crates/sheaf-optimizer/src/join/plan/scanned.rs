@@ -21,7 +21,7 @@ use sheaf_exec::operator::less_order_exec::{in_streamed_order, without_constants
 use sheaf_exec::operator::restartable_exec::{RestartableExec, SecondRun};
 
 use crate::explain::ExtraNote;
-use crate::join::order::Method;
+use crate::join::method::Method;
 use crate::join::plan::{Builder, JoinCondition, Joined};
 use crate::logical::join_graph::{Relation, RelationKind};
 
