@@ -411,6 +411,16 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "sheaf-exec",
+        &[
+            "typing/choose",
+            "typing/compare",
+            "typing/plan",
+            "typing/subquery",
+        ],
+    ),
+    ("sheaf-algebra", &["rules/repeatable", "rules/unnest"]),
+    (
         "sheaf-optimizer",
         &[
             "access/index_merge",
@@ -429,6 +439,41 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "physical/planner",
             "physical/texts_in_order",
             "physical/window",
+        ],
+    ),
+    (
+        "sheaf-frontend",
+        &[
+            "bind/expression",
+            "bind/group",
+            "bind/select",
+            "bind/subquery",
+            "parser/account",
+            "parser/statement",
+        ],
+    ),
+    // Direct plans of queries inside of queries: each kind of plan may hold any other.
+    (
+        "sheaf-sql",
+        &[
+            "direct/access",
+            "direct/aggregate",
+            "direct/derived",
+            "direct/entry",
+            "direct/expression",
+            "direct/insert",
+            "direct/join",
+            "direct/join_walk",
+            "direct/joined_result",
+            "direct/locking",
+            "direct/names",
+            "direct/order",
+            "direct/over_rows",
+            "direct/read",
+            "direct/row",
+            "direct/select_list",
+            "direct/subquery",
+            "direct/value_lists",
         ],
     ),
 ];
@@ -543,20 +588,57 @@ fn collect(path: &Path, modules: &BTreeMap<String, Vec<PathBuf>>, found: &mut BT
         .split("#[cfg(test)]\nmod tests")
         .next()
         .unwrap_or_default();
+    let own = module_path(path);
     for line in code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
     {
-        for after in line.split("crate::").skip(1) {
-            let mut names = after.split("::").map(leading_name);
-            let top = names.next().unwrap_or_default();
-            let inner = format!("{top}/{}", names.next().unwrap_or_default());
+        for named in named_paths(line, &own) {
+            let top = named.first().map_or("", String::as_str);
+            let inner = named.get(..2).unwrap_or_default().join("/");
             match modules.contains_key(&inner) {
                 true => found.insert(inner),
                 false => modules.contains_key(top) && found.insert(top.to_string()),
             };
         }
     }
+}
+
+/// The path of a file's module in its crate.
+fn module_path(file: &Path) -> Vec<String> {
+    let names = file.iter().map(|name| name.to_string_lossy().into_owned());
+    let names: Vec<String> = names.collect();
+    let root = names.iter().rposition(|name| name == "src");
+    let mut path = names[root.map_or(0, |root| root + 1)..].to_vec();
+    if let Some(last) = path.pop()
+        && last != "mod.rs"
+    {
+        path.push(last.trim_end_matches(".rs").to_string());
+    }
+    path
+}
+
+/// What a line of the module `own` names of its crate, by `crate::` or by `super::`.
+fn named_paths(line: &str, own: &[String]) -> Vec<Vec<String>> {
+    let names = |after: &str| -> Vec<String> {
+        let names = after.split("::").map(leading_name);
+        names.take(2).map(str::to_string).collect()
+    };
+    let mut paths: Vec<Vec<String>> = line.split("crate::").skip(1).map(names).collect();
+    // Several in a row lead further up.
+    let mut above = own;
+    for after in line.split("super::").skip(1) {
+        above = above.split_last().map_or(above, |(_, above)| above);
+        if after.is_empty() {
+            continue;
+        }
+        // A star inside of a file is about the file itself.
+        if !after.starts_with('*') {
+            paths.push(above.iter().cloned().chain(names(after)).collect());
+        }
+        above = own;
+    }
+    paths
 }
 
 fn leading_name(text: &str) -> &str {
