@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadView, Tree};
-use sheaf_table::{Index, Table};
+use sheaf_table::{Index, Search, Table};
 
 use crate::condition::Condition;
 use crate::keys::key_filter::KeyFilter;
@@ -64,6 +64,14 @@ impl IndexRef {
         match self {
             IndexRef::Clustered => &table.definition.primary,
             IndexRef::Secondary(position) => &table.definition.secondary[position],
+        }
+    }
+
+    /// Its position among the secondary indexes; `None`: the clustered one.
+    pub fn secondary(self) -> Option<usize> {
+        match self {
+            IndexRef::Clustered => None,
+            IndexRef::Secondary(position) => Some(position),
         }
     }
 
@@ -248,6 +256,66 @@ impl ScanSpec {
             && *projection == other.projection
             && *fetch == other.fetch
             && *limit == other.limit
+    }
+}
+
+impl ScanSpec {
+    /// What the read searches. Locks keep just this as it is (`isolation/statement_locks.rs` of sheaf-sql). Each field
+    /// is named: an access method that adds one does not compile before it is decided here what it searches.
+    pub fn searches(&self) -> Vec<Search> {
+        let Self {
+            table,
+            index,
+            ranges,
+            merge,
+            fetch,
+            // What they leave out is searched all the same.
+            key_filter: _,
+            first_of: _,
+            index_condition: _,
+            row_condition: _,
+            limit: _,
+            // How the same is read and delivered.
+            view: _,
+            direction: _,
+            projection: _,
+            batch: _,
+            read_ahead_pages: _,
+        } = self;
+        let search = |index: IndexRef, ranges: &[KeyRange], fetches: bool| {
+            let index = index.secondary();
+            Search {
+                table: Arc::clone(table),
+                index,
+                ranges: ranges.to_vec(),
+                reads_rows: index.is_some() && fetches,
+            }
+        };
+        let Some(merge) = merge else {
+            return vec![search(*index, ranges, *fetch != Fetch::Covering)];
+        };
+        // What would come into an intersection would come into each of its indexes.
+        let searched = match merge.kind {
+            MergeKind::Union => merge.inputs.len(),
+            MergeKind::Intersection => 1,
+        };
+        let inputs = merge.inputs.iter().take(searched);
+        inputs
+            .map(|input| search(input.index, &input.ranges, true))
+            .collect()
+    }
+
+    /// Whether something besides the searched ranges decides which rows are found.
+    pub fn is_filtered(&self) -> bool {
+        self.merge.is_some() || self.index_condition.is_some() || self.row_condition.is_some()
+    }
+
+    /// Whether rows come in the order of the entries that are searched: a read that ends at its limit has searched
+    /// nothing behind the last of them.
+    pub fn is_in_order(&self) -> bool {
+        let sorts =
+            self.index != IndexRef::Clustered && matches!(self.fetch, Fetch::MultiRange { .. });
+        self.merge.is_none() && self.first_of.is_none() && !sorts
     }
 }
 

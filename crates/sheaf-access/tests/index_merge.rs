@@ -78,6 +78,33 @@ fn merge(table: &Arc<Table>, kind: MergeKind, inputs: Vec<MergeInput>) -> ScanSp
 }
 
 #[test]
+fn a_union_searches_each_of_its_indexes_and_an_intersection_one() {
+    let world = World::new(2 << 20);
+    let table = world.create(every_kind(), &["id", "line"], &INDEXES);
+    let mut random = Random(3);
+    let (one, _) = random_input(&mut random, &table);
+    let (two, _) = random_input(&mut random, &table);
+    let searched = |kind| {
+        let spec = merge(&table, kind, vec![one.clone(), two.clone()]);
+        assert!(spec.is_filtered() && !spec.is_in_order());
+        let searches = spec.searches().into_iter();
+        searches
+            .map(|search| (search.index, search.ranges))
+            .collect::<Vec<_>>()
+    };
+    let of = |input: &MergeInput| (input.index.secondary(), input.ranges.clone());
+    assert_eq!(searched(MergeKind::Union), [of(&one), of(&two)]);
+    assert_eq!(searched(MergeKind::Intersection), [of(&one)]);
+    let full = ScanSpec::full(Arc::clone(&table), vec![ID]);
+    let searches = full.searches();
+    let [whole] = searches.as_slice() else {
+        panic!("one search");
+    };
+    assert_eq!(whole.index, None);
+    assert!(!full.is_filtered() && full.is_in_order() && !whole.reads_rows);
+}
+
+#[test]
 fn merges_give_what_the_model_gives() {
     let mut random = Random(71);
     // So many that the keys of broad conditions take more than one pass.

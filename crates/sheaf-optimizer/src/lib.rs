@@ -53,7 +53,7 @@ pub use explain::{ExplainRow, ExtraNote};
 pub use logical::optimize_logical;
 pub use physical::common_tables::CommonTables;
 pub use physical::planner::plan_physical;
-pub use settings::{OptimizerSwitch, PlannerSettings};
+pub use settings::{NOT_IN_DIRECT_PLANS, OptimizerSwitch, PlannerSettings};
 pub use trace::{OpenStep, RecordedTrace, Trace};
 
 /// What planning a statement needs to know of its session.

@@ -105,6 +105,10 @@ const FLAGS: &[&str] = &[
     "direct",
 ];
 
+/// What direct plans never do: EXPLAIN switches it off to show the plan of operators that reads as one of them does.
+pub const NOT_IN_DIRECT_PLANS: &str = "mrr=off,batched_key_access=off,hash_join=off,index_jumps=off,\
+                                       skip_scan=off,index_merge=off,bounded_regret=off";
+
 /// Flags of MySQL 8.4 and MariaDB 11 that Sheaf keeps but does not act on.
 const KEPT_FLAGS: &[&str] = &[
     "condition_fanout_filter",

@@ -3,6 +3,7 @@
 //! A direct plan has no operators to show. But hints lead the optimizer to the same indexes, in the same order and
 //! without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). That plan can be shown.
 
+use sheaf_optimizer::NOT_IN_DIRECT_PLANS;
 use sqlparser::ast;
 
 use super::access::Access;
@@ -10,10 +11,6 @@ use super::join::{Join, JoinedWay};
 use super::read::Way;
 use super::{Action, DirectPlan};
 use crate::parser::statement::Statement;
-
-/// What direct plans never do.
-const SWITCHED_OFF: &str = "SET_VAR(optimizer_switch='mrr=off,batched_key_access=off,hash_join=off,index_jumps=off,\
-                            skip_scan=off,index_merge=off,bounded_regret=off')";
 
 impl DirectPlan {
     /// The statement with hints that make the optimizer's plan like this one; `None` if it reads no table.
@@ -33,7 +30,7 @@ impl DirectPlan {
             std::iter::once(&part.relation).chain(joined)
         });
         let aliases = factors.map(alias_of).collect::<Option<Vec<String>>>()?;
-        let mut text = String::from(SWITCHED_OFF);
+        let mut text = format!("SET_VAR(optimizer_switch='{NOT_IN_DIRECT_PLANS}')");
         let mut order = Vec::new();
         let mut read = |from: usize, table: &sheaf_table::Table, access: &Access| {
             let alias = aliases.get(from)?;

@@ -32,7 +32,7 @@ use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
-use sheaf_access::{Fetch, IndexRef, MergeKind};
+use sheaf_access::Fetch;
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::keyed_join::lookup_record::LookupRecord;
 use sheaf_exec::operator::apply_exec::ApplyExec;
@@ -125,47 +125,18 @@ impl PlannedSearch {
 
     fn of_scan(scan: &ScanExec) -> Vec<PlannedSearch> {
         let spec = scan.spec();
-        if let Some(merge) = &spec.merge {
-            // What would come into an intersection would come into each of its indexes.
-            let searched = match merge.kind {
-                MergeKind::Union => merge.inputs.len(),
-                MergeKind::Intersection => 1,
-            };
-            let inputs = merge.inputs.iter().take(searched);
-            return inputs
-                .map(|input| PlannedSearch {
-                    search: Search {
-                        table: Arc::clone(&spec.table),
-                        index: secondary(input.index),
-                        ranges: input.ranges.clone(),
-                        reads_rows: secondary(input.index).is_some(),
-                    },
-                    lookups: None,
-                    is_filtered: true,
-                    limit: None,
-                    direction: spec.direction,
-                    doubts: Vec::new(),
-                    asked: None,
-                })
-                .collect();
-        }
-        let index = secondary(spec.index);
-        let is_in_order = spec.first_of.is_none()
-            && (index.is_none() || !matches!(spec.fetch, Fetch::MultiRange { .. }));
-        vec![PlannedSearch {
-            search: Search {
-                table: Arc::clone(&spec.table),
-                index,
-                ranges: spec.ranges.clone(),
-                reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
-            },
-            lookups: None,
-            is_filtered: spec.index_condition.is_some() || spec.row_condition.is_some(),
-            limit: spec.limit.filter(|_| is_in_order),
-            direction: spec.direction,
-            doubts: Vec::new(),
-            asked: None,
-        }]
+        let searches = spec.searches().into_iter();
+        searches
+            .map(|search| PlannedSearch {
+                search,
+                lookups: None,
+                is_filtered: spec.is_filtered(),
+                limit: spec.limit.filter(|_| spec.is_in_order()),
+                direction: spec.direction,
+                doubts: Vec::new(),
+                asked: None,
+            })
+            .collect()
     }
 
     /// Of a subquery that is planned for each row, of which nothing is known before.
@@ -188,7 +159,7 @@ impl PlannedSearch {
 
     fn of_lookup(join: &KeyedJoinExec, known: Lookups) -> PlannedSearch {
         let spec = join.spec();
-        let index = secondary(spec.index);
+        let index = spec.index.secondary();
         PlannedSearch {
             search: Search {
                 table: Arc::clone(&spec.table),
@@ -213,13 +184,6 @@ pub(crate) enum Lookups {
     Unknown,
     /// The joins are going to run, and note them down.
     Noted,
-}
-
-fn secondary(index: IndexRef) -> Option<usize> {
-    match index {
-        IndexRef::Clustered => None,
-        IndexRef::Secondary(position) => Some(position),
-    }
 }
 
 /// Everything that a plan reads of tables.
@@ -408,7 +372,7 @@ impl StatementTransaction {
             limit,
             direction,
         } = search;
-        let index = secondary(index);
+        let index = index.secondary();
         vec![PlannedSearch {
             search: Search {
                 table: Arc::clone(table),
