@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
 use sheaf_server::TextRows;
-use sheaf_sql::{ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, SqlError};
+use sheaf_sql::{ColumnMeta, EndOfRows, OkInfo, ResultSink, SqlError};
 use unicode_width::UnicodeWidthStr;
 
 /// The widths of a table's columns are those of its first rows. Later rows may stick out, but the whole result
@@ -97,7 +97,7 @@ impl<W: Write> ResultPrinter<W> {
                     let text = cell.as_deref().unwrap_or("NULL");
                     let width = self.widths.as_ref().map_or(0, |widths| widths[position]);
                     let padding = " ".repeat(width.saturating_sub(text.width()));
-                    if is_number(&self.columns[position]) {
+                    if self.columns[position].type_.is_number() {
                         write!(self.out, "| {padding}{text} ")?;
                     } else {
                         write!(self.out, "| {text}{padding} ")?;
@@ -236,24 +236,6 @@ fn warnings(count: u16) -> String {
     }
 }
 
-fn is_number(column: &ColumnMeta) -> bool {
-    use MysqlColumnType::*;
-    matches!(
-        column.type_,
-        Decimal
-            | Tiny
-            | Short
-            | Long
-            | Float
-            | Double
-            | Null
-            | LongLong
-            | Int24
-            | Year
-            | NewDecimal
-    )
-}
-
 /// One line a row and one tab between columns stay true whatever the values contain.
 fn escape_tabs(text: &str) -> String {
     text.replace('\\', "\\\\")
@@ -270,6 +252,7 @@ fn write_error(error: io::Error) -> SqlError {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Int64Array, StringViewArray};
+    use sheaf_sql::MysqlColumnType;
     use std::sync::Arc;
 
     fn column(name: &str, type_: MysqlColumnType) -> ColumnMeta {

@@ -41,11 +41,11 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
     let shown = column_text(&column.ty, value);
     Ok(match value {
         Value::Null => null(),
-        Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } | Value::Year(_) => number(shown),
         Value::Float(_) | Value::Double(_) => match shown.contains('e') {
             true => number(shown),
             false => number(format!("{shown}e0")),
         },
+        exact if exact.is_number() => number(shown),
         Value::Date(_) => typed(shown, DataType::Date),
         Value::Time(_) => typed(shown, DataType::Time(None, TimezoneInfo::None)),
         Value::DateTime(_) | Value::Timestamp(_) => {

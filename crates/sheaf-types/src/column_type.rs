@@ -468,6 +468,18 @@ impl ColumnType {
         )
     }
 
+    /// Integers, DECIMAL, FLOAT, DOUBLE and YEAR.
+    pub fn is_number(&self) -> bool {
+        self.is_integer()
+            || matches!(
+                self,
+                ColumnType::Decimal { .. }
+                    | ColumnType::Float { .. }
+                    | ColumnType::Double { .. }
+                    | ColumnType::Year
+            )
+    }
+
     /// CHAR, VARCHAR and TEXT.
     pub fn is_character(&self) -> bool {
         matches!(

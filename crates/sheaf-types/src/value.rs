@@ -46,6 +46,19 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    /// True for values that print as numbers. An ENUM does so, too, but is its label to all others.
+    pub fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Value::Int(_)
+                | Value::UInt(_)
+                | Value::Decimal { .. }
+                | Value::Float(_)
+                | Value::Double(_)
+                | Value::Year(_)
+        )
+    }
+
     /// True for the number zero.
     pub fn is_zero(&self) -> bool {
         match self {

@@ -59,11 +59,8 @@ macro_rules! integers {
         impl FromValue for $ty {
             fn from_value(value: Value) -> Option<Self> {
                 match value {
-                    Value::Int(number) => number.try_into().ok(),
-                    Value::UInt(number) => number.try_into().ok(),
                     Value::Decimal { unscaled, scale: 0 } => unscaled.try_into().ok(),
-                    Value::Year(year) => year.try_into().ok(),
-                    _ => None,
+                    integer => integer.as_i128()?.try_into().ok(),
                 }
             }
         }

@@ -15,9 +15,11 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::DataType;
 use sheaf_table::{KeyLayout, RowView, TableError};
 use sheaf_types::ColumnType;
 
+use crate::arrow_types::arrow_type;
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
 use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::condition::words::{
@@ -150,49 +152,40 @@ impl Values {
     /// Without room: a plan of a thousand scans starts all of them before the first one reads a row. After its first
     /// batch a scan has [room](take_buffer) for another one like that.
     fn new(ty: &ColumnType) -> Self {
-        match ty {
-            ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => Self::Int8(Vec::new()),
-            ColumnType::TinyInt { unsigned: true } => Self::UInt8(Vec::new()),
-            ColumnType::SmallInt { unsigned: false } => Self::Int16(Vec::new()),
-            ColumnType::SmallInt { unsigned: true } | ColumnType::Year => Self::UInt16(Vec::new()),
-            ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
-                Self::Int32(Vec::new())
-            }
-            ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
-                Self::UInt32(Vec::new())
-            }
-            ColumnType::BigInt { unsigned: false } => Self::Int64(Vec::new()),
-            ColumnType::BigInt { unsigned: true } => Self::UInt64(Vec::new()),
-            ColumnType::Decimal {
-                precision, scale, ..
-            } => Self::Decimal {
-                values: Vec::new(),
-                precision: *precision,
-                scale: *scale as i8,
-            },
-            ColumnType::Float { .. } => Self::Float32(Vec::new()),
-            ColumnType::Double { .. } => Self::Float64(Vec::new()),
-            ColumnType::Date => Self::Date(Vec::new()),
-            ColumnType::Time { .. } => Self::Time(Vec::new()),
-            ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-                Self::Timestamp(Vec::new())
-            }
-            ColumnType::Enum { labels, .. } => Self::Enum {
+        if let ColumnType::Enum { labels, .. } = ty {
+            return Self::Enum {
                 views: Vec::new(),
                 labels: Labels::new(labels),
+            };
+        }
+        match arrow_type(ty) {
+            DataType::Int8 => Self::Int8(Vec::new()),
+            DataType::Int16 => Self::Int16(Vec::new()),
+            DataType::Int32 => Self::Int32(Vec::new()),
+            DataType::Int64 => Self::Int64(Vec::new()),
+            DataType::UInt8 => Self::UInt8(Vec::new()),
+            DataType::UInt16 => Self::UInt16(Vec::new()),
+            DataType::UInt32 => Self::UInt32(Vec::new()),
+            DataType::UInt64 => Self::UInt64(Vec::new()),
+            DataType::Decimal128(precision, scale) => Self::Decimal {
+                values: Vec::new(),
+                precision,
+                scale,
             },
-            ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
-                Self::Text(Views {
-                    views: Vec::new(),
-                    ..Views::default()
-                })
-            }
-            ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
-                Self::Binary {
-                    bytes: Vec::new(),
-                    ends: Vec::new(),
-                }
-            }
+            DataType::Float32 => Self::Float32(Vec::new()),
+            DataType::Float64 => Self::Float64(Vec::new()),
+            DataType::Date32 => Self::Date(Vec::new()),
+            DataType::Duration(_) => Self::Time(Vec::new()),
+            DataType::Timestamp(..) => Self::Timestamp(Vec::new()),
+            DataType::Binary => Self::Binary {
+                bytes: Vec::new(),
+                ends: Vec::new(),
+            },
+            // Texts. No column has any other type.
+            _ => Self::Text(Views {
+                views: Vec::new(),
+                ..Views::default()
+            }),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Where a condition or a projection finds a column: in the rows, or in the entries of an index.
 
+use arrow::datatypes::DataType;
 use sheaf_table::{KeyLayout, PartKind, Table};
 use sheaf_types::ColumnType;
 
-use crate::arrow_types::CLUSTERED_KEY_TYPE;
+use crate::arrow_types::{CLUSTERED_KEY_TYPE, arrow_type};
 use crate::condition::index_entries::value_width;
 use crate::error::{AccessError, Result};
 
@@ -132,15 +133,11 @@ fn not_in_index(table: &Table, index: usize, column: usize) -> AccessError {
 
 /// How the numbers of a type of fixed width are read.
 fn number_kind(ty: &ColumnType) -> NumberKind {
-    match ty {
-        ColumnType::TinyInt { unsigned: true }
-        | ColumnType::SmallInt { unsigned: true }
-        | ColumnType::MediumInt { unsigned: true }
-        | ColumnType::Int { unsigned: true }
-        | ColumnType::BigInt { unsigned: true }
-        | ColumnType::Year
-        | ColumnType::Enum { .. } => NumberKind::Unsigned,
-        ColumnType::Float { .. } | ColumnType::Double { .. } => NumberKind::Float,
+    match arrow_type(ty) {
+        DataType::Float32 | DataType::Float64 => NumberKind::Float,
+        number if number.is_unsigned_integer() => NumberKind::Unsigned,
+        // The number of its label.
+        _ if matches!(ty, ColumnType::Enum { .. }) => NumberKind::Unsigned,
         _ => NumberKind::Signed,
     }
 }

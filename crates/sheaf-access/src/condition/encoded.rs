@@ -188,9 +188,6 @@ impl Number {
             Some(Self { floor, exact: true })
         };
         match value {
-            Value::Int(number) => whole(i128::from(*number)),
-            Value::UInt(number) => whole(i128::from(*number)),
-            Value::Year(number) | Value::Enum(number) => whole(i128::from(*number)),
             Value::Date(days) => whole(i128::from(*days)),
             Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros) => {
                 whole(i128::from(*micros))
@@ -213,9 +210,7 @@ impl Number {
                     exact: floor * divisor == *unscaled,
                 })
             }
-            Value::Null | Value::Float(_) | Value::Double(_) | Value::Text(_) | Value::Bytes(_) => {
-                None
-            }
+            value => whole(value.as_i128()?),
         }
     }
 

@@ -88,10 +88,8 @@ fn class(types: &[SqlType]) -> Class {
     } else if types.iter().any(fractional) {
         Class::Decimal
     } else {
-        let unsigned =
-            |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
         Class::Integer {
-            unsigned: types.iter().any(unsigned),
+            unsigned: types.iter().any(SqlType::is_unsigned),
         }
     }
 }
@@ -163,8 +161,7 @@ fn quotient_type(operands: &Operands<'_>) -> Result<Field> {
 }
 
 fn integer_quotient_type(operands: &Operands<'_>) -> Result<Field> {
-    let unsigned = |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
-    Ok(if operands.types().iter().any(unsigned) {
+    Ok(if operands.types().iter().any(SqlType::is_unsigned) {
         field::unsigned_bigint()
     } else {
         field::bigint()

@@ -211,10 +211,8 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         if same_type {
             return Ok(first.as_ref().clone());
         }
-        let unsigned =
-            |ty: &SqlType| matches!(ty, SqlType::Integer { unsigned: true } | SqlType::Year);
         let narrow = |field: &&FieldRef| field.data_type() != &DataType::UInt64;
-        return Ok(if types.iter().all(unsigned) {
+        return Ok(if types.iter().all(SqlType::is_unsigned) {
             field::unsigned_bigint()
         } else if known.iter().all(narrow) {
             field::bigint()

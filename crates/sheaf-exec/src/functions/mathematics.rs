@@ -160,7 +160,7 @@ pub fn is_logarithm(name: &str) -> bool {
 fn same_number(operands: &Operands<'_>) -> Result<Field> {
     Ok(match operands.sql_type(0) {
         SqlType::Integer { unsigned: true } => field::unsigned_bigint(),
-        SqlType::Integer { .. } | SqlType::Boolean | SqlType::Year => field::bigint(),
+        integer if integer.is_integer() => field::bigint(),
         SqlType::Decimal {
             precision,
             scale,

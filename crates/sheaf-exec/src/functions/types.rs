@@ -189,6 +189,21 @@ impl SqlType {
         )
     }
 
+    /// Integers that are never negative.
+    pub fn is_unsigned(&self) -> bool {
+        matches!(self, SqlType::Integer { unsigned: true } | SqlType::Year)
+    }
+
+    /// Whether a value's Arrow type says less than this one, so that [`TYPE_KEY`] has to.
+    pub fn is_declared(&self) -> bool {
+        match self {
+            SqlType::Text { collation, .. } => *collation != Collation::default(),
+            SqlType::DateTime { .. } | SqlType::Time { .. } => true,
+            SqlType::Enum { .. } | SqlType::Year => true,
+            _ => false,
+        }
+    }
+
     pub fn is_float(&self) -> bool {
         matches!(self, SqlType::Float | SqlType::Double)
     }

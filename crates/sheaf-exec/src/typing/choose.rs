@@ -4,7 +4,6 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
-use sheaf_types::Collation;
 
 use super::compare::{case_value, comparison, of_one_collation};
 use super::once::{are_deep, are_many, computed_once, hidden, is_small};
@@ -68,12 +67,7 @@ pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
     let declared = field
         .metadata()
         .get(TYPE_KEY)
-        .is_some_and(|_| match SqlType::of(field) {
-            SqlType::Text { collation, .. } => collation != Collation::default(),
-            SqlType::DateTime { .. } | SqlType::Time { .. } => true,
-            SqlType::Enum { .. } | SqlType::Year => true,
-            _ => false,
-        });
+        .is_some_and(|_| SqlType::of(field).is_declared());
     if !decimals && !declared {
         return expr;
     }

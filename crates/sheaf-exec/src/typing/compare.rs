@@ -208,16 +208,21 @@ pub(super) fn comparison(
     compare(op, left, right, (schema, rule), NoDate::Refused)
 }
 
+/// A YEAR as a number; any other value as it is.
+pub(super) fn number_of_year(value: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match type_of(&value, schema)? {
+        SqlType::Year => fold(cast(value, DataType::Int64), schema),
+        _ => value,
+    })
+}
+
 /// The comparison of CASE with one of its values. A YEAR is a number there: no constant becomes a year.
 pub(super) fn case_value(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     let [left, right] = operands(args)?;
-    let number_of_year = |operand: Expr| -> Result<Expr> {
-        Ok(match type_of(&operand, schema)? {
-            SqlType::Year => fold(cast(operand, DataType::Int64), schema),
-            _ => operand,
-        })
-    };
-    let (left, right) = (number_of_year(left)?, number_of_year(right)?);
+    let (left, right) = (
+        number_of_year(left, schema)?,
+        number_of_year(right, schema)?,
+    );
     let surroundings = (schema, rule);
     compare(Operator::Eq, left, right, surroundings, NoDate::BelowAll)
 }

@@ -458,13 +458,7 @@ fn resolve_call(
         "coalesce" => choose::coalesce(args, schema, rule),
         "nullif" => choose::nullif(args, schema, rule),
         "greatest" | "least" => choose::extreme(name, args, schema, rule),
-        "$in_row" => {
-            let value = first(args);
-            Ok(match type_of(&value, schema)? {
-                SqlType::Year => fold(cast(value, DataType::Int64), schema),
-                _ => value,
-            })
-        }
+        "$in_row" => compare::number_of_year(first(args), schema),
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
         "$like" => {

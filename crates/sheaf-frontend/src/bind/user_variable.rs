@@ -83,11 +83,11 @@ impl Kind {
     fn of_value(value: &Value) -> Kind {
         match value {
             Value::Null => Kind::Null,
-            Value::Int(_) | Value::Year(_) => Kind::Integer,
             Value::UInt(_) => Kind::Unsigned,
             Value::Decimal { scale, .. } => Kind::Decimal { scale: *scale },
             Value::Float(_) | Value::Double(_) => Kind::Double,
             Value::Bytes(_) => Kind::Bytes,
+            integer if integer.is_number() => Kind::Integer,
             _ => Kind::Text,
         }
     }
@@ -95,18 +95,12 @@ impl Kind {
     fn of_type(sql_type: SqlType) -> Kind {
         match sql_type {
             SqlType::Null => Kind::Null,
-            SqlType::Boolean | SqlType::Year | SqlType::Integer { unsigned: false } => {
-                Kind::Integer
-            }
             SqlType::Integer { unsigned: true } => Kind::Unsigned,
+            integer if integer.is_integer() => Kind::Integer,
             SqlType::Decimal { scale, .. } => Kind::Decimal { scale },
             SqlType::Float | SqlType::Double => Kind::Double,
             SqlType::Bytes => Kind::Bytes,
-            SqlType::Text { .. }
-            | SqlType::Enum { .. }
-            | SqlType::Date
-            | SqlType::Time { .. }
-            | SqlType::DateTime { .. } => Kind::Text,
+            _ => Kind::Text,
         }
     }
 

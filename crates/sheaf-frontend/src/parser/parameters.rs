@@ -161,11 +161,6 @@ fn literal(value: &Value) -> Vec<Token> {
     };
     match value {
         Value::Null => vec![null()],
-        Value::Int(_)
-        | Value::UInt(_)
-        | Value::Decimal { .. }
-        | Value::Year(_)
-        | Value::Enum(_) => number(value.to_string()),
         // With an exponent, so that it is read as the same DOUBLE again.
         Value::Float(float) => number(format!("{:e}", f64::from(*float))),
         Value::Double(double) => number(format!("{double:e}")),
@@ -182,5 +177,6 @@ fn literal(value: &Value) -> Vec<Token> {
         Value::Date(_) => of_type("DATE", value),
         Value::Time(_) => of_type("TIME", value),
         Value::DateTime(_) | Value::Timestamp(_) => of_type("TIMESTAMP", value),
+        exact => number(exact.to_string()),
     }
 }

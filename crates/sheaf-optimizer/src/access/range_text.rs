@@ -119,16 +119,7 @@ fn value_text(ty: &ColumnType, value: &Value) -> String {
             Ok(text) if text.chars().all(|character| !character.is_control()) => quoted(text),
             _ => hexadecimal(bytes),
         },
-        (
-            Value::Null
-            | Value::Int(_)
-            | Value::UInt(_)
-            | Value::Decimal { .. }
-            | Value::Float(_)
-            | Value::Double(_)
-            | Value::Year(_),
-            _,
-        ) => value.to_string(),
+        _ if value.is_null() || value.is_number() => value.to_string(),
         _ => quoted(&column_text(ty, value)),
     }
 }

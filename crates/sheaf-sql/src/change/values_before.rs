@@ -142,12 +142,7 @@ fn literal_of(ty: &ColumnType, value: &Value) -> ast::Expr {
     let text = column_text(ty, value);
     ast::Expr::value(match value {
         Value::Null => ast::Value::Null,
-        Value::Int(_)
-        | Value::UInt(_)
-        | Value::Decimal { .. }
-        | Value::Float(_)
-        | Value::Double(_)
-        | Value::Year(_) => ast::Value::Number(text, false),
+        number if number.is_number() => ast::Value::Number(text, false),
         _ => ast::Value::SingleQuotedString(text),
     })
 }

@@ -223,8 +223,8 @@ fn data_type(ty: &ColumnType) -> &'static str {
         ColumnType::Time { .. } => "time",
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Enum { .. } => "enum",
-        ColumnType::Year => "uint",
-        ty if ty.is_integer() && ty.is_unsigned() => "uint",
+        // Of whole numbers, that is: the others stand above.
+        ty if ty.is_unsigned() => "uint",
         ty if ty.is_integer() => "int",
         _ => "string",
     }
@@ -253,9 +253,9 @@ fn json_value(value: &Value) -> String {
             format!("\"{text}\"")
         }
         Value::Date(_) => format!("\"{value}\""),
-        Value::Year(year) => year.to_string(),
-        Value::Null => "null".into(),
-        Value::Int(_) | Value::UInt(_) | Value::Enum(_) => value.to_string(),
+        integer => integer
+            .as_i128()
+            .map_or("null".into(), |number| number.to_string()),
     }
 }
 

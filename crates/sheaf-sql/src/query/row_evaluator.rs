@@ -16,12 +16,12 @@ use arrow::array::{
     Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions,
     StringViewArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_common::{Column as PlanColumn, DFSchema, DFSchemaRef};
 use datafusion_expr::Expr;
 use datafusion_physical_expr::PhysicalExpr;
-use sheaf_access::arrow_field;
+use sheaf_access::{arrow_field, arrow_type};
 use sheaf_algebra::scalar::physical::Batches;
 use sheaf_algebra::{ColumnId, Scalar};
 use sheaf_table::Column;
@@ -335,78 +335,66 @@ pub(crate) fn array_of(ty: &ColumnType, values: &[&Value]) -> Result<ArrayRef> {
             ))
         };
     }
-    Ok(match ty {
-        ColumnType::Bool | ColumnType::TinyInt { unsigned: false } => integers!(Int8Array, i8),
-        ColumnType::TinyInt { unsigned: true } => integers!(UInt8Array, u8),
-        ColumnType::SmallInt { unsigned: false } => integers!(Int16Array, i16),
-        ColumnType::SmallInt { unsigned: true } | ColumnType::Year => integers!(UInt16Array, u16),
-        ColumnType::MediumInt { unsigned: false } | ColumnType::Int { unsigned: false } => {
-            integers!(Int32Array, i32)
-        }
-        ColumnType::MediumInt { unsigned: true } | ColumnType::Int { unsigned: true } => {
-            integers!(UInt32Array, u32)
-        }
-        ColumnType::BigInt { unsigned: false } => integers!(Int64Array, i64),
-        ColumnType::BigInt { unsigned: true } => integers!(UInt64Array, u64),
-        ColumnType::Float { .. } => {
-            Arc::new(Float32Array::from_iter(values.iter().map(|v| match v {
-                Value::Float(v) => Some(*v),
-                _ => None,
-            })))
-        }
-        ColumnType::Double { .. } => {
-            Arc::new(Float64Array::from_iter(values.iter().map(|v| match v {
-                Value::Double(v) => Some(*v),
-                _ => None,
-            })))
-        }
-        ColumnType::Decimal {
-            precision, scale, ..
-        } => {
+    if let ColumnType::Enum { labels, .. } = ty {
+        let label = |number: u16| match number.checked_sub(1) {
+            Some(at) => labels.get(usize::from(at)).map_or("", String::as_str),
+            None => "",
+        };
+        let labels = values.iter().map(|v| match v {
+            Value::Enum(number) => Some(label(*number)),
+            _ => None,
+        });
+        return Ok(Arc::new(StringViewArray::from_iter(labels)));
+    }
+    Ok(match arrow_type(ty) {
+        DataType::Int8 => integers!(Int8Array, i8),
+        DataType::UInt8 => integers!(UInt8Array, u8),
+        DataType::Int16 => integers!(Int16Array, i16),
+        DataType::UInt16 => integers!(UInt16Array, u16),
+        DataType::Int32 => integers!(Int32Array, i32),
+        DataType::UInt32 => integers!(UInt32Array, u32),
+        DataType::Int64 => integers!(Int64Array, i64),
+        DataType::UInt64 => integers!(UInt64Array, u64),
+        DataType::Float32 => Arc::new(Float32Array::from_iter(values.iter().map(|v| match v {
+            Value::Float(v) => Some(*v),
+            _ => None,
+        }))),
+        DataType::Float64 => Arc::new(Float64Array::from_iter(values.iter().map(|v| match v {
+            Value::Double(v) => Some(*v),
+            _ => None,
+        }))),
+        DataType::Decimal128(precision, scale) => {
             let numbers = values.iter().map(|v| match v {
                 Value::Decimal { unscaled, .. } => Some(*unscaled),
                 _ => None,
             });
             let array = Decimal128Array::from_iter(numbers);
-            Arc::new(array.with_precision_and_scale(*precision, *scale as i8)?)
+            Arc::new(array.with_precision_and_scale(precision, scale)?)
         }
-        ColumnType::Date => Arc::new(Date32Array::from_iter(values.iter().map(|v| match v {
+        DataType::Date32 => Arc::new(Date32Array::from_iter(values.iter().map(|v| match v {
             Value::Date(v) => Some(*v),
             _ => None,
         }))),
-        ColumnType::Time { .. } => Arc::new(DurationMicrosecondArray::from_iter(
-            values.iter().map(|v| match v {
+        DataType::Duration(_) => Arc::new(DurationMicrosecondArray::from_iter(values.iter().map(
+            |v| match v {
                 Value::Time(v) => Some(*v),
+                _ => None,
+            },
+        ))),
+        DataType::Timestamp(..) => Arc::new(TimestampMicrosecondArray::from_iter(
+            values.iter().map(|v| match v {
+                Value::DateTime(v) | Value::Timestamp(v) => Some(*v),
                 _ => None,
             }),
         )),
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => Arc::new(
-            TimestampMicrosecondArray::from_iter(values.iter().map(|v| match v {
-                Value::DateTime(v) | Value::Timestamp(v) => Some(*v),
-                _ => None,
-            })),
-        ),
-        ColumnType::Enum { labels, .. } => {
-            let label = |number: u16| match number.checked_sub(1) {
-                Some(at) => labels.get(usize::from(at)).map_or("", String::as_str),
-                None => "",
-            };
-            Arc::new(StringViewArray::from_iter(values.iter().map(|v| match v {
-                Value::Enum(number) => Some(label(*number)),
-                _ => None,
-            })))
-        }
-        ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Text { .. } => {
-            Arc::new(StringViewArray::from_iter(values.iter().map(|v| match v {
-                Value::Text(text) => Some(text.as_str()),
-                _ => None,
-            })))
-        }
-        ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
-            Arc::new(BinaryArray::from_iter(values.iter().map(|v| match v {
-                Value::Bytes(bytes) => Some(bytes.as_slice()),
-                _ => None,
-            })))
-        }
+        DataType::Binary => Arc::new(BinaryArray::from_iter(values.iter().map(|v| match v {
+            Value::Bytes(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        }))),
+        // Texts. No column has any other type.
+        _ => Arc::new(StringViewArray::from_iter(values.iter().map(|v| match v {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        }))),
     })
 }

@@ -222,14 +222,6 @@ const BEYOND_ALL: &str = "1e400";
 /// What a literal is in a column of this type if that is another one: the number of a hexadecimal literal, the bytes of
 /// a text in latin1. `None` for other columns and other expressions.
 pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<ast::Expr> {
-    let is_number = ty.is_integer()
-        || matches!(
-            ty,
-            ColumnType::Decimal { .. }
-                | ColumnType::Float { .. }
-                | ColumnType::Double { .. }
-                | ColumnType::Year
-        );
     match expression {
         ast::Expr::Nested(inner) => hybrid_number(inner, ty),
         ast::Expr::Prefixed { prefix, value } if ty.is_binary() => latin1_digits(prefix, value)
@@ -237,7 +229,7 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
                 prefix: ast::Ident::new("_binary"),
                 value: value.clone(),
             }),
-        ast::Expr::Value(value) if is_number => match &value.value {
+        ast::Expr::Value(value) if ty.is_number() => match &value.value {
             ast::Value::HexStringLiteral(digits) => {
                 let bytes = digits.len().div_ceil(2);
                 let greatest = match ty.is_unsigned() {
@@ -276,7 +268,7 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             Cow::Owned(Value::Text(text))
         }
         (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
-        (Value::Text(label), Some(labels)) if takes_numbers(ty) => {
+        (Value::Text(label), Some(labels)) if ty.is_number() => {
             let position = labels.iter().position(|known| known == label);
             Cow::Owned(Value::UInt(
                 position.map_or(0, |position| position as u64 + 1),
@@ -284,17 +276,6 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
         }
         _ => Cow::Borrowed(value),
     }
-}
-
-fn takes_numbers(ty: &ColumnType) -> bool {
-    let is_other = matches!(
-        ty,
-        ColumnType::Decimal { .. }
-            | ColumnType::Float { .. }
-            | ColumnType::Double { .. }
-            | ColumnType::Year
-    );
-    ty.is_integer() || is_other
 }
 
 /// What a minus in front of a literal makes of it; `None` if it is no number.

@@ -51,6 +51,27 @@ pub enum MysqlColumnType {
     String = 254,
 }
 
+impl MysqlColumnType {
+    /// Whether values are numbers, which clients show to the right.
+    pub fn is_number(self) -> bool {
+        use MysqlColumnType::*;
+        matches!(
+            self,
+            Decimal
+                | Tiny
+                | Short
+                | Long
+                | Float
+                | Double
+                | Null
+                | LongLong
+                | Int24
+                | Year
+                | NewDecimal
+        )
+    }
+}
+
 /// Flags of a column definition packet, as the protocol numbers them.
 pub mod column_flags {
     pub const NOT_NULL: u16 = 1;

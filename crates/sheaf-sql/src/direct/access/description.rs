@@ -97,15 +97,9 @@ impl ReadIn<'_> {
 }
 
 fn value_text(value: &Value) -> String {
-    match value {
-        Value::Null
-        | Value::Int(_)
-        | Value::UInt(_)
-        | Value::Decimal { .. }
-        | Value::Float(_)
-        | Value::Double(_)
-        | Value::Year(_) => value.to_string(),
-        value => format!("'{value}'"),
+    match value.is_null() || value.is_number() {
+        true => value.to_string(),
+        false => format!("'{value}'"),
     }
 }
 
