@@ -7,7 +7,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 
 /// An error that MySQL gives while it types or evaluates an expression. It travels through DataFusion as
 /// [`DataFusionError::External`] and becomes the client's error unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{message}")]
 pub struct EvaluationError {
     pub code: u16,

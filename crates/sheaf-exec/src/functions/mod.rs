@@ -37,6 +37,7 @@ pub mod truncated;
 pub mod types;
 pub mod user_variables;
 mod uuid;
+mod watched;
 
 use std::collections::HashMap;
 use std::fmt;
