@@ -271,21 +271,8 @@ impl Foreign {
                     aliases: _,
                 } => self.refuse(true, "("),
                 SelectItem::QualifiedWildcard(_, options) | SelectItem::Wildcard(options) => {
-                    let ast::WildcardAdditionalOptions {
-                        wildcard_token: _,
-                        opt_ilike,
-                        opt_exclude,
-                        opt_except,
-                        opt_replace,
-                        opt_rename,
-                        opt_alias,
-                    } = options;
-                    self.refuse(opt_ilike.is_some(), "ILIKE");
-                    self.refuse(opt_exclude.is_some(), "EXCLUDE");
-                    self.refuse(opt_except.is_some(), "EXCEPT");
-                    self.refuse(opt_replace.is_some(), "REPLACE");
-                    self.refuse(opt_rename.is_some(), "RENAME");
-                    self.refuse(opt_alias.is_some(), "AS");
+                    let word = wildcard_option(options);
+                    self.refuse(word.is_some(), word.unwrap_or_default());
                 }
             }
         }
@@ -607,6 +594,29 @@ pub fn not_partitioned() -> SqlError {
         codes::PARTITION_CLAUSE_ON_NONPARTITIONED,
         "PARTITION () clause on non partitioned table",
     )
+}
+
+/// The first word behind a `*` that MySQL does not know there.
+pub fn wildcard_option(options: &ast::WildcardAdditionalOptions) -> Option<&'static str> {
+    let ast::WildcardAdditionalOptions {
+        wildcard_token: _,
+        opt_ilike,
+        opt_exclude,
+        opt_except,
+        opt_replace,
+        opt_rename,
+        opt_alias,
+    } = options;
+    let words = [
+        (opt_ilike.is_some(), "ILIKE"),
+        (opt_exclude.is_some(), "EXCLUDE"),
+        (opt_except.is_some(), "EXCEPT"),
+        (opt_replace.is_some(), "REPLACE"),
+        (opt_rename.is_some(), "RENAME"),
+        (opt_alias.is_some(), "AS"),
+    ];
+    let mut written = words.into_iter().filter(|(is_written, _)| *is_written);
+    written.next().map(|(_, word)| word)
 }
 
 #[cfg(test)]

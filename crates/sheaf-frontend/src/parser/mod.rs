@@ -47,6 +47,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, TokenizerE
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::walk::{ExpressionVisitor, walk_query};
+pub use foreign::wildcard_option;
 pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;

@@ -961,11 +961,19 @@ fn processlist(session: &Session) -> Rows {
         ("STATE", TEXT),
         ("INFO", LONG_TEXT),
     ]);
+    push_sessions(session, usize::MAX, &mut rows);
+    rows
+}
+
+/// The sessions that this one may see, with so many characters of their statements.
+pub(crate) fn push_sessions(session: &Session, longest: usize, rows: &mut Rows) {
     for other in session.engine.sessions() {
         let activity = other.activity();
         if !session.client.sees_sessions_of(&activity.user) {
             continue;
         }
+        let statement = activity.statement;
+        let statement = statement.map(|text| text.chars().take(longest).collect::<String>());
         rows.push(vec![
             other.id().into(),
             activity.user.into(),
@@ -974,8 +982,7 @@ fn processlist(session: &Session) -> Rows {
             activity.command.into(),
             activity.since.elapsed().as_secs().into(),
             activity.state.into(),
-            activity.statement.into(),
+            statement.into(),
         ]);
     }
-    rows
 }

@@ -12,7 +12,7 @@ use sqlparser::ast;
 use crate::accounts::privilege_rows;
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
 use crate::catalog_views::information_schema::{
-    self, cardinality, collation_owner, collations_under,
+    self, cardinality, collation_owner, collations_under, push_sessions,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -560,29 +560,12 @@ impl Session {
             ("State", TEXT),
             ("Info", LONG_TEXT),
         ]);
-        for other in self.engine.sessions() {
-            let activity = other.activity();
-            if !self.client.sees_sessions_of(&activity.user) {
-                continue;
-            }
-            let statement = activity.statement.map(|statement| {
-                if full {
-                    statement
-                } else {
-                    statement.chars().take(SHORT_STATEMENT_CHARACTERS).collect()
-                }
-            });
-            rows.push(vec![
-                other.id().into(),
-                activity.user.into(),
-                activity.host.into(),
-                activity.database.into(),
-                activity.command.into(),
-                activity.since.elapsed().as_secs().into(),
-                activity.state.into(),
-                statement.into(),
-            ]);
-        }
+        let longest = if full {
+            usize::MAX
+        } else {
+            SHORT_STATEMENT_CHARACTERS
+        };
+        push_sessions(self, longest, &mut rows);
         rows
     }
 

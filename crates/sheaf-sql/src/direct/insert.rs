@@ -296,14 +296,36 @@ impl Session {
             }
             None => None,
         };
+        let tells_counts = insert.rows.len() != 1 || lists.is_some();
+        self.insert_by(
+            &insert.table,
+            &insert.destination,
+            duplicates,
+            |session, writer| session.write_places(insert, (parameters, values, lists), writer),
+            tells_counts,
+            sink,
+        )
+    }
+
+    /// Inserts what `write` writes, and answers: with what was counted if it `tells_counts`. False: the table is to be
+    /// opened by the vectorised path.
+    pub(super) fn insert_by(
+        &mut self,
+        table: &Arc<Table>,
+        destination: &Destination,
+        duplicates: Option<DuplicateUpdate>,
+        write: impl FnOnce(&mut Session, &mut TableWriter) -> Result<()>,
+        tells_counts: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
         let next = self.transactions.next;
         let opened = self.begin_for_reads_that_lock();
-        let inserted = match self.open_known_writer(&insert.table, options) {
+        let inserted = match self.open_known_writer(table, destination.options) {
             Ok(Some(mut writer)) => {
                 if let Some(update) = duplicates {
                     writer.update_duplicates(update);
                 }
-                let done = self.write_places(insert, (parameters, values, lists), &mut writer);
+                let done = write(self, &mut writer);
                 self.close_inserted(writer, done)
             }
             Ok(None) => {
@@ -318,11 +340,11 @@ impl Session {
         };
         let inserted = self.end_implicit(opened, inserted)?;
         self.findings.warn(&mut self.warnings);
-        let info = match insert.rows.len() {
-            1 if lists.is_none() => String::new(),
-            _ => inserted.info(self.warnings.count()),
+        let info = match tells_counts {
+            true => inserted.info(self.warnings.count()),
+            false => String::new(),
         };
-        self.insert_done(Parsed::new(&insert.destination, ""), inserted, info, sink)?;
+        self.insert_done(Parsed::new(destination, ""), inserted, info, sink)?;
         Ok(true)
     }
 

@@ -20,7 +20,6 @@ use crate::change::assigned::last_part;
 use crate::change::insert::Destination;
 use crate::change::table_writer::{RowShape, TableWriter};
 use crate::error::Result;
-use crate::parser::Parsed;
 use crate::parser::statement::Statement;
 use crate::query::rows::value_at;
 use crate::query::values::shown_in;
@@ -124,31 +123,14 @@ impl Session {
             (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);
         }
-        let next = self.transactions.next;
-        let opened = self.begin_for_reads_that_lock();
-        let inserted = match self.open_known_writer(&insert.table, options) {
-            Ok(Some(mut writer)) => {
-                if let Some(update) = duplicates {
-                    writer.update_duplicates(update);
-                }
-                let done = self.write_found(insert, &found, &mut writer);
-                self.close_inserted(writer, done)
-            }
-            Ok(None) => {
-                if opened {
-                    self.transactions.roll_back(&self.handle.counters)?;
-                    // What SET TRANSACTION said is for the other way.
-                    self.transactions.next = next;
-                }
-                return Ok(false);
-            }
-            Err(error) => Err(error),
-        };
-        let inserted = self.end_implicit(opened, inserted)?;
-        self.findings.warn(&mut self.warnings);
-        let info = inserted.info(self.warnings.count());
-        self.insert_done(Parsed::new(&insert.destination, ""), inserted, info, sink)?;
-        Ok(true)
+        self.insert_by(
+            &insert.table,
+            &insert.destination,
+            duplicates,
+            |session, writer| session.write_found(insert, &found, writer),
+            true,
+            sink,
+        )
     }
 
     fn write_found(

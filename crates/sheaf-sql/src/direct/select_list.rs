@@ -11,7 +11,7 @@ use sqlparser::ast;
 use super::expression::{Collector, Expressions};
 use super::names::{ColumnNames, Names, column_of};
 use super::row::Item;
-use crate::parser::parameter_number;
+use crate::parser::{parameter_number, wildcard_option};
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, table_flags};
 use sheaf_frontend::query::Header;
@@ -51,13 +51,13 @@ pub(super) fn columns(
                 let (table, column) = column_of(tables, expr)?;
                 shown.push((table, column, Some(&alias.value)));
             }
-            ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => {
+            ast::SelectItem::Wildcard(options) if wildcard_option(options).is_none() => {
                 shown.extend((0..tables.len()).flat_map(all));
             }
             ast::SelectItem::QualifiedWildcard(
                 ast::SelectItemQualifiedWildcardKind::ObjectName(name),
                 options,
-            ) if is_plain_wildcard(options) => {
+            ) if wildcard_option(options).is_none() => {
                 let [part] = name.0.as_slice() else {
                     return None;
                 };
@@ -294,11 +294,13 @@ impl Headers {
 /// The tables all of whose columns an item shows; `None` if it is something else.
 pub(super) fn shown_whole(item: &ast::SelectItem, tables: &[Names<'_>]) -> Option<Range<usize>> {
     match item {
-        ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => Some(0..tables.len()),
+        ast::SelectItem::Wildcard(options) if wildcard_option(options).is_none() => {
+            Some(0..tables.len())
+        }
         ast::SelectItem::QualifiedWildcard(
             ast::SelectItemQualifiedWildcardKind::ObjectName(name),
             options,
-        ) if is_plain_wildcard(options) => {
+        ) if wildcard_option(options).is_none() => {
             let [part] = name.0.as_slice() else {
                 return None;
             };
@@ -488,7 +490,7 @@ fn expressions(
         let (expr, alias) = match item {
             ast::SelectItem::UnnamedExpr(expr) => (expr, None),
             ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.value.as_str())),
-            ast::SelectItem::Wildcard(options) if is_plain_wildcard(options) => {
+            ast::SelectItem::Wildcard(options) if wildcard_option(options).is_none() => {
                 let names = names?;
                 for column in 0..names.definition().columns.len() {
                     list.push_column(session, names, column, None);
@@ -587,22 +589,4 @@ pub(super) fn is_function(item: &ast::SelectItem) -> bool {
                 ..
             }
     )
-}
-
-fn is_plain_wildcard(options: &ast::WildcardAdditionalOptions) -> bool {
-    let ast::WildcardAdditionalOptions {
-        wildcard_token: _,
-        opt_ilike,
-        opt_exclude,
-        opt_except,
-        opt_replace,
-        opt_rename,
-        opt_alias,
-    } = options;
-    opt_ilike.is_none()
-        && opt_exclude.is_none()
-        && opt_except.is_none()
-        && opt_replace.is_none()
-        && opt_rename.is_none()
-        && opt_alias.is_none()
 }
