@@ -30,7 +30,7 @@ use crate::page::{
     PAGE_HEADER_BYTES, PAGE_SIZE, PAGE_TYPE_HEADER_OFFSET, PageId, PageType, header,
 };
 use crate::pool::guard::OptimisticGuard;
-use crate::pool::word_loads::{compare_bytes, upper_bytes};
+use crate::pool::optimistic_read::{compare_bytes, upper_bytes};
 
 /// Longest key of an entry, in bytes.
 pub const MAX_KEY_BYTES: usize = 3072;

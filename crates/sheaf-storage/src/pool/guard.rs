@@ -29,9 +29,9 @@ use std::ops::{Deref, DerefMut};
 
 use crate::page::{Lsn, Page, PageId, header};
 use crate::pool::latch;
+use crate::pool::optimistic_read::OptimisticPage;
 use crate::pool::page_table::PageWord;
 use crate::pool::pool_core::PoolCore;
-use crate::pool::word_loads::UnlatchedPage;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The page changed while it was read without a latch: start again.
@@ -49,7 +49,7 @@ pub struct OptimisticGuard<'p> {
     word: &'p AtomicU64,
     page: PageId,
     read: PageWord,
-    contents: UnlatchedPage,
+    contents: OptimisticPage,
 }
 
 impl<'p> OptimisticGuard<'p> {
@@ -64,7 +64,7 @@ impl<'p> OptimisticGuard<'p> {
         debug_assert!(read.is_readable());
         let frame = core.arena().pointer(read.frame());
         // SAFETY: frames are aligned to pages and stay mapped as long as the core that `'p` borrows.
-        let contents = unsafe { UnlatchedPage::new(frame) };
+        let contents = unsafe { OptimisticPage::new(frame) };
         OptimisticGuard {
             core,
             word,

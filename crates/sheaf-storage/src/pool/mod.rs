@@ -6,7 +6,7 @@
 //! | [`page_table`] | one atomic word for every page on disk: where it is, its latch, what has changed |
 //! | [`guard`] | what may be done with a page, by the type of its guard |
 //! | [`latch`] | transitions of a page's word, and waiting for them |
-//! | [`word_loads`] | reading a page that another thread may change meanwhile |
+//! | [`optimistic_read`] | reading a page that another thread may change meanwhile |
 //! | [`page_read`] | a read of pages into frames |
 //! | [`prefetch`] | starts reads of pages that will be wanted soon |
 //! | [`eviction`] | which page makes room: second chance, with resistance to scans |
@@ -19,9 +19,9 @@ pub(crate) mod doublewrite;
 pub(crate) mod eviction;
 pub(crate) mod guard;
 pub(crate) mod latch;
+pub(crate) mod optimistic_read;
 pub(crate) mod page_read;
 pub(crate) mod page_table;
 pub(crate) mod pool_core;
 pub(crate) mod prefetch;
-pub(crate) mod word_loads;
 pub(crate) mod write_back;

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use crate::key_range::KeyRange;
 use crate::page::Lsn;
-use crate::pool::word_loads::compare_bytes;
+use crate::pool::optimistic_read::compare_bytes;
 use crate::transaction::snapshot::{ReadView, StatusCell, TransactionStatus};
 
 /// What an entry was before a change.

@@ -61,14 +61,14 @@ unsafe fn load(word: *const AtomicU64) -> u64 {
 
 /// A frame that may be changing.
 #[derive(Clone, Copy)]
-pub(crate) struct UnlatchedPage(*const u8);
+pub(crate) struct OptimisticPage(*const u8);
 
-impl UnlatchedPage {
+impl OptimisticPage {
     /// # Safety
     /// `frame` must be aligned to 8 bytes and stay mapped and readable for [`PAGE_SIZE`] bytes as long as the value is
     /// used.
-    pub(crate) unsafe fn new(frame: *const u8) -> UnlatchedPage {
-        UnlatchedPage(frame)
+    pub(crate) unsafe fn new(frame: *const u8) -> OptimisticPage {
+        OptimisticPage(frame)
     }
 
     /// The aligned word that holds byte `offset`, which must lie in the page.
@@ -236,9 +236,9 @@ mod tests {
         page
     }
 
-    fn unlatched(page: &Page) -> UnlatchedPage {
+    fn unlatched(page: &Page) -> OptimisticPage {
         // SAFETY: the page outlives the tests' use of the value, and Page is aligned to 4096 bytes.
-        unsafe { UnlatchedPage::new(page.bytes().as_ptr()) }
+        unsafe { OptimisticPage::new(page.bytes().as_ptr()) }
     }
 
     #[test]
