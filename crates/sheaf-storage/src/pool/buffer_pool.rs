@@ -41,7 +41,7 @@ use crate::pool::guard::{ExclusiveGuard, OptimisticGuard, SharedGuard};
 use crate::pool::latch::{self, Access, ParkingLot, Refusal};
 use crate::pool::optimistic_read::ask_for_line;
 use crate::pool::page_read::{Claim, PageRead};
-use crate::pool::page_table::{Heat, PageTable, PageWord, state};
+use crate::pool::page_table::{PageTable, PageWord, Usage, state};
 use crate::pool::pool_core::{FrameDescriptor, PoolCore};
 use crate::pool::write_back::{BackgroundWriter, WriteBack, WriteProtection, WriterSignal};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -462,7 +462,7 @@ impl BufferPool {
                     if let Some(claim) = Claim::take(&self.core, page, seen, state::EXCLUSIVE) {
                         let frame = self.allocate_frame()?;
                         self.core.assign(frame, page, false);
-                        break claim.keep().with_frame(frame).with_heat(Heat::Cold);
+                        break claim.keep().with_frame(frame).with_usage(Usage::Cold);
                     }
                 }
             }
@@ -502,7 +502,7 @@ impl BufferPool {
                         let released = latched.with_next_version().with_state(state::UNLOCKED);
                         self.core
                             .parking()
-                            .replace(page, word, released.with_heat(Heat::Cold));
+                            .replace(page, word, released.with_usage(Usage::Cold));
                     }
                     return;
                 }

@@ -12,7 +12,7 @@ use crate::counters;
 use crate::disk::frame_arena::FrameId;
 use crate::page::PageId;
 use crate::pool::latch;
-use crate::pool::page_table::{Heat, PageWord, state};
+use crate::pool::page_table::{PageWord, Usage, state};
 use crate::pool::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,25 +68,25 @@ impl PoolCore {
             if seen.state() != state::UNLOCKED || seen.frame() != frame {
                 continue;
             }
-            match seen.heat() {
+            match seen.usage() {
                 // Losing the race against a use is fine: the page is wanted then.
-                Heat::Hot => {
-                    let _ = latch::exchange(word, seen, seen.with_heat(Heat::Cold));
+                Usage::Hot => {
+                    let _ = latch::exchange(word, seen, seen.with_usage(Usage::Cold));
                 }
-                Heat::New => {
-                    if latch::exchange(word, seen, seen.with_heat(Heat::Cold)).is_ok()
+                Usage::New => {
+                    if latch::exchange(word, seen, seen.with_usage(Usage::Cold)).is_ok()
                         && self.end_read_ahead(frame)
                     {
                         counters::add(&self.traffic.read_ahead_unused, 1);
                     }
                 }
-                Heat::Cold if !descriptor.is_dirty() => {
+                Usage::Cold if !descriptor.is_dirty() => {
                     sweep.evicted += usize::from(self.try_evict(page, frame));
                     if sweep.evicted == wanted {
                         break;
                     }
                 }
-                Heat::Cold => {
+                Usage::Cold => {
                     if sweep.dirty.len() < dirty_limit {
                         sweep.dirty.push((page, frame));
                     } else if sweep.evicted == 0 && dirty_limit > 0 {

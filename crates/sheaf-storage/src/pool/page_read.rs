@@ -13,7 +13,7 @@ use crate::disk::{Buffers, Completion, FileId, Operation, Token};
 use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId};
 use crate::pool::latch;
-use crate::pool::page_table::{Heat, PageWord, state};
+use crate::pool::page_table::{PageWord, Usage, state};
 use crate::pool::pool_core::PoolCore;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -224,7 +224,7 @@ impl Completion for PageRead {
                     self.core.assign(frame, page, self.read_ahead);
                     claimed
                         .with_state(state::UNLOCKED)
-                        .with_heat(Heat::New)
+                        .with_usage(Usage::New)
                         .with_frame(frame)
                 }
                 Err(error) => {

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!  bits 0..8   state    EVICTED, READING, EXCLUSIVE, UNLOCKED, or UNLOCKED + n for n shared latches
-//!  bits 8..10  heat     NEW (no access yet), COLD (second chance spent), HOT
+//!  bits 8..10  usage     NEW (no access yet), COLD (second chance spent), HOT
 //!  bit  10     waiters  a thread is parked until this page is released
 //!  bit  11     versions the version store may have a table for this page
 //!  bit  12     settled  all writers of that table have ended, and the settled horizon knows it
@@ -54,7 +54,7 @@ pub mod state {
 /// How recently a page was used; eviction chooses by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub enum Heat {
+pub enum Usage {
     /// Brought in, not accessed yet.
     New = 0,
     /// Accessed once, or not since the clock hand passed: the next victim.
@@ -63,7 +63,7 @@ pub enum Heat {
     Hot = 2,
 }
 
-const HEAT_SHIFT: u32 = 8;
+const USAGE_SHIFT: u32 = 8;
 const WAITERS_SHIFT: u32 = 10;
 const HAS_VERSIONS_SHIFT: u32 = 11;
 const SETTLED_SHIFT: u32 = 12;
@@ -73,7 +73,7 @@ const FRAME_SHIFT: u32 = 40;
 const FRAME_BITS: u32 = 24;
 
 const STATE_MASK: u64 = 0xff;
-const HEAT_MASK: u64 = 0b11 << HEAT_SHIFT;
+const USAGE_MASK: u64 = 0b11 << USAGE_SHIFT;
 const WAITERS_MASK: u64 = 1 << WAITERS_SHIFT;
 const HAS_VERSIONS_MASK: u64 = 1 << HAS_VERSIONS_SHIFT;
 const SETTLED_MASK: u64 = 1 << SETTLED_SHIFT;
@@ -94,11 +94,11 @@ impl PageWord {
     }
 
     #[inline]
-    pub fn heat(self) -> Heat {
-        match (self.0 & HEAT_MASK) >> HEAT_SHIFT {
-            0 => Heat::New,
-            1 => Heat::Cold,
-            _ => Heat::Hot,
+    pub fn usage(self) -> Usage {
+        match (self.0 & USAGE_MASK) >> USAGE_SHIFT {
+            0 => Usage::New,
+            1 => Usage::Cold,
+            _ => Usage::Hot,
         }
     }
 
@@ -146,7 +146,7 @@ impl PageWord {
     /// Readable, and no need to note the access.
     #[inline]
     pub fn is_hot_and_readable(self) -> bool {
-        self.state() >= state::UNLOCKED && self.0 & HEAT_MASK == (Heat::Hot as u64) << HEAT_SHIFT
+        self.state() >= state::UNLOCKED && self.0 & USAGE_MASK == (Usage::Hot as u64) << USAGE_SHIFT
     }
 
     /// In memory, latched or not.
@@ -167,16 +167,16 @@ impl PageWord {
     }
 
     #[inline]
-    pub fn with_heat(self, heat: Heat) -> PageWord {
-        PageWord(self.0 & !HEAT_MASK | (heat as u64) << HEAT_SHIFT)
+    pub fn with_usage(self, usage: Usage) -> PageWord {
+        PageWord(self.0 & !USAGE_MASK | (usage as u64) << USAGE_SHIFT)
     }
 
     /// The word after one more access: a new page becomes cold, a cold one hot.
     #[inline]
     pub fn accessed(self) -> PageWord {
-        match self.heat() {
-            Heat::New => self.with_heat(Heat::Cold),
-            Heat::Cold | Heat::Hot => self.with_heat(Heat::Hot),
+        match self.usage() {
+            Usage::New => self.with_usage(Usage::Cold),
+            Usage::Cold | Usage::Hot => self.with_usage(Usage::Hot),
         }
     }
 
@@ -400,14 +400,14 @@ mod tests {
     fn fields_of_a_word_do_not_touch_each_other() {
         let word = PageWord(0)
             .with_state(state::UNLOCKED + 7)
-            .with_heat(Heat::Hot)
+            .with_usage(Usage::Hot)
             .with_frame(FrameId(MAX_FRAMES as u32 - 1))
             .with_waiters()
             .with_versions(true)
             .settled()
             .with_next_version();
         assert_eq!(word.shared_count(), 7);
-        assert_eq!(word.heat(), Heat::Hot);
+        assert_eq!(word.usage(), Usage::Hot);
         assert_eq!(word.frame(), FrameId(MAX_FRAMES as u32 - 1));
         assert_eq!(word.version(), 1);
         assert!(word.has_waiters() && !word.without_waiters().has_waiters());

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::page::PageId;
 use crate::pool::eviction::ClockHand;
 use crate::pool::latch::{self, ParkingLot};
-use crate::pool::page_table::{Heat, PageTable, PageWord, state};
+use crate::pool::page_table::{PageTable, PageWord, Usage, state};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -313,10 +313,10 @@ impl PoolCore {
         counted
     }
 
-    /// To be called when an access left the page at this heat: its first use ends its time as a prefetched page.
+    /// To be called when an access left the page so: its first use ends its time as a prefetched page.
     #[inline]
     pub(crate) fn note_use(&self, latched: PageWord) {
-        if latched.heat() == Heat::Cold {
+        if latched.usage() == Usage::Cold {
             self.end_read_ahead(latched.frame());
         }
     }
@@ -329,7 +329,7 @@ impl PoolCore {
         let seen = PageWord(word.load(Ordering::Acquire));
         if seen.state() != state::UNLOCKED
             || seen.frame() != frame
-            || seen.heat() == Heat::Hot
+            || seen.usage() == Usage::Hot
             || self.descriptor(frame).is_dirty()
             || latch::exchange(word, seen, seen.with_state(state::EXCLUSIVE)).is_err()
         {
@@ -357,7 +357,7 @@ impl PoolCore {
         let evicted = latched
             .with_next_version()
             .with_state(state::EVICTED)
-            .with_heat(Heat::New);
+            .with_usage(Usage::New);
         self.parking.replace(page, word, evicted);
         self.free.lock().push(frame);
     }

@@ -31,8 +31,8 @@ use crate::page::{PAGE_SIZE, Page, PageId};
 use crate::pool::buffer_pool::BufferPool;
 use crate::pool::doublewrite::{DataFile, Doublewrite};
 use crate::pool::latch::{self, Access};
-use crate::pool::page_table::Heat;
 use crate::pool::page_table::PageWord;
+use crate::pool::page_table::Usage;
 use crate::pool::pool_core::PoolCore;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, thread};
@@ -351,7 +351,7 @@ impl BufferPool {
                 let word = core
                     .word(page)
                     .map(|word| PageWord(word.load(Ordering::Relaxed)));
-                many || word.is_some_and(|word| word.heat() != Heat::Hot)
+                many || word.is_some_and(|word| word.usage() != Usage::Hot)
             })
             .take(self.write_back.staging_pages)
             .collect();
