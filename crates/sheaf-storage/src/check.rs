@@ -16,7 +16,7 @@ pub struct StorageCheck {
     /// Every tree, and what its check counted or where it contradicts itself.
     pub trees: Vec<(TreeId, Result<TreeCheck>)>,
     /// Pages that are marked as used and that no tree reaches; unknown if a tree could not be read to its end.
-    pub lost_pages: Option<u64>,
+    pub orphaned_pages: Option<u64>,
 }
 
 impl Storage {
@@ -38,7 +38,7 @@ impl Storage {
                 Ok(found.leaf_pages + found.inner_pages)
             })
             .sum();
-        let lost_pages = reached.ok().map(|reached| {
+        let orphaned_pages = reached.ok().map(|reached| {
             let groups = self
                 .store()
                 .space
@@ -47,6 +47,9 @@ impl Storage {
             let others = groups * u64::from(GROUP_PAGES.count_ones());
             self.used_pages().saturating_sub(others + reached)
         });
-        Ok(StorageCheck { trees, lost_pages })
+        Ok(StorageCheck {
+            trees,
+            orphaned_pages,
+        })
     }
 }

@@ -25,7 +25,7 @@ use crate::space::extent::{
     self, EXTENTS_PER_GROUP, FILE_HEADER_PAGE, PAGES_PER_EXTENT, PageRequest, Space,
 };
 use crate::space::file_header::FileHeader;
-use crate::space::lost_pages::LostPages;
+use crate::space::orphaned_pages::OrphanedPages;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::transaction::TransactionId;
@@ -69,7 +69,7 @@ pub(crate) struct PageStore {
     live: Mutex<BTreeMap<TransactionId, LiveTransaction>>,
     changes: Mutex<Changes>,
     changes_ended: Condvar,
-    pub(crate) lost_pages: LostPages,
+    pub(crate) orphaned_pages: OrphanedPages,
     /// Checkpoints that a thread waits for.
     awaited_checkpoints: AtomicU64,
     /// Bytes of log that recovery has read, while no checkpoint was made since.
@@ -164,7 +164,7 @@ impl PageStore {
                 refused: None,
             }),
             changes_ended: Condvar::new(),
-            lost_pages: LostPages::none(),
+            orphaned_pages: OrphanedPages::none(),
             awaited_checkpoints: AtomicU64::new(0),
             recovered_bytes: AtomicU64::new(0),
             recovery_speed: AtomicU64::new(ASSUMED_RECOVERY_SPEED),
@@ -400,7 +400,7 @@ impl PageStore {
     /// Pages could not be freed. They are found again when recovery looks for pages without a tree, so a clean start
     /// must not skip it.
     pub(crate) fn note_lost_pages(&self) {
-        self.lost_pages.note();
+        self.orphaned_pages.note();
     }
 
     /// A number that no transaction had before.
@@ -623,12 +623,12 @@ impl PageStore {
         }
         prepare()?;
         let volume = self.log.volume();
-        let ended = self.lost_pages.ended();
+        let ended = self.orphaned_pages.ended();
         let begin = self.log.end();
         let last = self.log.control();
-        let is_known = match self.lost_pages.may_be_in_checkpoint(ended) {
+        let is_known = match self.orphaned_pages.may_be_in_checkpoint(ended) {
             // Nothing has happened since the mark.
-            true => self.lost_pages.mark() == Some(begin),
+            true => self.orphaned_pages.mark() == Some(begin),
             false => {
                 begin == last.checkpoint_begin
                     && self.redo_start(begin) == last.redo_start
@@ -653,7 +653,7 @@ impl PageStore {
             }
         })?;
         // Before the checkpoint counts: after a crash in between, the lost pages would be unknown.
-        let mark = match self.lost_pages.may_be_in_checkpoint(ended) {
+        let mark = match self.orphaned_pages.may_be_in_checkpoint(ended) {
             true => Some(self.leave_something_to_recover()?),
             false => None,
         };
@@ -664,7 +664,7 @@ impl PageStore {
             control.next_transaction = next_transaction;
             control.first_batch = first_batch;
         })?;
-        self.lost_pages.set_mark(mark);
+        self.orphaned_pages.set_mark(mark);
         self.checkpoint_volume.store(volume, Ordering::Relaxed);
         self.recovered_bytes.store(0, Ordering::Relaxed);
         Ok(())

@@ -30,7 +30,7 @@ use crate::pool::buffer_pool::{BufferPool, PoolOptions};
 use crate::pool::doublewrite::Doublewrite;
 use crate::space::extent::PageRequest;
 use crate::space::file_header::FileHeader;
-use crate::space::lost_pages::UnownedPages;
+use crate::space::orphaned_pages::PagesWithoutTree;
 use crate::sync::{self, Mutex};
 use crate::temp_file::TempSpace;
 use crate::transaction::Transaction;
@@ -437,7 +437,7 @@ impl Storage {
     /// Makes an empty tree.
     pub fn create_tree(&self) -> Result<TreeId> {
         let _permit = self.store.begin_changes()?;
-        let _unowned = UnownedPages::of(&self.store);
+        let _without_tree = PagesWithoutTree::of(&self.store);
         let tree = self.store.new_tree_id();
         let mut change = MiniTransaction::begin(&self.store);
         let page = change.allocate(PageRequest {
@@ -478,7 +478,7 @@ impl Storage {
         // All that has to be read is read first. Leaves in the tree's own extents are not looked at.
         let pages = tree.pages_in_shared_extents()?;
         let extents = self.store.space.extents_of(id);
-        let _unowned = UnownedPages::of(&self.store);
+        let _without_tree = PagesWithoutTree::of(&self.store);
         self.trees.remove(id)?;
         self.store.transactions.versions.forget_tree(id);
         let freed: Vec<_> = extents.into_iter().map(|extent| (extent, 0)).collect();

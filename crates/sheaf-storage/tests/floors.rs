@@ -344,7 +344,7 @@ const UPWARD: &[(&str, &[&str])] = &[
             "durability/recovery -> page_store",
             "log/mini_transaction -> page_store",
             "pool/write_back -> log",
-            "space/lost_pages -> page_store",
+            "space/orphaned_pages -> page_store",
             "transaction -> page_store",
             "transaction -> tree",
             "transaction -> tree/delete",

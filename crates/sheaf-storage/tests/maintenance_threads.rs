@@ -85,7 +85,7 @@ fn snapshots_are_whole_while_trees_come_and_go() {
     let storage = Storage::open(folder.path(), options()).unwrap();
     let checked = storage.check(|_| ()).unwrap();
     assert!(checked.trees.iter().all(|(_, found)| found.is_ok()));
-    assert_eq!(checked.lost_pages, Some(0));
+    assert_eq!(checked.orphaned_pages, Some(0));
 }
 
 /// Says that it is over when the writers are through, also if one of them has failed.

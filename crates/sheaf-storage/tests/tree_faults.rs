@@ -469,7 +469,7 @@ fn pages_that_were_lost_after_a_checkpoint_are_found_at_the_next_start() {
     fail(&disk, FaultyOperation::Read, FaultKind::IoError, u32::MAX);
     drop(builder);
     disk.heal();
-    let lost = |storage: &Storage| storage.check(|_| ()).unwrap().lost_pages;
+    let lost = |storage: &Storage| storage.check(|_| ()).unwrap().orphaned_pages;
     assert!(lost(&storage) > Some(0));
     storage.close().unwrap();
     drop(storage);

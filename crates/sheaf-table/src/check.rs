@@ -144,7 +144,7 @@ fn check_trees(
             Err(error) => report.add(name, error.to_string()),
         }
     }
-    match found.lost_pages {
+    match found.orphaned_pages {
         None | Some(0) => {}
         Some(pages) => report.add(
             "extent maps",

@@ -131,7 +131,7 @@ impl Workload for Trees {
         }
         self.committing.clear();
         assert!(found == self.model, "{}", difference(&self.model, &found));
-        let checked = storage.check(|_| ()).map(|checked| checked.lost_pages);
+        let checked = storage.check(|_| ()).map(|checked| checked.orphaned_pages);
         assert!(matches!(checked, Ok(Some(0))), "lost pages: {checked:?}");
     }
 }

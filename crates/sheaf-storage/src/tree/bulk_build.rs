@@ -34,7 +34,7 @@ use crate::node::{NODE_CAPACITY, Node, NodeMut, common_prefix, entry_bytes};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
 use crate::space::extent::{self, PAGES_PER_EXTENT, PageRequest, SMALL_TREE_LEAVES};
-use crate::space::lost_pages::UnownedPages;
+use crate::space::orphaned_pages::PagesWithoutTree;
 use crate::storage::Storage;
 use crate::sync::{Mutex, thread};
 use crate::tree::search::new_page_image;
@@ -162,7 +162,7 @@ pub struct BulkBuilder {
     counts: Counts,
     finished: bool,
     /// Until the tree is in the directory, and while pages are freed.
-    _unowned: UnownedPages,
+    _without_tree: PagesWithoutTree,
 }
 
 impl BulkBuilder {
@@ -180,7 +180,7 @@ impl BulkBuilder {
             shared_leaves: Vec::new(),
             counts: Counts::default(),
             finished: false,
-            _unowned: UnownedPages::of(store),
+            _without_tree: PagesWithoutTree::of(store),
         })
     }
 

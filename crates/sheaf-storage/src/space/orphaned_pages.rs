@@ -1,10 +1,10 @@
 //! Pages that are marked as used, but belong to no tree.
 //!
 //! A tree is made and dropped in several mini-transactions: its pages are taken before the directory has it, and freed
-//! after the directory has lost it. A thread that does so holds an [`UnownedPages`]. If the process ends in between, or
-//! a page cannot be freed, the pages are lost until recovery looks through the extent maps for pages without a tree. A
-//! start does that only if the log has something after the last checkpoint. So a checkpoint that may have one half of
-//! such a change, and not the other, leaves a frame behind itself that changes nothing: its mark.
+//! after the directory has lost it. A thread that does so holds [`PagesWithoutTree`]. If the process ends in between,
+//! or a page cannot be freed, the pages are orphaned until recovery looks through the extent maps for pages without a
+//! tree. A start does that only if the log has something after the last checkpoint. So a checkpoint that may have one
+//! half of such a change, and not the other, leaves a frame behind itself that changes nothing: its mark.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::page_store::PageStore;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is known of lost pages.
-pub(crate) struct LostPages {
+pub(crate) struct OrphanedPages {
     /// Pages could not be freed.
     are_lost: AtomicBool,
     /// Changes of several mini-transactions that have begun.
@@ -24,9 +24,9 @@ pub(crate) struct LostPages {
     mark: AtomicU64,
 }
 
-impl LostPages {
-    pub(crate) fn none() -> LostPages {
-        LostPages {
+impl OrphanedPages {
+    pub(crate) fn none() -> OrphanedPages {
+        OrphanedPages {
             are_lost: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -64,17 +64,17 @@ impl LostPages {
 }
 
 /// Held by a thread that takes or frees pages of a tree that the directory does not have.
-pub(crate) struct UnownedPages(Arc<PageStore>);
+pub(crate) struct PagesWithoutTree(Arc<PageStore>);
 
-impl UnownedPages {
-    pub(crate) fn of(store: &Arc<PageStore>) -> UnownedPages {
-        store.lost_pages.begun.fetch_add(1, Ordering::SeqCst);
-        UnownedPages(store.clone())
+impl PagesWithoutTree {
+    pub(crate) fn of(store: &Arc<PageStore>) -> PagesWithoutTree {
+        store.orphaned_pages.begun.fetch_add(1, Ordering::SeqCst);
+        PagesWithoutTree(store.clone())
     }
 }
 
-impl Drop for UnownedPages {
+impl Drop for PagesWithoutTree {
     fn drop(&mut self) {
-        self.0.lost_pages.ended.fetch_add(1, Ordering::SeqCst);
+        self.0.orphaned_pages.ended.fetch_add(1, Ordering::SeqCst);
     }
 }
