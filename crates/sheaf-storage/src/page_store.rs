@@ -13,9 +13,9 @@ use crate::disk::{Disk, FileId};
 use crate::durability::checkpointer::{Pace, Schedule};
 use crate::error::{Result, StorageError};
 use crate::log::frame::{self, Note};
-use crate::log::log_bypass::LogBypass;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::log::unlogged::UnloggedWrites;
 use crate::log::{Log, LogState, SyncLog};
 use crate::page::{Lsn, PageDamage, PageId, TreeId};
 use crate::pool::buffer_pool::BufferPool;
@@ -85,7 +85,7 @@ pub(crate) struct PageStore {
     /// Held while the file grows.
     growth: Mutex<()>,
     /// Writes of pages that are not in the log, and whether they are forbidden.
-    pub(crate) log_bypass: Arc<LogBypass>,
+    pub(crate) unlogged: Arc<UnloggedWrites>,
 }
 
 type CountsWriter = Box<dyn Fn() -> Result<()> + Send + Sync>;
@@ -172,7 +172,7 @@ impl PageStore {
             checkpoint_volume: AtomicU64::new(0),
             counts_writer: OnceLock::new(),
             growth: Mutex::new(()),
-            log_bypass: Arc::default(),
+            unlogged: Arc::default(),
         }
     }
 

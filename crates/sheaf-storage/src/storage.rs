@@ -201,7 +201,7 @@ fn log_options(options: &StorageOptions) -> LogOptions {
 /// What archives the log, if the options ask for it. To be made before anything of the log can be recycled.
 fn archiver(store: &PageStore, options: &StorageOptions) -> Option<Archiver> {
     let archive = options.archive.clone()?;
-    let log_everything = store.log_bypass.forbid(&*store.disk);
+    let log_everything = store.unlogged.forbid(&*store.disk);
     let interval = options.archive_interval;
     Some(Archiver::new(archive, &store.log, interval, log_everything))
 }

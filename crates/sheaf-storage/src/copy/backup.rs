@@ -14,7 +14,7 @@
 //! - every page has the changes from before the checkpoint, because that wrote them all;
 //! - no page has changes from behind the end of the copied log, because a page is written after its log, and the end is
 //!   taken last;
-//! - every change in between is in the copied log, also the leaves of bulk builds ([`crate::log::log_bypass`]).
+//! - every change in between is in the copied log, also the leaves of bulk builds ([`crate::log::unlogged`]).
 //!
 //! **Torn pages.** A page can be read while it is being written. Its checksum says so. The backup then gets the page
 //! from the buffer pool, which has it or reads it while it is not being written. Pages that no extent map calls used
@@ -89,7 +89,7 @@ impl Storage {
     /// As [`backup_to`](Self::backup_to), onto an empty disk.
     pub fn backup(&self, to: &Arc<dyn Disk>, report: ReportProgress<'_>) -> Result<BackupSummary> {
         let store = self.store();
-        let _log_everything = store.log_bypass.forbid(&*store.disk);
+        let _log_everything = store.unlogged.forbid(&*store.disk);
         // Until the place is known where the copied log begins, all of it is kept.
         let everything = LogFollower::new(&store.log, Lsn(0));
         self.checkpoint()?;

@@ -39,7 +39,7 @@
 //! | [`mini_transaction`] | the only way in which pages change |
 //! | [`change`] | which transaction did what to a key |
 //! | [`redo`] | every change of a page, by name, and the function that applies it |
-//! | [`log_bypass`] | pages that a bulk build writes past the log |
+//! | [`unlogged`] | pages that a bulk build writes past the log |
 
 pub(crate) mod bytes;
 pub(crate) mod change;
@@ -49,13 +49,13 @@ mod copy;
 mod follower;
 pub(crate) mod frame;
 mod group_commit;
-pub(crate) mod log_bypass;
 mod log_file;
 pub(crate) mod mini_transaction;
 pub(crate) mod packed;
 mod reader;
 pub(crate) mod redo;
 pub(crate) mod redo_codec;
+pub(crate) mod unlogged;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

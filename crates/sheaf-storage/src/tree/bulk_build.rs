@@ -10,7 +10,7 @@
 //! pages, whatever the size of the tree. Inner nodes go through the buffer pool.
 //!
 //! **The log** has the inner nodes, and which extents the tree gets, but not the leaves: they are durable before the
-//! tree can be seen. While they are needed in the log ([`crate::log::log_bypass`]), each extent that was written is
+//! tree can be seen. While they are needed in the log ([`crate::log::unlogged`]), each extent that was written is
 //! entered in its map at once, and images of its leaves follow in the log.
 //!
 //! **Fences.** A leaf ends with the separator between its last key and the next leaf's first key. So it can be laid out
@@ -27,9 +27,9 @@ use std::sync::Arc;
 use crate::disk::{AlignedBuffer, Buffers, Completion, Operation};
 use crate::error::{Result, StorageError};
 use crate::log::frame::{self, Note};
-use crate::log::log_bypass::BypassingWrite;
 use crate::log::mini_transaction::MiniTransaction;
 use crate::log::redo::RedoRecord;
+use crate::log::unlogged::UnloggedWrite;
 use crate::node::{NODE_CAPACITY, Node, NodeMut, common_prefix, entry_bytes};
 use crate::page::{Lsn, PAGE_SIZE, Page, PageId, TreeId};
 use crate::page_store::PageStore;
@@ -501,7 +501,7 @@ struct ExtentWriter {
 /// The write of one extent, and the thread that waits for it.
 struct ExtentWrite {
     /// Absent if the pages are to be logged when they are written.
-    past_log: Mutex<Option<BypassingWrite>>,
+    past_log: Mutex<Option<UnloggedWrite>>,
     is_past_log: bool,
     waiter: Mutex<thread::Thread>,
     outcome: Mutex<Option<(std::io::Result<()>, Option<Buffers>)>>,
@@ -581,7 +581,7 @@ impl ExtentWriter {
         // What freed the extent must be durable before its old pages are gone.
         self.store.log.flush_to(self.store.log.end())?;
         self.drop_from_pool(extent);
-        let past_log = self.store.log_bypass.begin();
+        let past_log = self.store.unlogged.begin();
         let write = Arc::new(ExtentWrite {
             is_past_log: past_log.is_some(),
             past_log: Mutex::new(past_log),

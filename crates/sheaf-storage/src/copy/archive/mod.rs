@@ -30,7 +30,7 @@ pub use folder::FolderArchive;
 pub use prune::{Pruned, prune};
 
 use crate::error::{Result, StorageError};
-use crate::log::log_bypass::LogEverything;
+use crate::log::unlogged::LogEverything;
 use crate::log::{HistoryId, Log, LogFollower, packed};
 use crate::page::Lsn;
 use crate::sync::{self, Mutex};

@@ -20,7 +20,7 @@ use crate::sync::{Mutex, thread};
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct LogBypass {
+pub(crate) struct UnloggedWrites {
     state: Mutex<State>,
 }
 
@@ -32,16 +32,16 @@ struct State {
     in_flight: usize,
 }
 
-impl LogBypass {
+impl UnloggedWrites {
     /// The right to write pages that are not in the log; `None` while they are needed there. To be dropped when the
     /// write has completed.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<BypassingWrite> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<UnloggedWrite> {
         let mut state = self.state.lock();
         if state.forbidden_by > 0 {
             return None;
         }
         state.in_flight += 1;
-        Some(BypassingWrite(self.clone()))
+        Some(UnloggedWrite(self.clone()))
     }
 
     /// Forbids such writes until the answer is dropped. Waits for those on `disk` that have begun.
@@ -58,16 +58,16 @@ impl LogBypass {
 }
 
 /// A write of pages that are not in the log.
-pub(crate) struct BypassingWrite(Arc<LogBypass>);
+pub(crate) struct UnloggedWrite(Arc<UnloggedWrites>);
 
-impl Drop for BypassingWrite {
+impl Drop for UnloggedWrite {
     fn drop(&mut self) {
         self.0.state.lock().in_flight -= 1;
     }
 }
 
 /// While this lives, the log has the contents of all pages.
-pub(crate) struct LogEverything(Arc<LogBypass>);
+pub(crate) struct LogEverything(Arc<UnloggedWrites>);
 
 impl Drop for LogEverything {
     fn drop(&mut self) {
