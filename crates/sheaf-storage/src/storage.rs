@@ -515,7 +515,7 @@ impl Storage {
 
     /// A caller has been told to stop its work: if it waits for a lock, it notices at once.
     pub fn rouse_lock_waiters(&self) {
-        self.store.transactions.row_locks.rouse_all();
+        self.store.transactions.row_locks.wake_all();
     }
 
     /// The timestamp that a snapshot would have now.

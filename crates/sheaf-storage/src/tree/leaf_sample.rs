@@ -48,15 +48,15 @@ struct Drawn {
 }
 
 /// Some of the lots of one level.
-struct Lots {
+struct Reservoir {
     most: usize,
     listed: u64,
     drawn: Vec<Drawn>,
 }
 
-impl Lots {
-    fn new(most: usize) -> Lots {
-        Lots {
+impl Reservoir {
+    fn new(most: usize) -> Reservoir {
+        Reservoir {
             most,
             listed: 0,
             drawn: Vec::new(),
@@ -208,7 +208,7 @@ impl Tree {
             page: self.root,
         }];
         for level in (1..=self.root_level()?).rev() {
-            let mut lots = Lots::new(most);
+            let mut reservoir = Reservoir::new(most);
             let mut requested = 0;
             let mut read_before = false;
             for (at, node) in nodes.iter().enumerate() {
@@ -224,10 +224,10 @@ impl Tree {
                     break;
                 }
                 read_before = true;
-                lots.list(Node(&page), random);
+                reservoir.list(Node(&page), random);
             }
-            if lots.listed > 0 {
-                nodes = lots.into_sorted();
+            if reservoir.listed > 0 {
+                nodes = reservoir.into_sorted();
             }
         }
         Ok(nodes)

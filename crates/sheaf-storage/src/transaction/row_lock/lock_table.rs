@@ -510,7 +510,7 @@ impl LockTable {
     }
 
     /// All that sleep ask now whether they shall stop waiting.
-    pub(super) fn rouse_all(&mut self) {
+    pub(super) fn wake_all(&mut self) {
         for owner in self.owners.values_mut() {
             if owner.interrupt.is_some() {
                 owner.is_roused = true;

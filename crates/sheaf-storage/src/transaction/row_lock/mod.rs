@@ -302,8 +302,8 @@ impl RowLocks {
     }
 
     /// A caller has been told to stop: all waiters ask now whether they are meant.
-    pub(crate) fn rouse_all(&self) {
-        self.table.lock().rouse_all();
+    pub(crate) fn wake_all(&self) {
+        self.table.lock().wake_all();
     }
 
     /// Explicit locks held or waited for.

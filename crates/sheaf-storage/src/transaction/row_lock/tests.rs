@@ -598,7 +598,7 @@ fn who_is_told_to_give_up_does_so_when_roused() {
     let other_wait = wait_until(&other, &never);
     await_waiters(&locks, &[2, 3]);
     kill.store(true, Ordering::SeqCst);
-    locks.rouse_all();
+    locks.wake_all();
     let result = killed_wait.join().unwrap();
     assert!(matches!(result, Err(StorageError::LockWaitInterrupted)));
     end(&locks, &holder);
@@ -622,7 +622,7 @@ fn who_was_told_to_give_up_before_it_waits_does_not_sleep() {
     locks
         .lock(&holder, &row("k"), exclusive, &LockWait::No.into())
         .unwrap();
-    locks.rouse_all();
+    locks.wake_all();
     let patience = Patience {
         wait: LONG,
         work: 0,
