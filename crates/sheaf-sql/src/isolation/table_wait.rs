@@ -123,19 +123,19 @@ impl Session {
         attempt: Result<T, TableError>,
     ) -> Result<T, TableError> {
         match attempt {
-            Err(TableError::LockWaitTimeout) if self.waits_in_a_circle(table, opened) => {
+            Err(TableError::LockWaitTimeout) if self.would_deadlock(table, opened) => {
                 Err(StorageError::Deadlock.into())
             }
             other => other,
         }
     }
 
-    fn waits_in_a_circle(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
+    fn would_deadlock(&self, table: &Table, opened: &[ChangeGuard]) -> bool {
         let (reading, writing) = self.transactions.kept_tables();
         let mut writing = writing.iter().chain(opened);
         let mut reading = reading.iter();
-        writing.any(|held| table.waits_in_a_circle(held, true))
-            || reading.any(|held| table.waits_in_a_circle(held, false))
+        writing.any(|held| table.would_deadlock(held, true))
+            || reading.any(|held| table.would_deadlock(held, false))
     }
 
     /// [`Self::lock_for_read`] for a table that was looked up before; `None` if its definition has changed since.

@@ -241,7 +241,7 @@ impl Table {
 
     /// Whether a session that waits for this table waits in vain, because it keeps `held` as it is: the session that
     /// changes this table waits to change that one. `rows`: it has changed rows of it, and not only read it.
-    pub fn waits_in_a_circle(&self, held: &Table, rows: bool) -> bool {
+    pub fn would_deadlock(&self, held: &Table, rows: bool) -> bool {
         let writer = self.state.lock.writer_session();
         writer.is_some_and(|session| held.state.lock.awaits(session, rows))
     }
