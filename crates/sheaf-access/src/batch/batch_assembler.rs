@@ -22,7 +22,7 @@ use crate::condition::row_condition::RowCondition;
 use crate::condition::{ColumnsCondition, Condition};
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::spec::BatchSize;
 use crate::tally::Tally;
 
@@ -108,7 +108,7 @@ impl Rest {
 
 /// See the module's comment.
 pub(crate) struct BatchAssembler {
-    table: SeenTable,
+    table: TableSnapshot,
     source: Source,
     schema: SchemaRef,
     /// The projection's columns, then those that only `rest` reads.
@@ -139,7 +139,7 @@ pub(crate) struct BatchAssembler {
 
 impl BatchAssembler {
     pub(crate) fn new(
-        table: &SeenTable,
+        table: &TableSnapshot,
         source: Source,
         projection: &[usize],
         condition: Option<&Condition>,
@@ -332,7 +332,7 @@ impl BatchAssembler {
         Ok(walked)
     }
 
-    fn append_views(&mut self, table: &SeenTable, views: &[RowView<'_>]) -> Result<()> {
+    fn append_views(&mut self, table: &TableSnapshot, views: &[RowView<'_>]) -> Result<()> {
         for builder in &mut self.builders {
             if !builder.is_clustered_key() {
                 builder.append_rows(table, views)?;

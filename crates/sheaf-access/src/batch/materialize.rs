@@ -21,12 +21,12 @@ use sheaf_types::ColumnType;
 
 use crate::arrow_types::arrow_type;
 use crate::condition::columns::{ColumnSource, NumberKind, Place};
-use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
-use crate::condition::words::{
+use crate::condition::fixed_width_loads::{
     load_big, load_big_wide, load_little, load_little_wide, unflip, unflip_wide,
 };
+use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::error::{AccessError, Result};
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 
 /// Size at which a new buffer is begun: offsets in views are 32 bits.
 const MAX_VIEW_BUFFER_BYTES: usize = 1 << 30;
@@ -363,7 +363,11 @@ impl ColumnBuilder {
     }
 
     /// Appends the column of some rows.
-    pub(crate) fn append_rows(&mut self, table: &SeenTable, rows: &[RowView<'_>]) -> Result<()> {
+    pub(crate) fn append_rows(
+        &mut self,
+        table: &TableSnapshot,
+        rows: &[RowView<'_>],
+    ) -> Result<()> {
         match self.source.null_bit {
             Some((byte, mask)) if rows.iter().any(|row| row.bytes()[byte] & mask != 0) => {
                 rows.iter()

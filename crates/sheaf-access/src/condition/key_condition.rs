@@ -10,9 +10,9 @@ use crate::condition::columns::{ColumnSource, NumberKind, Place, Source};
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
+use crate::condition::fixed_width_loads::load_big;
 use crate::condition::index_entries::EntryBlock;
 use crate::condition::row_condition::{mismatch, non_null, number};
-use crate::condition::words::load_big;
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::error::{AccessError, Result};
 

@@ -15,17 +15,17 @@
 //! | [`encoded`] | from constants to compares |
 //! | [`key_condition`] | tests on the parts of keys |
 //! | [`row_condition`] | tests on the bytes of rows |
-//! | [`verdict_memo`] | how a string condition judged the last few strings |
-//! | [`words`] | fixed-width fields as words |
+//! | [`predicate_cache`] | how a string condition judged the last few strings |
+//! | [`fixed_width_loads`] | fixed-width fields as words |
 //! | [`index_entries`] | entries laid out for work column by column |
 
 pub(crate) mod columns;
 pub(crate) mod encoded;
+pub(crate) mod fixed_width_loads;
 pub(crate) mod index_entries;
 pub(crate) mod key_condition;
+pub(crate) mod predicate_cache;
 pub(crate) mod row_condition;
-pub(crate) mod verdict_memo;
-pub(crate) mod words;
 
 use std::any::Any;
 use std::fmt;

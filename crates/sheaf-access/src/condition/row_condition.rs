@@ -12,11 +12,11 @@ use crate::condition::columns::{ColumnSource, NumberKind, Place, Source, scale_o
 use crate::condition::encoded::{
     BytesSet, Number, Tests, WordDomain, WordSet, compare_word, retain,
 };
-use crate::condition::verdict_memo::VerdictMemo;
-use crate::condition::words::{load_little, load_little_wide, ordered_float};
+use crate::condition::fixed_width_loads::{load_little, load_little_wide, ordered_float};
+use crate::condition::predicate_cache::PredicateCache;
 use crate::condition::{CompareOp, EncodedCondition};
 use crate::error::{AccessError, Result};
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 
 /// A condition on rows.
 pub(crate) struct RowCondition {
@@ -54,7 +54,7 @@ enum TestKind {
     Text {
         collation: Collation,
         set: BytesSet,
-        memo: VerdictMemo,
+        memo: PredicateCache,
         long_value: Vec<u8>,
         sort_key: Vec<u8>,
     },
@@ -74,7 +74,7 @@ impl RowCondition {
     /// Keeps in `selection` (positions in `rows`) the rows for which the condition is true.
     pub(crate) fn retain(
         &mut self,
-        table: &SeenTable,
+        table: &TableSnapshot,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
@@ -238,7 +238,7 @@ fn column_test(table: &Table, column: usize, operand: Operand<'_>) -> Result<Tes
                 Some(collation) => TestKind::Text {
                     collation,
                     set,
-                    memo: VerdictMemo::new(),
+                    memo: PredicateCache::new(),
                     long_value: Vec::new(),
                     sort_key: Vec::new(),
                 },
@@ -307,7 +307,7 @@ fn string_bytes(collation: Option<Collation>, value: &Value) -> Option<Vec<u8>> 
 impl RowTest {
     fn retain(
         &mut self,
-        table: &SeenTable,
+        table: &TableSnapshot,
         rows: &[RowView<'_>],
         selection: &mut Vec<u32>,
     ) -> Result<()> {
@@ -390,7 +390,7 @@ impl RowTest {
 
 /// The string in a column of a row; `long_value` holds it if the row does not.
 fn string_of<'a>(
-    table: &SeenTable,
+    table: &TableSnapshot,
     row: &RowView<'a>,
     column: usize,
     long_value: &'a mut Vec<u8>,

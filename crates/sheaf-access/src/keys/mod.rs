@@ -7,11 +7,11 @@
 //! | [`key_windows`] | walks a buffer of keys and has their pages read ahead |
 //! | [`ranged_key`] | a range of keys as one byte string |
 //! | [`byte_strings`] | many byte strings in one allocation |
-//! | [`seen_table`] | a table as a view sees it |
+//! | [`table_snapshot`] | a table as a view sees it |
 
 pub(crate) mod byte_strings;
 pub(crate) mod key_buffer;
 pub(crate) mod key_filter;
 pub(crate) mod key_windows;
 pub(crate) mod ranged_key;
-pub(crate) mod seen_table;
+pub(crate) mod table_snapshot;

@@ -18,7 +18,7 @@ use crate::cancel::CancelFlag;
 use crate::condition::columns::Source;
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::jump_walk::JumpWalk;
 use crate::method::range_cursor::{RangeCursor, is_point};
 use crate::spec::ScanSpec;
@@ -50,7 +50,7 @@ impl ClusteredScan {
         cancel: CancelFlag,
     ) -> Result<Self> {
         let assembler = BatchAssembler::new(
-            &SeenTable::new(&spec.table, &spec.view)?,
+            &TableSnapshot::new(&spec.table, &spec.view)?,
             Source::Rows,
             &spec.projection,
             spec.row_condition.as_ref(),

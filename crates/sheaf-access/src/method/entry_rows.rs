@@ -18,7 +18,7 @@ use crate::condition::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_by
 use crate::error::{AccessError, Result};
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::key_buffer::KeyBuffer;
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::multi_range_read::MultiRangeRead;
 use crate::spec::{BatchSize, Fetch, KeyedLookupSpec, ScanSpec};
 use crate::tally::Tally;
@@ -80,7 +80,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (spec.limit, spec.batch);
         let mut rows = Self::new(
-            &SeenTable::new(&spec.table, &spec.view)?,
+            &TableSnapshot::new(&spec.table, &spec.view)?,
             position,
             &spec.projection,
             conditions,
@@ -107,7 +107,7 @@ impl EntryRows {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (None, spec.batch);
         let mut rows = Self::new(
-            &SeenTable::new(&spec.table, &spec.view)?,
+            &TableSnapshot::new(&spec.table, &spec.view)?,
             position,
             &spec.projection,
             conditions,
@@ -125,7 +125,7 @@ impl EntryRows {
         reason = "the union of what two specifications say; private"
     )]
     fn new(
-        table: &SeenTable,
+        table: &TableSnapshot,
         position: usize,
         projection: &[usize],
         (index_condition, row_condition): (Option<&Condition>, Option<&Condition>),

@@ -35,7 +35,7 @@ use crate::condition::index_entries::{EntryBlock, PrimaryKeySource, fixed_key_by
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::key_buffer::KeyBuffer;
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::entry_rows::EntrySource;
 use crate::method::jump_walk::JumpWalk;
 use crate::method::multi_range_read::MultiRangeRead;
@@ -82,7 +82,7 @@ impl IndexMerge {
         cancel: CancelFlag,
         tally: &mut Tally,
     ) -> Result<Self> {
-        let table = SeenTable::new(&spec.table, &spec.view)?;
+        let table = TableSnapshot::new(&spec.table, &spec.view)?;
         let assembler = BatchAssembler::new(
             &table,
             Source::Rows,

@@ -40,7 +40,7 @@ use crate::error::Result;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::key_windows::{KeyWindows, sample_is_resident};
 use crate::keys::ranged_key;
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::entry_rows::{EntryRows, EntrySource};
 use crate::spec::{IndexRef, KeyedLookupSpec};
 use crate::tally::Tally;
@@ -131,7 +131,7 @@ impl KeyedLookup {
         let inner = match spec.index {
             IndexRef::Clustered => {
                 let assembler = BatchAssembler::new(
-                    &SeenTable::new(&spec.table, &spec.view)?,
+                    &TableSnapshot::new(&spec.table, &spec.view)?,
                     Source::Rows,
                     &spec.projection,
                     spec.row_condition.as_ref(),

@@ -12,14 +12,14 @@ use sheaf_table::Table;
 use crate::batch::materialize::ColumnBuilder;
 use crate::condition::columns::{ColumnSource, Source};
 use crate::error::{AccessError, Result};
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 
 /// Rows that a builder is made for; there may be more.
 const LIKELY_ROWS: usize = 64;
 
 /// See the module's comment.
 pub struct LateColumns {
-    table: SeenTable,
+    table: TableSnapshot,
     rows: PointReader,
     builders: Vec<ColumnBuilder>,
     /// Bytes of strings at which a batch is delivered.
@@ -33,7 +33,7 @@ impl LateColumns {
         columns: &[usize],
         string_bytes: usize,
     ) -> Result<LateColumns> {
-        let table = SeenTable::new(table, view)?;
+        let table = TableSnapshot::new(table, view)?;
         let builder = |&column: &usize| {
             let source = ColumnSource::new(&table, Source::Rows, column)?;
             Ok(ColumnBuilder::new(source, LIKELY_ROWS))

@@ -25,7 +25,7 @@ use crate::counters::ScanMetrics;
 use crate::error::Result;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::key_windows::{KeyWindows, sample_is_resident};
-use crate::keys::seen_table::SeenTable;
+use crate::keys::table_snapshot::TableSnapshot;
 use crate::sort_rule;
 use crate::spec::SortKeys;
 
@@ -44,7 +44,7 @@ pub(crate) struct MultiRangeRead {
 
 impl MultiRangeRead {
     pub(crate) fn new(
-        table: &SeenTable,
+        table: &TableSnapshot,
         buffer: KeyBuffer,
         sort: SortKeys,
         cancel: CancelFlag,

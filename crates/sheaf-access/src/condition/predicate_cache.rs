@@ -1,4 +1,4 @@
-//! [`VerdictMemo`]: remembers how a string condition judged the last few different strings.
+//! [`PredicateCache`]: remembers how a string condition judged the last few different strings.
 //!
 //! Comparing a string under a collation means making its sort key. Columns that are compared with constants mostly have
 //! few different values (flags, modes, brands). So the verdict on a string that was judged a moment ago is looked up
@@ -29,12 +29,12 @@ const EMPTY: Slot = Slot {
 };
 
 /// See the module's comment.
-pub(crate) struct VerdictMemo {
+pub(crate) struct PredicateCache {
     /// The string that was judged last is the first of its set.
     sets: Box<[[Slot; 2]; SETS]>,
 }
 
-impl VerdictMemo {
+impl PredicateCache {
     pub(crate) fn new() -> Self {
         Self {
             sets: Box::new([[EMPTY; 2]; SETS]),
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn strings_are_judged_once_while_they_are_remembered() {
-        let mut memo = VerdictMemo::new();
+        let mut memo = PredicateCache::new();
         let mut judged = 0;
         for _ in 0..3 {
             for string in [
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn strings_of_all_lengths_are_told_apart() {
-        let mut memo = VerdictMemo::new();
+        let mut memo = PredicateCache::new();
         for _ in 0..2 {
             for length in 0..40 {
                 for last in [0, b'a'] {
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn strings_that_differ_at_their_ends_are_remembered() {
         for prefix in ["", "B", "Brand#", "a longer name "] {
-            let (mut memo, mut judged) = (VerdictMemo::new(), 0);
+            let (mut memo, mut judged) = (PredicateCache::new(), 0);
             for number in (11..60).chain(11..60) {
                 memo.verdict(format!("{prefix}{number}").as_bytes(), |_| {
                     judged += 1;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn strings_that_share_a_slot_do_not_share_a_verdict() {
-        let mut memo = VerdictMemo::new();
+        let mut memo = PredicateCache::new();
         for round in 0..2 {
             for number in 0..1000u32 {
                 let string = number.to_string();

@@ -10,16 +10,16 @@ use crate::error::Result;
 
 /// A table, and what a statement may see of its rows: all trees of the table are read by the same view.
 #[derive(Clone)]
-pub(crate) struct SeenTable {
+pub(crate) struct TableSnapshot {
     table: Arc<Table>,
     view: ReadView,
 }
 
-impl SeenTable {
+impl TableSnapshot {
     /// Error 1412 if the table came to be what it is after the view was taken.
-    pub(crate) fn new(table: &Arc<Table>, view: &ReadView) -> Result<SeenTable> {
+    pub(crate) fn new(table: &Arc<Table>, view: &ReadView) -> Result<TableSnapshot> {
         table.check_view(view)?;
-        Ok(SeenTable {
+        Ok(TableSnapshot {
             table: Arc::clone(table),
             view: view.clone(),
         })
@@ -36,7 +36,7 @@ impl SeenTable {
     }
 }
 
-impl Deref for SeenTable {
+impl Deref for TableSnapshot {
     type Target = Arc<Table>;
 
     fn deref(&self) -> &Arc<Table> {
