@@ -25,9 +25,9 @@ mod counters;
 mod error;
 mod keys;
 mod method;
+mod scan_counters;
 pub mod sort_rule;
 mod spec;
-mod tally;
 
 pub use arrow_types::{
     CLUSTERED_KEY, TYPE_KEY, arrow_field, arrow_type, clustered_key_field, clustered_key_position,

@@ -146,7 +146,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "condition",
             "spec",
             "budget",
-            "tally",
+            "scan_counters",
             "batch",
             "method",
         ],

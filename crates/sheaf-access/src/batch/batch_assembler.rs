@@ -23,8 +23,8 @@ use crate::condition::{ColumnsCondition, Condition};
 use crate::error::Result;
 use crate::keys::byte_strings::ByteStrings;
 use crate::keys::table_snapshot::TableSnapshot;
+use crate::scan_counters::ScanCounters;
 use crate::spec::BatchSize;
-use crate::tally::Tally;
 
 /// Rows of the first batch of a scan that a LIMIT may stop; the batches after it double. A LIMIT that is met early
 /// should not have read a whole batch.
@@ -278,7 +278,7 @@ impl BatchAssembler {
     }
 
     /// Adds rows that were looked up.
-    pub(crate) fn add_block(&mut self, block: &RowBlock, tally: &mut Tally) -> Result<()> {
+    pub(crate) fn add_block(&mut self, block: &RowBlock, tally: &mut ScanCounters) -> Result<()> {
         let rows = Rows {
             rows: block.rows.iter(),
             count: block.rows.len(),
@@ -295,7 +295,7 @@ impl BatchAssembler {
         &mut self,
         run: Rows<'_, impl Iterator<Item = &'r [u8]>>,
         direction: Direction,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<usize> {
         let table = self.table.clone();
         let mut views = Vec::with_capacity(run.count);
@@ -354,7 +354,7 @@ impl BatchAssembler {
         &mut self,
         block: &mut EntryBlock,
         candidates: &[u32],
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<usize> {
         let Source::Entries(position) = self.source else {
             debug_assert!(false, "an assembler of rows gets no entries");
@@ -419,7 +419,7 @@ impl BatchAssembler {
     }
 
     /// Delivers what was added since the last time; `None` if nothing passed.
-    pub(crate) fn finish(&mut self, tally: &mut Tally) -> Result<Option<TaggedBatch>> {
+    pub(crate) fn finish(&mut self, tally: &mut ScanCounters) -> Result<Option<TaggedBatch>> {
         let mut rows = std::mem::take(&mut self.rows);
         if rows == 0 {
             return Ok(None);

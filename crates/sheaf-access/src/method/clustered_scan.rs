@@ -21,8 +21,8 @@ use crate::keys::byte_strings::ByteStrings;
 use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::jump_walk::JumpWalk;
 use crate::method::range_cursor::{RangeCursor, is_point};
+use crate::scan_counters::ScanCounters;
 use crate::spec::ScanSpec;
-use crate::tally::Tally;
 
 /// A running clustered scan.
 pub(crate) struct ClusteredScan {
@@ -85,7 +85,7 @@ impl ClusteredScan {
         })
     }
 
-    pub(crate) fn next_batch(&mut self, tally: &mut Tally) -> Result<Option<TaggedBatch>> {
+    pub(crate) fn next_batch(&mut self, tally: &mut ScanCounters) -> Result<Option<TaggedBatch>> {
         let direction = self.cursor.direction();
         loop {
             if self.ended || self.assembler.is_ready() {
@@ -152,7 +152,7 @@ impl ClusteredScan {
     }
 
     /// Adds a few of the held rows.
-    fn add_held(&mut self, tally: &mut Tally) -> Result<()> {
+    fn add_held(&mut self, tally: &mut ScanCounters) -> Result<()> {
         let start = self.held_done;
         let run = match self.assembler.reads_long_values() {
             true => LONG_VALUE_RUN_ROWS,
@@ -172,7 +172,7 @@ impl ClusteredScan {
         Ok(())
     }
 
-    fn count(&self, rows: usize, tally: &mut Tally) {
+    fn count(&self, rows: usize, tally: &mut ScanCounters) {
         if self.table_scan {
             tally.read_rnd_next += rows as u64;
         } else if !self.points {

@@ -20,13 +20,13 @@ use crate::keys::byte_strings::ByteStrings;
 use crate::keys::key_buffer::KeyBuffer;
 use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::multi_range_read::MultiRangeRead;
+use crate::scan_counters::ScanCounters;
 use crate::spec::{BatchSize, Fetch, KeyedLookupSpec, ScanSpec};
-use crate::tally::Tally;
 
 /// Gives index entries.
 pub(crate) trait EntrySource {
     /// Appends the next entries to an empty block, ascending within it. False if there are none.
-    fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool>;
+    fn fill(&mut self, block: &mut EntryBlock, tally: &mut ScanCounters) -> Result<bool>;
 }
 
 /// What leads from an entry to its row.
@@ -75,7 +75,7 @@ impl EntryRows {
         spec: &ScanSpec,
         position: usize,
         cancel: CancelFlag,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<Self> {
         let conditions = (spec.index_condition.as_ref(), spec.row_condition.as_ref());
         let sizes = (spec.limit, spec.batch);
@@ -208,7 +208,7 @@ impl EntryRows {
         &mut self,
         source: &mut impl EntrySource,
         direction: Direction,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<Option<TaggedBatch>> {
         while !self.assembler.is_done() {
             if self.assembler.is_ready() {
@@ -229,7 +229,7 @@ impl EntryRows {
         &mut self,
         source: &mut impl EntrySource,
         direction: Direction,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<bool> {
         tally.pay()?;
         if self.reading {
@@ -251,7 +251,7 @@ impl EntryRows {
         &mut self,
         source: &mut impl EntrySource,
         direction: Direction,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<()> {
         self.block.clear();
         self.taken = 0;
@@ -281,7 +281,7 @@ impl EntryRows {
         Ok(())
     }
 
-    fn take_entries(&mut self, direction: Direction, tally: &mut Tally) -> Result<()> {
+    fn take_entries(&mut self, direction: Direction, tally: &mut ScanCounters) -> Result<()> {
         let layout = &self.table.secondary_layouts[self.position];
         match &mut self.access {
             RowAccess::Covering => {
@@ -355,13 +355,13 @@ impl EntryRows {
         Ok(())
     }
 
-    fn step_over(&self, direction: Direction, entries: usize, tally: &mut Tally) {
+    fn step_over(&self, direction: Direction, entries: usize, tally: &mut ScanCounters) {
         if !self.points {
             tally.step(direction, entries);
         }
     }
 
-    fn start_reading(&mut self, tally: &mut Tally) -> Result<()> {
+    fn start_reading(&mut self, tally: &mut ScanCounters) -> Result<()> {
         let RowAccess::MultiRange(read) = &mut self.access else {
             return Err(AccessError::Unsupported(
                 "reading a buffer without multi-range read".to_string(),
@@ -376,7 +376,7 @@ impl EntryRows {
         Ok(())
     }
 
-    fn read_buffer(&mut self, tally: &mut Tally) -> Result<()> {
+    fn read_buffer(&mut self, tally: &mut ScanCounters) -> Result<()> {
         let RowAccess::MultiRange(read) = &mut self.access else {
             self.reading = false;
             return Ok(());

@@ -40,8 +40,8 @@ use crate::method::entry_rows::EntrySource;
 use crate::method::jump_walk::JumpWalk;
 use crate::method::multi_range_read::MultiRangeRead;
 use crate::method::range_cursor::RangeCursor;
+use crate::scan_counters::ScanCounters;
 use crate::spec::{IndexRef, MergeInput, MergeKind, MergeSpec, ScanSpec, SortKeys};
-use crate::tally::Tally;
 
 /// The buffer of a merge holds at least so many bytes of keys, whatever is asked for: each pass then gets on.
 const MIN_BUFFER_BYTES: usize = 64 << 10;
@@ -80,7 +80,7 @@ impl IndexMerge {
         spec: &Arc<ScanSpec>,
         merge: &Arc<MergeSpec>,
         cancel: CancelFlag,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<Self> {
         let table = TableSnapshot::new(&spec.table, &spec.view)?;
         let assembler = BatchAssembler::new(
@@ -121,7 +121,7 @@ impl IndexMerge {
         &mut self.assembler
     }
 
-    pub(crate) fn next_batch(&mut self, tally: &mut Tally) -> Result<Option<TaggedBatch>> {
+    pub(crate) fn next_batch(&mut self, tally: &mut ScanCounters) -> Result<Option<TaggedBatch>> {
         while !self.assembler.is_done() {
             if self.assembler.is_ready() {
                 if let Some(batch) = self.assembler.finish(tally)? {
@@ -141,7 +141,7 @@ impl IndexMerge {
     }
 
     /// Makes a pass over all indexes.
-    fn collect(&mut self, tally: &mut Tally) -> Result<State> {
+    fn collect(&mut self, tally: &mut ScanCounters) -> Result<State> {
         self.keys.clear();
         self.handed = 0;
         let merge = Arc::clone(&self.merge);
@@ -196,7 +196,7 @@ impl IndexMerge {
     }
 
     /// Hands keys to the multi-range read until it is full.
-    fn hand_over(&mut self, tally: &mut Tally) -> Result<State> {
+    fn hand_over(&mut self, tally: &mut ScanCounters) -> Result<State> {
         let mut strings = ByteStrings::default();
         while self.handed < self.keys.len() {
             let group = self.keys.group_length(self.handed);
@@ -227,7 +227,7 @@ impl IndexMerge {
         })
     }
 
-    fn read(&mut self, tally: &mut Tally) -> Result<State> {
+    fn read(&mut self, tally: &mut ScanCounters) -> Result<State> {
         self.rows.clear();
         let before = tally.metrics.row_lookups;
         let wanted = self.assembler.wanted();
@@ -305,7 +305,7 @@ impl InputWalk {
     }
 
     /// Goes to the next leaf. False after the last one.
-    fn next_keys(&mut self, tally: &mut Tally) -> Result<bool> {
+    fn next_keys(&mut self, tally: &mut ScanCounters) -> Result<bool> {
         let keys = &mut self.keys;
         keys.clear();
         let walked = match &mut self.entries {

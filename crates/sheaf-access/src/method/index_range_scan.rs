@@ -20,8 +20,8 @@ use crate::error::Result;
 use crate::method::entry_rows::{EntryRows, EntrySource};
 use crate::method::jump_walk::JumpWalk;
 use crate::method::range_cursor::RangeCursor;
+use crate::scan_counters::ScanCounters;
 use crate::spec::ScanSpec;
-use crate::tally::Tally;
 
 /// A running scan of a secondary index.
 pub(crate) struct IndexRangeScan {
@@ -31,7 +31,7 @@ pub(crate) struct IndexRangeScan {
 }
 
 impl EntrySource for RangeCursor {
-    fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
+    fn fill(&mut self, block: &mut EntryBlock, tally: &mut ScanCounters) -> Result<bool> {
         let jumps_before = tally.metrics.jumps;
         let filled = self.next_leaf(tally, |leaf, runs, _| {
             for run in runs {
@@ -51,7 +51,7 @@ impl IndexRangeScan {
         position: usize,
         ranges: Vec<KeyRange>,
         cancel: CancelFlag,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<Self> {
         let rows = EntryRows::for_scan(spec, position, cancel.clone(), tally)?;
         let tree = Arc::clone(&spec.table.secondary[position]);
@@ -70,7 +70,7 @@ impl IndexRangeScan {
         })
     }
 
-    pub(crate) fn next_batch(&mut self, tally: &mut Tally) -> Result<Option<TaggedBatch>> {
+    pub(crate) fn next_batch(&mut self, tally: &mut ScanCounters) -> Result<Option<TaggedBatch>> {
         if self.ended {
             return Ok(None);
         }

@@ -30,8 +30,8 @@ use sheaf_table::{KeyLayout, Table};
 
 use crate::error::Result;
 use crate::keys::key_filter::{KeyFilter, KeyProbe, Verdict};
+use crate::scan_counters::ScanCounters;
 use crate::spec::{FirstOf, IndexRef, ScanSpec};
-use crate::tally::Tally;
 
 /// Where a walk goes on after a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl JumpWalk {
         &mut self,
         leaf: &LeafEntries,
         direction: Direction,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<After> {
         self.runs.clear();
         let table = Arc::clone(&self.table);
@@ -139,7 +139,7 @@ impl JumpWalk {
         &mut self,
         leaf: &LeafEntries,
         layout: &KeyLayout,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<After> {
         let mut entry = 0;
         while entry < leaf.len() {
@@ -175,7 +175,7 @@ impl JumpWalk {
         &mut self,
         leaf: &LeafEntries,
         layout: &KeyLayout,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<After> {
         // Entries before this one are still to be looked at.
         let mut end = leaf.len();

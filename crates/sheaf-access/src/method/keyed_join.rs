@@ -42,8 +42,8 @@ use crate::keys::key_windows::{KeyWindows, sample_is_resident};
 use crate::keys::ranged_key;
 use crate::keys::table_snapshot::TableSnapshot;
 use crate::method::entry_rows::{EntryRows, EntrySource};
+use crate::scan_counters::ScanCounters;
 use crate::spec::{IndexRef, KeyedLookupSpec};
-use crate::tally::Tally;
 
 /// Entries after which a block of them is worked off.
 const BLOCK_ENTRIES: usize = 1024;
@@ -56,7 +56,7 @@ pub struct KeyedLookup {
     spec: Arc<KeyedLookupSpec>,
     walk: KeyWalk,
     inner: Inner,
-    tally: Tally,
+    tally: ScanCounters,
     /// Runs started so far.
     runs: u64,
     /// Whether matches of the buffer may still come.
@@ -157,7 +157,7 @@ impl KeyedLookup {
             spec,
             walk,
             inner,
-            tally: Tally::new(counters),
+            tally: ScanCounters::new(counters),
             runs: 0,
             running: false,
             sharing: None,
@@ -329,7 +329,7 @@ fn next_rows(
     mut reader: Option<&mut PointReader>,
     block: &mut RowBlock,
     assembler: &mut BatchAssembler,
-    tally: &mut Tally,
+    tally: &mut ScanCounters,
 ) -> Result<Option<TaggedBatch>> {
     loop {
         if assembler.is_ready()
@@ -446,7 +446,7 @@ struct KeyWalk {
 
 impl KeyWalk {
     /// Goes to the next key that differs from the one before it.
-    fn next_key(&mut self, tally: &mut Tally) -> Result<bool> {
+    fn next_key(&mut self, tally: &mut ScanCounters) -> Result<bool> {
         loop {
             let next =
                 self.windows
@@ -467,7 +467,7 @@ impl KeyWalk {
     /// False when all keys are looked up.
     fn next_matches(
         &mut self,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
         visit: impl FnOnce(&LeafEntries, usize, u32),
     ) -> Result<bool> {
         self.cancel.check()?;
@@ -497,7 +497,7 @@ impl KeyWalk {
         reader: &mut PointReader,
         block: &mut RowBlock,
         wanted: usize,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<bool> {
         while !block.is_full(wanted) {
             if !self.next_key(tally)? {
@@ -522,7 +522,7 @@ impl KeyWalk {
         &mut self,
         block: &mut RowBlock,
         wanted: usize,
-        tally: &mut Tally,
+        tally: &mut ScanCounters,
     ) -> Result<bool> {
         while !block.is_full(wanted) {
             let mut found = 0;
@@ -546,7 +546,7 @@ impl KeyWalk {
 }
 
 impl EntrySource for KeyWalk {
-    fn fill(&mut self, block: &mut EntryBlock, tally: &mut Tally) -> Result<bool> {
+    fn fill(&mut self, block: &mut EntryBlock, tally: &mut ScanCounters) -> Result<bool> {
         while block.len() < BLOCK_ENTRIES {
             let mut found = 0;
             let more = self.next_matches(tally, |leaf, matches, group| {

@@ -8,7 +8,7 @@ use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, Rea
 use crate::cancel::CancelFlag;
 use crate::error::Result;
 use crate::method::jump_walk::{After, JumpWalk};
-use crate::tally::Tally;
+use crate::scan_counters::ScanCounters;
 
 /// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays
 /// for the leaf before; it counts how each range was positioned.
@@ -64,8 +64,8 @@ impl RangeCursor {
     /// one. `None` after the last leaf.
     pub(crate) fn next_leaf<R>(
         &mut self,
-        tally: &mut Tally,
-        visit: impl FnOnce(&LeafEntries, &[Range<usize>], &mut Tally) -> Result<R>,
+        tally: &mut ScanCounters,
+        visit: impl FnOnce(&LeafEntries, &[Range<usize>], &mut ScanCounters) -> Result<R>,
     ) -> Result<Option<R>> {
         loop {
             self.cancel.check()?;

@@ -13,13 +13,13 @@ use crate::error::Result;
 use crate::method::clustered_scan::ClusteredScan;
 use crate::method::index_merge::IndexMerge;
 use crate::method::index_range_scan::IndexRangeScan;
+use crate::scan_counters::ScanCounters;
 use crate::spec::{IndexRef, ScanSpec};
-use crate::tally::Tally;
 
 /// A running scan. Holds no latch between calls, so it may be dropped or left waiting at any time.
 pub struct Scan {
     method: Method,
-    tally: Tally,
+    tally: ScanCounters,
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     /// The scan ended or failed.
@@ -44,7 +44,7 @@ impl Scan {
         counters: Arc<SessionCounters>,
         cancel: CancelFlag,
     ) -> Result<Self> {
-        let mut tally = Tally::new(counters);
+        let mut tally = ScanCounters::new(counters);
         let method = match (&spec.merge, spec.index) {
             (Some(merge), _) => {
                 Method::Merge(Box::new(IndexMerge::new(&spec, merge, cancel, &mut tally)?))

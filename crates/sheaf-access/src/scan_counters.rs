@@ -1,4 +1,4 @@
-//! [`Tally`]: what a scan counts while it runs, in plain integers.
+//! [`ScanCounters`]: what a scan counts while it runs, in plain integers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// Counts of one scan. What is not yet in the session's counters is added there by [`flush`](Self::flush), once per
 /// batch and when the scan is dropped.
-pub(crate) struct Tally {
+pub(crate) struct ScanCounters {
     pub(crate) metrics: ScanMetrics,
     pub(crate) read_key: u64,
     pub(crate) read_first: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     meter: Option<Meter>,
 }
 
-impl Tally {
+impl ScanCounters {
     pub(crate) fn new(session: Arc<SessionCounters>) -> Self {
         Self {
             metrics: ScanMetrics::default(),
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for ScanCounters {
     fn drop(&mut self) {
         self.flush();
     }
