@@ -18,7 +18,7 @@ use datafusion_expr::{
 };
 
 use super::result_field;
-use crate::operator::detached_exec::detached_array;
+use crate::operator::compacted_exec::detached_array;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AnyValue {

@@ -54,7 +54,7 @@ use sheaf_access::{
 };
 use sheaf_storage::Tree;
 
-use crate::keyed_join::kept_table::KeptRows;
+use crate::keyed_join::hashed_table::KeptRows;
 use crate::keyed_join::key_encoder::KeyEncoder;
 pub use crate::keyed_join::key_encoder::{BoundSide, KeyBound, KeyColumn};
 use crate::keyed_join::lookup_record::LookupRecord;

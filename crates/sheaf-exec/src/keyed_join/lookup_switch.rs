@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   outer rows  1 .. n             looked up, a round at a time, until that has cost what the other way would have
-//!   (the table is read once, with the same conditions, into a [`KeptTable`])
+//!   (the table is read once, with the same conditions, into a [`HashedTable`])
 //!   outer rows  n+1 ..             found there
 //! ```
 //!
@@ -44,7 +44,7 @@ use sheaf_access::{
 use sheaf_storage::ThreadPageWork;
 use sheaf_table::Table;
 
-use crate::keyed_join::kept_table::{Kept, KeptTable, KeptTableBuilder};
+use crate::keyed_join::hashed_table::{HashedTable, HashedTableBuilder, Kept};
 use crate::keyed_join::key_encoder::{KeyColumn, KeyEncoder};
 use crate::operator::scan_exec::{ScanExec, ScanOrder, access_error};
 
@@ -87,7 +87,7 @@ pub(crate) struct SwitchingJoin {
 }
 
 /// None: the join stays with lookups.
-type Made = Option<Arc<KeptTable>>;
+type Made = Option<Arc<HashedTable>>;
 /// A table that is being made, for which several may wait.
 pub(crate) type Making = Shared<BoxFuture<'static, Result<Made, Arc<DataFusionError>>>>;
 
@@ -157,7 +157,7 @@ impl SharedSwitch {
     }
 
     /// The table, if another partition has had it made.
-    fn made(&self) -> Option<Arc<KeptTable>> {
+    fn made(&self) -> Option<Arc<HashedTable>> {
         let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         match making.as_ref()?.peek()? {
             Ok(made) => made.clone(),
@@ -177,7 +177,7 @@ impl TableReading {
             existence: join.existence,
             max_bytes: self.switch.max_bytes,
         };
-        let mut table = KeptTableBuilder::new(
+        let mut table = HashedTableBuilder::new(
             kept,
             fields_of(&join.spec.table, &join.spec.projection),
             KeyEncoder::new(&join.spec, self.switch.keys.clone()),

@@ -6,10 +6,10 @@
 //! | [`key_encoder`] | encoded keys from Arrow arrays |
 //! | [`lookup_record`] | which keys were looked up, for a transaction that keeps them as they are |
 //! | [`lookup_switch`] | from lookups to a table in memory, in the middle of the join |
-//! | [`kept_table`] | that table |
+//! | [`hashed_table`] | that table |
 
 pub mod exec;
-pub(crate) mod kept_table;
+pub(crate) mod hashed_table;
 pub(crate) mod key_encoder;
 pub mod lookup_record;
 pub mod lookup_switch;

@@ -21,7 +21,7 @@
 //! | [`round_exec`] | the rows of a round of a recursion that several of its members read |
 //! | [`bounded_projection`] | select lists whose results may take more memory than they are given |
 //! | [`bounded_expr`] | expressions of that kind |
-//! | [`detached_exec`] | batches with buffers of their own |
+//! | [`compacted_exec`] | batches with buffers of their own |
 //! | [`key_width_exec`] | how wide the keys of a sort are, for the memory pool |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
 //! | [`kept_rows`] | which plans keep many rows |
@@ -41,8 +41,8 @@ pub mod bounded_expr;
 pub mod bounded_projection;
 pub mod checked_rows;
 pub mod common_tables_exec;
+pub mod compacted_exec;
 pub mod copies_exec;
-pub mod detached_exec;
 pub mod first_of_equal_exec;
 pub mod gather_in_order_exec;
 pub mod grace_join;

@@ -26,7 +26,7 @@ use datafusion_physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt, future};
 
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 use crate::operator::plan_members::{input_handed_on, with_input};
 use crate::operator::row_set::RowSet;
 

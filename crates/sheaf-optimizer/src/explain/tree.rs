@@ -38,7 +38,7 @@ use sheaf_exec::keyed_join::lookup_switch::{LookupSwitch, SWITCH_METRICS};
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::common_tables_exec::{CommonTableReadExec, CommonTablesExec};
-use sheaf_exec::operator::detached_exec::DetachedExec;
+use sheaf_exec::operator::compacted_exec::CompactedExec;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
@@ -428,7 +428,7 @@ pub(crate) fn has_line(plan: &Arc<dyn ExecutionPlan>) -> bool {
     !(plan.is::<ProjectionExec>()
         || plan.is::<BoundedProjectionExec>()
         || plan.is::<InterruptibleExec>()
-        || plan.is::<DetachedExec>()
+        || plan.is::<CompactedExec>()
         || plan.is::<KeyWidthExec>()
         || plan.is::<LessOrderExec>()
         || plan.is::<RestartableExec>()

@@ -10,7 +10,7 @@ use datafusion_expr::LogicalPlan;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::operator::bounded_projection::bound_projections;
-use sheaf_exec::operator::detached_exec::detach_below_sorts;
+use sheaf_exec::operator::compacted_exec::detach_below_sorts;
 use sheaf_exec::operator::gather_in_order_exec::gather_unions_in_order;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;

@@ -7,7 +7,7 @@
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
-use sheaf_exec::operator::detached_exec::detached;
+use sheaf_exec::operator::compacted_exec::detached;
 
 use crate::error::Result;
 use crate::query::record_spool::{RecordSpool, SpooledRecords, damaged};

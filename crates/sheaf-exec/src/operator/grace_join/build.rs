@@ -23,7 +23,7 @@ use futures::stream;
 
 use super::lock;
 use crate::memory_pool::without_waiting;
-use crate::operator::detached_exec::gathered;
+use crate::operator::compacted_exec::gathered;
 
 /// Bytes that a join gets whatever is left, so that it gets on.
 const LEAST_BYTES: usize = 512 << 10;

@@ -30,7 +30,7 @@ use super::build::{Build, Held};
 use super::lock;
 use super::partition::{Divided, Divider, Part, Side};
 use super::source::{InContextExec, SourceExec};
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 
 /// How often rows are divided before they are taken in pieces.
 const MAX_DEPTH: usize = 5;

@@ -15,7 +15,7 @@ use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{SendableRecordBatchStream, SpillManager};
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 
 /// Files that a side is divided between.
 pub(super) const PARTS: usize = 16;

@@ -29,7 +29,7 @@ use super::functions::{Functions, Way};
 use super::peers::{Peers, PeersIn, PeersOut};
 use super::rows::same;
 use super::running::{Known, Running};
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 use crate::operator::row_file::RowFile;
 
 /// See the module's comment.

@@ -27,7 +27,7 @@ use sheaf_storage::TempSpace;
 use super::*;
 use crate::ExecError;
 use crate::memory_consumers::out_of_memory_in;
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 use crate::operator::values_exec::ValuesExec;
 use crate::runtime::{QueryRuntime, RuntimeOptions};
 

@@ -12,7 +12,7 @@ use datafusion_physical_plan::Accumulator;
 use super::filed::Filed;
 use super::functions::Functions;
 use super::rows::{Rows, Values};
-use crate::operator::detached_exec::detached;
+use crate::operator::compacted_exec::detached;
 
 /// See the module's comment.
 pub(super) struct Whole {

@@ -142,7 +142,7 @@ pub(crate) struct Kept {
 }
 
 /// A table that is being filled.
-pub(crate) struct KeptTableBuilder {
+pub(crate) struct HashedTableBuilder {
     kept: Kept,
     schema: SchemaRef,
     encoder: KeyEncoder,
@@ -157,16 +157,16 @@ pub(crate) struct KeptTableBuilder {
     reservation: MemoryReservation,
 }
 
-impl KeptTableBuilder {
+impl HashedTableBuilder {
     /// `schema` is that of the columns that are kept; `encoder` makes keys of the rows that are added.
     pub(crate) fn new(
         kept: Kept,
         schema: SchemaRef,
         encoder: KeyEncoder,
         reservation: MemoryReservation,
-    ) -> KeptTableBuilder {
+    ) -> HashedTableBuilder {
         let max_bytes = kept.max_bytes.min(MAX_BYTES);
-        KeptTableBuilder {
+        HashedTableBuilder {
             kept: Kept { max_bytes, ..kept },
             schema,
             encoder,
@@ -232,7 +232,7 @@ impl KeptTableBuilder {
     }
 
     /// The table; `None` if there is no memory to put its rows together.
-    pub(crate) fn finish(self) -> Result<Option<KeptTable>> {
+    pub(crate) fn finish(self) -> Result<Option<HashedTable>> {
         // While the rows are copied they are there twice.
         if without_waiting(|| self.reservation.try_grow(self.batch_bytes)).is_err() {
             return Ok(None);
@@ -245,7 +245,7 @@ impl KeptTableBuilder {
         drop(self.batches);
         let reserved = self.reservation.size();
         self.reservation.shrink(reserved.saturating_sub(all_bytes));
-        Ok(Some(KeptTable {
+        Ok(Some(HashedTable {
             numbers: self.numbers,
             first: self.first,
             next: self.next,
@@ -256,7 +256,7 @@ impl KeptTableBuilder {
 }
 
 /// See the module's comment.
-pub(crate) struct KeptTable {
+pub(crate) struct HashedTable {
     numbers: KeyNumbers,
     first: Vec<u32>,
     next: Vec<u32>,
@@ -264,7 +264,7 @@ pub(crate) struct KeptTable {
     _reservation: MemoryReservation,
 }
 
-impl KeptTable {
+impl HashedTable {
     fn first_row(&self, key: &[u8]) -> Option<u32> {
         let number = self.numbers.find(key)?;
         self.first.get(number as usize).copied()
@@ -308,7 +308,7 @@ fn with_columns(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Resu
 /// Finds the rows of a buffer of keys, as a [`KeyedLookup`](sheaf_access::KeyedLookup) does: push until it is full,
 /// then take batches until there are none.
 pub(crate) struct KeptRows {
-    table: Arc<KeptTable>,
+    table: Arc<HashedTable>,
     /// Each outer row that has a match, with the match that is next.
     found: Vec<(u32, u32)>,
     pushed: usize,
@@ -318,7 +318,7 @@ pub(crate) struct KeptRows {
 }
 
 impl KeptRows {
-    pub(crate) fn new(table: Arc<KeptTable>, batch_rows: usize) -> KeptRows {
+    pub(crate) fn new(table: Arc<HashedTable>, batch_rows: usize) -> KeptRows {
         KeptRows {
             table,
             found: Vec::new(),

@@ -35,7 +35,7 @@ use crate::operator::scan_exec::ScanExec;
 /// How many times the bytes that a batch uses it may hold on to.
 const MOST_HELD: usize = 2;
 
-/// Puts a [`DetachedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
+/// Puts a [`CompactedExec`] below each sort, unless it reads a table: a scan's batches have buffers of their own.
 /// `has_little_memory`: below merges of sorted rows as well. Rows that were sorted in memory keep the strings of all
 /// rows, and a merge is charged with them for each batch; a copy takes time. A merge that fails has sent rows, so the
 /// statement cannot begin again.
@@ -54,7 +54,7 @@ pub fn detach_below_sorts(
         };
         match input {
             Some(input) if puts_out_slices(input) => {
-                let input = DetachedExec::new(Arc::clone(input));
+                let input = CompactedExec::new(Arc::clone(input));
                 let node = replace_children_if_necessary(node, vec![Arc::new(input)])?;
                 Ok(Transformed::yes(node))
             }
@@ -74,30 +74,30 @@ fn puts_out_slices(plan: &Arc<dyn ExecutionPlan>) -> bool {
 
 /// Hands on the batches of its input, those that are small parts of large buffers as copies.
 #[derive(Debug)]
-pub struct DetachedExec {
+pub struct CompactedExec {
     input: Arc<dyn ExecutionPlan>,
 }
 
-impl DetachedExec {
-    pub fn new(input: Arc<dyn ExecutionPlan>) -> DetachedExec {
-        DetachedExec { input }
+impl CompactedExec {
+    pub fn new(input: Arc<dyn ExecutionPlan>) -> CompactedExec {
+        CompactedExec { input }
     }
 }
 
-impl DisplayAs for DetachedExec {
+impl DisplayAs for CompactedExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "DetachedExec")
+        write!(f, "CompactedExec")
     }
 }
 
-impl ExecutionPlan for DetachedExec {
+impl ExecutionPlan for CompactedExec {
     fn name(&self) -> &'static str {
-        "DetachedExec"
+        "CompactedExec"
     }
 
     input_handed_on!();
 
-    with_input!(|_, input| DetachedExec::new(input));
+    with_input!(|_, input| CompactedExec::new(input));
 
     fn execute(
         &self,
