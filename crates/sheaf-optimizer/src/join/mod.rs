@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`connection`] | the equalities between a relation and others |
+//! | [`edge`] | the equalities between a relation and others |
 //! | [`hints`] | what hints say about joins |
 //! | [`method`] | by which method a relation is joined |
 //! | [`order`] | the search for the cheapest order |
@@ -14,8 +14,8 @@
 //! | [`reduction`] | groups that a join will not ask for are not made |
 //! | [`distinct_semijoin`] | a semijoin with few values begins with them |
 
-pub(crate) mod connection;
 pub(crate) mod distinct_semijoin;
+pub(crate) mod edge;
 pub(crate) mod first_rows;
 pub(crate) mod hints;
 pub(crate) mod method;

@@ -34,7 +34,7 @@ use crate::cost::hash_join::{
 };
 use crate::cost::sort::merge_join_us;
 use crate::cost::work::Work;
-use crate::join::connection::{Connection, Connections, is_connected};
+use crate::join::edge::{JoinEdge, JoinEdges, is_connected};
 use crate::join::first_rows::FirstRows;
 use crate::join::hints::JoinHints;
 use crate::join::method::Method;
@@ -108,7 +108,7 @@ pub(crate) struct Chooser<'a, 'p> {
     pub schema: &'a DFSchema,
     pub hints: &'a JoinHints,
     pub goal: Goal<'a>,
-    pub known: Connections,
+    pub known: JoinEdges,
 }
 
 /// A state of the search: which relations a plan has joined, and which of them its rows stream from.
@@ -283,8 +283,8 @@ impl Chooser<'_, '_> {
             // A range of an index for each row connects, too. But it rules out no other step: the range may be wide,
             // and nearer when both of its bounds are there.
             let has_lookups = || {
-                let connection = self.connection(set, relation);
-                connection.is_ok_and(|connection| !connection.lookups.is_empty())
+                let edge = self.edge(set, relation);
+                edge.is_ok_and(|edge| !edge.lookups.is_empty())
             };
             if is_connected(self.graph, set, relation) {
                 connected.push(relation);
@@ -374,17 +374,12 @@ impl Chooser<'_, '_> {
     }
 
     /// The same after a relation is joined to so many rows.
-    fn most_joined_rows(
-        &self,
-        before: f64,
-        connection: &Connection,
-        relation: usize,
-    ) -> Result<f64> {
+    fn most_joined_rows(&self, before: f64, edge: &JoinEdge, relation: usize) -> Result<f64> {
         let delivers_matches = matches!(
             self.graph.relations[relation].kind,
             RelationKind::Inner | RelationKind::Outer
         );
-        Ok(match delivers_matches && !connection.is_unique {
+        Ok(match delivers_matches && !edge.is_unique {
             true => (before * self.most_rows(relation)?.max(1.0)).min(MOST_ROWS),
             false => before,
         })
@@ -400,15 +395,15 @@ impl Chooser<'_, '_> {
         relation: usize,
     ) -> Result<Option<Step>> {
         cancel::check_statement().map_err(access_error)?;
-        let connection = self.connection(set, relation)?;
+        let edge = self.edge(set, relation)?;
         let entry = &self.graph.relations[relation];
         let Read {
             rows: new_rows,
             cost_us: scan_us,
             workers: new_workers,
         } = self.read(relation)?;
-        let rows = self.joined_rows(before.rows, new_rows, &connection, set, relation)?;
-        let most_rows = self.most_joined_rows(before.most_rows, &connection, relation)?;
+        let rows = self.joined_rows(before.rows, new_rows, &edge, set, relation)?;
+        let most_rows = self.most_joined_rows(before.most_rows, &edge, relation)?;
         let constants = &self.context.settings.costs;
         // A table that a hint wants after others is not read before them.
         let in_order = self.hints.comes_after(relation);
@@ -463,18 +458,18 @@ impl Chooser<'_, '_> {
             .map(|joined| self.graph.relations[joined].row_bytes);
         let joined_bytes: f64 = widths.sum();
         if let Input::Table(table) = &self.inputs[relation] {
-            for path in &connection.lookups {
+            for path in &edge.lookups {
                 let outer = OuterRows {
                     rows: before.rows,
                     row_bytes: joined_bytes,
                     workers: before.workers as f64,
-                    order: self.key_order(before.order, &connection, path),
+                    order: self.key_order(before.order, &edge, path),
                 };
                 let lookups = path.work(table, outer, constants)?;
                 consider(Method::Keyed(Rc::clone(path)), 0.0, lookups, 0.0);
             }
         }
-        if connection.equalities.is_empty() {
+        if edge.equalities.is_empty() {
             let pairs = Work::of_workers(nested_loop_us(constants, before.rows, new_rows));
             let build_new = new_rows <= before.rows && !must_build_joined(&entry.kind) && !in_order;
             consider(Method::NestedLoop { build_new }, scan_us, pairs, 0.0);

@@ -22,7 +22,7 @@ use crate::access::table_reference::TableReference;
 use crate::access::table_reference::table_column;
 use crate::cost::keyed_join::KeyOrder;
 use crate::estimate::statistics::{layout, tree};
-use crate::join::connection::Connection;
+use crate::join::edge::JoinEdge;
 use crate::join::method::Method;
 use crate::join::order::{Chooser, Input, Step};
 use crate::logical::join_graph::RelationSet;
@@ -134,11 +134,11 @@ impl Chooser<'_, '_> {
     pub(crate) fn key_order(
         &self,
         order: Option<RowOrder>,
-        connection: &Connection,
+        edge: &JoinEdge,
         path: &LookupPath,
     ) -> KeyOrder {
         let first = path.key.iter().find_map(|source| match source {
-            KeySource::Join(equality) => Some(&connection.equalities[*equality].outer),
+            KeySource::Join(equality) => Some(&edge.equalities[*equality].outer),
             KeySource::Constant(_) => None,
         });
         let first = first.or(path.bounds.first().map(|bound| &bound.outer));
@@ -208,12 +208,12 @@ impl Chooser<'_, '_> {
             if set.contains(relation) {
                 continue;
             }
-            let connection = self.connection(set, relation)?;
+            let edge = self.edge(set, relation)?;
             let gains = |path: &LookupPath| {
-                let order = self.key_order(step.order, &connection, path);
+                let order = self.key_order(step.order, &edge, path);
                 is_large(table, path.index) && order.correlation.powi(2) >= LEAST_ORDER
             };
-            if connection.lookups.iter().any(|path| gains(path)) {
+            if edge.lookups.iter().any(|path| gains(path)) {
                 return Ok(true);
             }
         }

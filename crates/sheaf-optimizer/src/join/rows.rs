@@ -23,7 +23,7 @@ use datafusion_expr::{BinaryExpr, Expr, Operator};
 use crate::access::table_reference::table_column;
 use crate::cost::pages::distinct_pages;
 use crate::estimate::selectivity::guess;
-use crate::join::connection::Connection;
+use crate::join::edge::JoinEdge;
 use crate::join::order::{Chooser, Input};
 use crate::logical::equality::Equality;
 use crate::logical::join_graph::{RelationKind, RelationSet};
@@ -54,12 +54,12 @@ impl Chooser<'_, '_> {
         &self,
         before: f64,
         new_rows: f64,
-        connection: &Connection,
+        edge: &JoinEdge,
         set: RelationSet,
         relation: usize,
     ) -> Result<f64> {
-        let keys = &connection.keys;
-        let rest = self.rest_share(connection, set, relation)?;
+        let keys = &edge.keys;
+        let rest = self.rest_share(edge, set, relation)?;
         let matches = new_rows * keys.not_null / keys.outer.max(keys.inner) * rest;
         let rows = match self.graph.relations[relation].kind {
             RelationKind::Inner => before * matches,
@@ -179,16 +179,11 @@ impl Chooser<'_, '_> {
         }
     }
 
-    /// Share of the joined rows that pass the conditions which are not among the connection's equalities.
-    fn rest_share(
-        &self,
-        connection: &Connection,
-        set: RelationSet,
-        relation: usize,
-    ) -> Result<f64> {
-        let Connection {
+    /// Share of the joined rows that pass the conditions which are not among the edge's equalities.
+    fn rest_share(&self, edge: &JoinEdge, set: RelationSet, relation: usize) -> Result<f64> {
+        let JoinEdge {
             equalities, ranges, ..
-        } = connection;
+        } = edge;
         let bounds = ranges.iter().flat_map(|range| &range.bounds);
         let is_known = |position| {
             let mut equalities = equalities.iter();

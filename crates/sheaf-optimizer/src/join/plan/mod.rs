@@ -42,8 +42,8 @@ use crate::access::wanted::Wanted;
 use crate::estimate::risk::Risk;
 use crate::explain::outline::{About, Note};
 use crate::explain::{ExplainRow, ExtraNote};
-use crate::join::connection::{Connections, equalities};
 use crate::join::distinct_semijoin::join_distinct_rows;
+use crate::join::edge::{JoinEdges, equalities};
 use crate::join::first_rows::{FirstRows, steps_for_first_rows};
 use crate::join::hints::JoinHints;
 use crate::join::method::Method;
@@ -77,7 +77,7 @@ pub(crate) fn plan_joins(
         schema: &schema,
         hints: &hints,
         goal: Goal::AllRows,
-        known: Connections::default(),
+        known: JoinEdges::default(),
     };
     let all = chooser.choose()?;
     let (first_rows, steps) = match steps_for_first_rows(chooser, node, wanted, &all)? {

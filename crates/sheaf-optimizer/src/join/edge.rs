@@ -35,14 +35,14 @@ enum JoiningSide {
     OuterIsRight,
 }
 
-/// The equalities of a connection: where they stand in the list they came from, and which way round they are.
+/// The equalities of an edge: where they stand in the list they came from, and which way round they are.
 type Connecting = Vec<(usize, JoiningSide)>;
 
 /// The relation, the equalities that join it, and the inequalities.
 type ConnectionKey = (usize, Connecting, Connecting);
 
 /// See the module's comment.
-pub(crate) struct Connection {
+pub(crate) struct JoinEdge {
     pub equalities: Vec<Equality>,
     /// What some inequalities leave of the relation together.
     pub ranges: Vec<RangeShare>,
@@ -55,15 +55,15 @@ pub(crate) struct Connection {
 
 /// What a search for a join order has found out.
 #[derive(Default)]
-pub(crate) struct Connections {
-    connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
+pub(crate) struct JoinEdges {
+    edges: RefCell<BTreeMap<ConnectionKey, Rc<JoinEdge>>>,
     /// Shares of rows that pass a predicate: of a relation's own condition, or of the graph, by position.
     predicate_shares: RefCell<BTreeMap<(Option<usize>, usize), f64>>,
 }
 
 impl Chooser<'_, '_> {
     /// What connects `relation` to `set`.
-    pub(crate) fn connection(&self, set: RelationSet, relation: usize) -> Result<Rc<Connection>> {
+    pub(crate) fn edge(&self, set: RelationSet, relation: usize) -> Result<Rc<JoinEdge>> {
         let key = (
             relation,
             connecting(self.graph, set, relation, |predicate| predicate.sides),
@@ -71,7 +71,7 @@ impl Chooser<'_, '_> {
                 predicate.inequality_sides
             }),
         );
-        if let Some(known) = self.known.connections.borrow().get(&key) {
+        if let Some(known) = self.known.edges.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
         let equalities = as_equalities(self.graph, relation, &key.1);
@@ -93,16 +93,16 @@ impl Chooser<'_, '_> {
             Input::Table(table) => lookups.iter().any(|lookup| lookup.is_unique(table)),
             Input::Derived(_) => false,
         };
-        let connection = Rc::new(Connection {
+        let edge = Rc::new(JoinEdge {
             is_unique,
             keys: self.keys(&equalities, relation)?,
             lookups: lookups.into_iter().map(Rc::new).collect(),
             equalities,
             ranges,
         });
-        let mut connections = self.known.connections.borrow_mut();
-        connections.insert(key, Rc::clone(&connection));
-        Ok(connection)
+        let mut edges = self.known.edges.borrow_mut();
+        edges.insert(key, Rc::clone(&edge));
+        Ok(edge)
     }
 
     /// What inequalities leave of a table, those of one column together.
