@@ -6,7 +6,7 @@
 //! | [`wanted`] | what the parent of a node would like of its rows |
 //! | [`path`] | every way to read it, what each costs, and the cheapest |
 //! | [`path_cost`] | which functions of [`crate::cost`] a path asks |
-//! | [`match_spread`] | where along an ordered walk the matches lie |
+//! | [`match_positions`] | where along an ordered walk the matches lie |
 //! | [`trace`] | what the optimizer trace says of paths |
 //! | [`ranges`] | conditions become key ranges of an index |
 //! | [`range_text`] | key ranges as text |
@@ -19,7 +19,7 @@ pub(crate) mod index_merge;
 pub(crate) mod jumps;
 pub(crate) mod keyed_access;
 pub(crate) mod loose_scan;
-pub(crate) mod match_spread;
+pub(crate) mod match_positions;
 pub(crate) mod path;
 pub(crate) mod path_cost;
 pub(crate) mod range_text;

@@ -412,7 +412,7 @@ impl TableReference<'_> {
             .or(self.fetch)
             .filter(|_| wanted.order.is_empty())
         {
-            lookups *= self.match_spread(path)?.walked(limit as f64, self.rows);
+            lookups *= self.match_positions(path)?.walked(limit as f64, self.rows);
         }
         Ok((lookups >= MIN_MRR_LOOKUPS).then_some(Fetch::MultiRange {
             buffer_bytes,

@@ -97,7 +97,7 @@ impl TableReference<'_> {
             // Stops when enough rows have come. The first lookups find fewer pages in memory than the later ones.
             if let Some(limit) = limit {
                 let walked = self
-                    .match_spread(path)?
+                    .match_positions(path)?
                     .walked(limit, self.rows)
                     .max(fetching.least_share);
                 let first = lookup_us(constants, scan.tree_pages)

@@ -25,7 +25,7 @@ use crate::access::path::AccessPath;
 use crate::access::ranges::{self, IndexRanges};
 use crate::estimate::column_set::ColumnSet;
 use crate::estimate::condition::{self, Term};
-use crate::estimate::filter_shares::{FilterShares, Group};
+use crate::estimate::joint_selectivity::{Group, JointSelectivity};
 use crate::estimate::selectivity::Selectivity;
 use crate::estimate::statistics::{self, layout, tree};
 use crate::logical::join_graph::Relation;
@@ -58,7 +58,7 @@ pub(crate) struct TableReference<'a> {
     pub fetch: Option<usize>,
     selectivity: Selectivity,
     /// What the filters accept, together and each for itself.
-    pub shares: FilterShares,
+    pub shares: JointSelectivity,
     /// Rows of the table.
     pub table_rows: f64,
     /// Rows that pass all conditions.
@@ -142,7 +142,7 @@ impl<'a> TableReference<'a> {
             qualified,
             fetch: scan.fetch,
             selectivity: Selectivity::new(Arc::clone(table)),
-            shares: FilterShares::default(),
+            shares: JointSelectivity::default(),
             table_rows: (table.row_count_estimate() as f64).max(1.0),
             rows: 1.0,
             dive_limit: context.settings.eq_range_index_dive_limit,
@@ -184,7 +184,7 @@ impl<'a> TableReference<'a> {
                 filters: all,
                 share: 0.0,
             };
-            self.shares = FilterShares::new(none, vec![group], Vec::new());
+            self.shares = JointSelectivity::new(none, vec![group], Vec::new());
             self.rows = LEAST_ROWS;
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl<'a> TableReference<'a> {
                 });
             }
         }
-        self.shares = FilterShares::new(alone, single, joint);
+        self.shares = JointSelectivity::new(alone, single, joint);
         self.rows = self.table_rows * self.shares.of(&all);
         self.rows = self.rows.max(if all.is_empty() { 1.0 } else { LEAST_ROWS });
         Ok(())

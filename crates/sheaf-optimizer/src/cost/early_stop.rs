@@ -22,24 +22,24 @@ pub(crate) struct Piece {
 
 /// Where the rows that match lie along a walk.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Spread {
+pub(crate) struct MatchPositions {
     /// None at all: nothing matches.
     pub pieces: Vec<Piece>,
 }
 
-impl Default for Spread {
+impl Default for MatchPositions {
     /// From end to end.
     fn default() -> Self {
-        Spread::between(0.0, 1.0)
+        MatchPositions::between(0.0, 1.0)
     }
 }
 
 /// Halvings of the walk in search of the place where it stops.
 const HALVINGS: usize = 30;
 
-impl Spread {
-    pub(crate) fn between(first: f64, last: f64) -> Spread {
-        Spread {
+impl MatchPositions {
+    pub(crate) fn between(first: f64, last: f64) -> MatchPositions {
+        MatchPositions {
             pieces: vec![Piece {
                 first,
                 last,
@@ -48,7 +48,7 @@ impl Spread {
         }
     }
 
-    fn map(&self, change: impl Fn(&Piece) -> (f64, f64)) -> Spread {
+    fn map(&self, change: impl Fn(&Piece) -> (f64, f64)) -> MatchPositions {
         let pieces = self.pieces.iter().map(|piece| {
             let (first, last) = change(piece);
             Piece {
@@ -57,30 +57,30 @@ impl Spread {
                 ..*piece
             }
         });
-        Spread {
+        MatchPositions {
             pieces: pieces.collect(),
         }
     }
 
     /// The same for a walk from the other end.
-    pub(crate) fn reversed(&self) -> Spread {
+    pub(crate) fn reversed(&self) -> MatchPositions {
         self.map(|piece| (1.0 - piece.last, 1.0 - piece.first))
     }
 
     /// Between no knowledge and this, as far as it can be relied on (0 to 1).
-    pub(crate) fn weakened(&self, weight: f64) -> Spread {
+    pub(crate) fn weakened(&self, weight: f64) -> MatchPositions {
         self.map(|piece| (piece.first * weight, 1.0 - (1.0 - piece.last) * weight))
     }
 
     /// The same for a walk over a part of it, from `start` on and so long.
-    pub(crate) fn within(&self, start: f64, length: f64) -> Spread {
+    pub(crate) fn within(&self, start: f64, length: f64) -> MatchPositions {
         let relative =
             |position: f64| ((position - start) / length.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         self.map(|piece| (relative(piece.first), relative(piece.last)))
     }
 
     /// The same for a walk the first part of which, so long, is like this; no more is known of the rest.
-    pub(crate) fn in_first_group(&self, length: f64) -> Spread {
+    pub(crate) fn in_first_group(&self, length: f64) -> MatchPositions {
         let mut spread = self.map(|piece| (piece.first * length, piece.last * length));
         for piece in &mut spread.pieces {
             piece.share *= length;
@@ -94,7 +94,7 @@ impl Spread {
     }
 
     /// What two independent conditions leave: both have to match.
-    pub(crate) fn intersect(&self, other: &Spread) -> Spread {
+    pub(crate) fn intersect(&self, other: &MatchPositions) -> MatchPositions {
         let mut pieces = Vec::new();
         for a in &self.pieces {
             for b in &other.pieces {
@@ -117,7 +117,7 @@ impl Spread {
         for piece in &mut pieces {
             piece.share /= all;
         }
-        Spread { pieces }
+        MatchPositions { pieces }
     }
 
     /// Share of the walk until `limit` of `matches` rows are found.
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_walk_stops_where_the_matches_are() {
-        near(Spread::default().walked(20.0, 200.0), 0.1);
-        let at_the_end = Spread::between(0.9, 1.0);
+        near(MatchPositions::default().walked(20.0, 200.0), 0.1);
+        let at_the_end = MatchPositions::between(0.9, 1.0);
         near(at_the_end.walked(20.0, 200.0), 0.91);
         near(at_the_end.reversed().walked(20.0, 200.0), 0.01);
         near(at_the_end.walked(200.0, 200.0), 1.0);
@@ -172,14 +172,14 @@ mod tests {
         near(in_group.walked(100.0 + 90.0, 1_000.0), 0.19);
         near(at_the_end.in_first_group(0.0).walked(20.0, 200.0), 0.1);
         near(at_the_end.in_first_group(1.0).walked(20.0, 200.0), 0.91);
-        assert_eq!(at_the_end.weakened(0.0), Spread::default());
+        assert_eq!(at_the_end.weakened(0.0), MatchPositions::default());
         assert_eq!(at_the_end.weakened(1.0), at_the_end);
     }
 
     #[test]
     fn matches_of_two_kinds() {
         let piece = |first, last, share| Piece { first, last, share };
-        let kinds = Spread {
+        let kinds = MatchPositions {
             pieces: vec![piece(0.0, 1.0, 0.1), piece(0.95, 1.0, 0.9)],
         };
         near(kinds.walked(20.0, 400.0), 0.5);
@@ -187,9 +187,10 @@ mod tests {
             kinds.reversed().walked(20.0, 400.0),
             20.0 / 400.0 * 0.05 / 0.905,
         );
-        let near_the_end = kinds.intersect(&Spread::between(0.95, 1.0));
+        let near_the_end = kinds.intersect(&MatchPositions::between(0.95, 1.0));
         near(near_the_end.walked(0.001, 400.0), 0.95);
-        let nowhere = Spread::between(0.0, 0.1).intersect(&Spread::between(0.9, 1.0));
+        let nowhere =
+            MatchPositions::between(0.0, 0.1).intersect(&MatchPositions::between(0.9, 1.0));
         near(nowhere.walked(1.0, 10.0), 1.0);
     }
 }

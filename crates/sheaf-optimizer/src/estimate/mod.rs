@@ -5,7 +5,7 @@
 //! | [`condition`] | what a condition says about single columns |
 //! | [`column_set`] | values of one column that a condition leaves |
 //! | [`selectivity`] | the share of a table that a condition accepts |
-//! | [`filter_shares`] | what several conditions accept together |
+//! | [`joint_selectivity`] | what several conditions accept together |
 //! | [`statistics`] | what the trees know: entries, distinct keys, pages in memory |
 //! | [`group_rows`] | how many groups a grouping makes |
 //! | [`row_width`] | how wide rows are in a batch |
@@ -13,8 +13,8 @@
 
 pub(crate) mod column_set;
 pub(crate) mod condition;
-pub(crate) mod filter_shares;
 pub(crate) mod group_rows;
+pub(crate) mod joint_selectivity;
 pub(crate) mod risk;
 pub(crate) mod row_width;
 pub(crate) mod selectivity;

@@ -21,7 +21,7 @@ use sheaf_storage::{Direction, KeyRange, ReadAhead};
 
 use crate::access::path::AccessPath;
 use crate::access::table_reference::TableReference;
-use crate::cost::early_stop::{Piece, Spread};
+use crate::cost::early_stop::{MatchPositions, Piece};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
 use crate::estimate::statistics::{layout, storage_error, tree};
@@ -37,12 +37,12 @@ const LEAST_CORRELATION: f64 = 0.2;
 
 impl TableReference<'_> {
     /// Where the matches lie along the path.
-    pub(crate) fn match_spread(&self, path: &AccessPath) -> Result<Spread> {
+    pub(crate) fn match_positions(&self, path: &AccessPath) -> Result<MatchPositions> {
         let open: Vec<usize> = [path.index_filters.as_slice(), &path.row_filters].concat();
         if open.is_empty() {
-            return Ok(Spread::default());
+            return Ok(MatchPositions::default());
         }
-        let along = |spread: Spread| match path.direction {
+        let along = |spread: MatchPositions| match path.direction {
             Direction::Forward => spread,
             Direction::Backward => spread.reversed(),
         };
@@ -53,18 +53,18 @@ impl TableReference<'_> {
         let of_walk = self.part_correlation(path.index, path.ranges.constant_parts);
         let spread = self.correlated_spread(of_walk, &open);
         let spread = self.within_ranges(path, spread)?;
-        if spread != Spread::default() {
+        if spread != MatchPositions::default() {
             return Ok(along(spread));
         }
         let in_group = along(self.clustered_spread(&open)?);
-        if in_group == Spread::default() {
+        if in_group == MatchPositions::default() {
             return Ok(in_group);
         }
         Ok(in_group.in_first_group(self.first_group(path)?))
     }
 
     /// Where the matches of conditions lie along the clustered order.
-    fn clustered_spread(&self, open: &[usize]) -> Result<Spread> {
+    fn clustered_spread(&self, open: &[usize]) -> Result<MatchPositions> {
         Ok(match self.ends_of_matches(open)? {
             Some(ends) => ends,
             None => self.correlated_spread(1.0, open),
@@ -89,8 +89,8 @@ impl TableReference<'_> {
 
     /// The first and the last match in the clustered order, from an index whose parts are all bound to single values by
     /// conditions among `open`.
-    fn ends_of_matches(&self, open: &[usize]) -> Result<Option<Spread>> {
-        let mut known: Option<Spread> = None;
+    fn ends_of_matches(&self, open: &[usize]) -> Result<Option<MatchPositions>> {
+        let mut known: Option<MatchPositions> = None;
         for index in self.indexes().filter(|index| *index != IndexRef::Clustered) {
             let declared = index.definition(self.table).parts.len();
             let bound = self.bound(index)?;
@@ -124,7 +124,7 @@ impl TableReference<'_> {
             for piece in &mut pieces {
                 piece.share /= all.max(f64::MIN_POSITIVE);
             }
-            let found = Spread { pieces };
+            let found = MatchPositions { pieces };
             known = Some(match known {
                 Some(known) => known.intersect(&found),
                 None => found,
@@ -188,8 +188,8 @@ impl TableReference<'_> {
 
     /// What conditions on columns that go with the order of a walk leave of it, if the walk goes with the clustered
     /// order as far as `of_walk` says.
-    fn correlated_spread(&self, of_walk: f64, open: &[usize]) -> Spread {
-        let mut spread = Spread::default();
+    fn correlated_spread(&self, of_walk: f64, open: &[usize]) -> MatchPositions {
+        let mut spread = MatchPositions::default();
         for filter in open {
             let Term::Column { column, set, .. } = &self.filters[*filter].term else {
                 continue;
@@ -211,7 +211,7 @@ impl TableReference<'_> {
     }
 
     /// Between which shares of a column's values a set lies; `None` if nothing is known.
-    fn percentiles(&self, column: usize, set: &ColumnSet) -> Option<Spread> {
+    fn percentiles(&self, column: usize, set: &ColumnSet) -> Option<MatchPositions> {
         let ranges = set.intervals.iter().filter_map(|interval| match interval {
             Interval::Null => None,
             Interval::Range { lower, upper } => Some((lower, upper)),
@@ -233,20 +233,20 @@ impl TableReference<'_> {
             Bound::Included(value) => share(Bound::Excluded(value.clone()), Bound::Unbounded)?,
             Bound::Excluded(value) => share(Bound::Included(value.clone()), Bound::Unbounded)?,
         };
-        Some(Spread::between(below.min(1.0 - above), 1.0 - above))
+        Some(MatchPositions::between(below.min(1.0 - above), 1.0 - above))
     }
 
     /// A spread along the whole index as one along the single range that the path reads of it.
-    fn within_ranges(&self, path: &AccessPath, spread: Spread) -> Result<Spread> {
+    fn within_ranges(&self, path: &AccessPath, spread: MatchPositions) -> Result<MatchPositions> {
         let [range] = path.ranges.ranges.as_slice() else {
-            return Ok(Spread::default());
+            return Ok(MatchPositions::default());
         };
         if path.ranges.is_full() {
             return Ok(spread);
         }
         if path.ranges.constant_parts > 0 {
             // A part of the index in which the order begins anew.
-            return Ok(Spread::default());
+            return Ok(MatchPositions::default());
         }
         let tree = tree(self.table, path.index);
         let before = match &range.lower {

@@ -47,16 +47,20 @@ impl Members {
 
 /// What is known of the conditions of a table.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FilterShares {
+pub(crate) struct JointSelectivity {
     joint: Vec<Group>,
     single: Vec<Group>,
     /// By condition, each for itself.
     alone: Vec<f64>,
 }
 
-impl FilterShares {
+impl JointSelectivity {
     /// `alone` by condition; `single` groups cover all of them; of `joint`, those that say most are used.
-    pub(crate) fn new(alone: Vec<f64>, single: Vec<Group>, mut joint: Vec<Group>) -> FilterShares {
+    pub(crate) fn new(
+        alone: Vec<f64>,
+        single: Vec<Group>,
+        mut joint: Vec<Group>,
+    ) -> JointSelectivity {
         // Many conditions first; of the same ones, the smaller share, which came from the longer key.
         joint.sort_by(|a, b| {
             let most = b.filters.len().cmp(&a.filters.len());
@@ -71,7 +75,7 @@ impl FilterShares {
                 chosen.push(group);
             }
         }
-        FilterShares {
+        JointSelectivity {
             joint: chosen,
             single,
             alone,
@@ -142,8 +146,8 @@ mod tests {
     }
 
     /// `a = 1`, `b = 2`, `c < 7`, `c > 3`: a and b say the same, and the interval of c is small.
-    fn shares() -> FilterShares {
-        FilterShares::new(
+    fn shares() -> JointSelectivity {
+        JointSelectivity::new(
             vec![0.1, 0.1, 0.6, 0.5],
             vec![group(&[0], 0.1), group(&[1], 0.1), group(&[2, 3], 0.2)],
             vec![group(&[0, 1], 0.1), group(&[0, 2], 0.3)],
@@ -171,7 +175,7 @@ mod tests {
         let all: Vec<usize> = (0..MANY).collect();
         let single = vec![group(&all, 0.5)];
         let joint = vec![group(&all, 0.25), group(&all[1..], 0.5)];
-        let shares = FilterShares::new(vec![0.999; MANY], single, joint);
+        let shares = JointSelectivity::new(vec![0.999; MANY], single, joint);
         assert_eq!(shares.of(&all), 0.25);
         assert_eq!(
             shares.kept(&all[10..], &all[..10]),
