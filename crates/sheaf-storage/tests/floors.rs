@@ -373,7 +373,7 @@ const UPWARD: &[(&str, &[&str])] = &[
             "change/on_duplicate -> direct",
             "isolation/locking_read -> change/change_query",
             "query/run -> catalog_views/information_schema",
-            "query/run -> isolation/kept_read",
+            "query/run -> isolation/serializable_read",
             "query/run -> isolation/locking_read",
             "resource_groups -> engine",
             "session -> accounts",

@@ -6,14 +6,14 @@
 //! | [`statement_locks`] | what a statement locks at each level |
 //! | [`remembered_locks`] | which rows a statement has locked |
 //! | [`locking_read`] | SELECT … FOR UPDATE and FOR SHARE |
-//! | [`kept_read`] | reads of SERIALIZABLE |
+//! | [`serializable_read`] | reads of SERIALIZABLE |
 //! | [`table_wait`] | opening tables, and waiting for those that others keep |
 //! | [`locked_tables`] | LOCK TABLES, FLUSH TABLES WITH READ LOCK, UNLOCK TABLES |
 
-pub(crate) mod kept_read;
 pub(crate) mod locked_tables;
 pub(crate) mod locking_read;
 pub(crate) mod remembered_locks;
+pub(crate) mod serializable_read;
 pub(crate) mod statement_locks;
 pub(crate) mod table_wait;
 pub(crate) mod transaction;

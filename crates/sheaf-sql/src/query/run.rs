@@ -34,8 +34,8 @@ use sqlparser::ast;
 
 use crate::catalog_views::information_schema;
 use crate::error::{Result, SqlError};
-use crate::isolation::kept_read::KeptRead;
 use crate::isolation::locking_read::{Locked, LockedRead, lock_wait, locked_rows};
+use crate::isolation::serializable_read::SerializableRead;
 use crate::parser::ParsedQuery;
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::query::value_extent::text_lengths;
@@ -346,11 +346,11 @@ impl Session {
             None => self.variables.sql_select_limit(),
         };
         let planned = match self.plan_locked(query)? {
-            KeptRead::Result(result) => {
+            SerializableRead::Result(result) => {
                 self.send_locked(result, limit, sink)?;
                 return Ok(None);
             }
-            KeptRead::Planned(planned) => planned,
+            SerializableRead::Planned(planned) => planned,
         };
         Ok(Some((planned, limit)))
     }
@@ -358,11 +358,11 @@ impl Session {
     /// Plans a SELECT, and locks what its clauses and its level say. The rows that it locks are read again through the
     /// view that showed them. A table that it only reads may have another definition by then. Then it begins again, and
     /// keeps all of them.
-    fn plan_locked(&mut self, query: ParsedQuery<'_>) -> Result<KeptRead> {
+    fn plan_locked(&mut self, query: ParsedQuery<'_>) -> Result<SerializableRead> {
         let before = self.warnings.clone();
         for attempt in 0..MAX_REPLANS {
             return match self.lock_rows_of(query, attempt > 0)? {
-                Some(LockedRead::Result(result)) => Ok(KeptRead::Result(result)),
+                Some(LockedRead::Result(result)) => Ok(SerializableRead::Result(result)),
                 Some(LockedRead::Rows(view, _guards)) if !self.transactions.reads_lock() => {
                     let planned = self.plan(query, None, Purpose::Locked, Some(view.clone()))?;
                     let mut tables = planned.tables.iter();
@@ -373,7 +373,7 @@ impl Session {
                         self.warnings.clone_from(&before);
                         continue;
                     }
-                    Ok(KeptRead::Planned(planned))
+                    Ok(SerializableRead::Planned(planned))
                 }
                 // What the query reads besides the rows that it locks stays as it is in SERIALIZABLE, too: in other
                 // tables, or in other indexes than the search for the rows.

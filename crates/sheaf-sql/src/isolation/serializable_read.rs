@@ -31,7 +31,7 @@ const MAX_WAITING_BYTES: usize = 16 << 20;
 const MAX_ATTEMPTS: usize = 8;
 
 /// A query that has locked what it reads, if it has to.
-pub(crate) enum KeptRead {
+pub(crate) enum SerializableRead {
     /// Its rows.
     Result(WaitingResult),
     /// It is still to be run.
@@ -45,27 +45,27 @@ impl Session {
         &mut self,
         query: ParsedQuery<'_>,
         rows_are_locked: bool,
-    ) -> Result<KeptRead> {
+    ) -> Result<SerializableRead> {
         let wait = self.row_lock_wait(lock_wait(query.ast));
         for _ in 0..MAX_ATTEMPTS {
             let purpose = Purpose::Kept { rows_are_locked };
             let planned = self.plan(query, None, purpose, None)?;
             let Some(view) = planned.to_lock.clone() else {
-                return Ok(KeptRead::Planned(planned));
+                return Ok(SerializableRead::Planned(planned));
             };
             let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
             if !self.lock_known_searches(&view, &mut searches, wait)? {
                 continue;
             }
             if searches.is_empty() {
-                return Ok(KeptRead::Planned(planned));
+                return Ok(SerializableRead::Planned(planned));
             }
             self.outcome.last_query_cost = planned.physical.cost_us;
             let Some(result) = self.collect_result_within(planned, MAX_WAITING_BYTES)? else {
                 break;
             };
             if self.lock_what_was_searched(&view, searches, wait)? {
-                return Ok(KeptRead::Result(result));
+                return Ok(SerializableRead::Result(result));
             }
         }
         let purpose = match rows_are_locked {
@@ -73,6 +73,6 @@ impl Session {
             false => Purpose::Read,
         };
         let planned = self.plan(query, None, purpose, None)?;
-        Ok(KeptRead::Planned(planned))
+        Ok(SerializableRead::Planned(planned))
     }
 }
