@@ -81,7 +81,7 @@ pub(crate) enum Served {
 }
 
 /// Greets a client. `started` hears of its session as soon as there is one; `None`: it was not let in.
-pub(crate) fn let_in(
+pub(crate) fn admit(
     engine: &Arc<Engine>,
     (socket, tls): (Arc<Socket>, Option<Arc<ServerConfig>>),
     origin: Origin,

@@ -4,7 +4,7 @@
 //! and encodes what comes out straight into its send buffer, on one thread that blocks. While there are few connections
 //! (up to [`ServerOptions::own_threads`]), each has that thread to itself. The others wait for their clients in an
 //! epoll set and take a thread for a command only (`shared_threads`); the commits of many are waited for together
-//! (`held_answers`). Either way a slow client holds nothing but its own thread.
+//! (`deferred_answers`). Either way a slow client holds nothing but its own thread.
 //!
 //! ```text
 //!   listener     accepts, limits, drains        connection   one client from greeting to goodbye
@@ -14,7 +14,7 @@
 //!   tls, self_signed  keys and certificates     compression  the compressed protocol's frames
 //!   packet       frames, buffers, limits        cursor       results that wait to be fetched
 //!   shared_threads, ready_connections, readiness             more connections than threads
-//!   held_answers answers that wait for a commit
+//!   deferred_answers answers that wait for a commit
 //!   local_infile a file on the client's side    parameters   values of a prepared statement
 //!   text_row, binary_row                        the two encodings of a row
 //! ```
@@ -28,11 +28,11 @@ mod command;
 mod compression;
 mod connection;
 mod cursor;
+mod deferred_answers;
 mod encoded_row;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod handshake;
-mod held_answers;
 mod listener;
 mod local_infile;
 mod packet;

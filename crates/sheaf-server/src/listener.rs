@@ -575,7 +575,7 @@ fn start_client(socket: Socket, address: &SockAddr, clients: &Arc<Clients>) {
         .spawn(move || {
             let clients = Arc::clone(&admission.clients);
             let stream = (thread_socket, clients.tls.clone());
-            let let_in = connection::let_in(&clients.engine, stream, origin, |session| {
+            let let_in = connection::admit(&clients.engine, stream, origin, |session| {
                 if let Some(client) = clients.lock().by_number.get_mut(&number) {
                     client.session = Some(session);
                 }

@@ -14,7 +14,7 @@
 //!                                      a worker runs its commands ------------'
 //! ```
 //!
-//! A statement that has committed leaves its thread without waiting for the log: `held_answers.rs`.
+//! A statement that has committed leaves its thread without waiting for the log: `deferred_answers.rs`.
 //!
 //! A connection that waits lies in a slot. The worker that is told of it takes it out and has it alone until it puts it
 //! back. It has no stack and no buffers: workers lend it theirs. A thread's identity means nothing to a session. A
@@ -64,7 +64,7 @@ use sheaf_sql::go_where_the_process_began;
 use sheaf_storage::sync::{WaitObserver, observe_waits};
 
 use crate::connection::{Connection, Served};
-use crate::held_answers::{Held, HeldAnswers};
+use crate::deferred_answers::{DeferredAnswers, Held};
 use crate::packet::Buffers;
 use crate::readiness::Report;
 use crate::ready_connections::ReadyConnections;
@@ -125,7 +125,7 @@ pub(crate) struct SharedThreads {
     least_running: usize,
     most_running: usize,
     /// Connections whose commits wait for the log.
-    held: HeldAnswers,
+    held: DeferredAnswers,
     stopping: AtomicBool,
     /// All threads are told when the other end is closed.
     stop_signal: Mutex<Option<UnixStream>>,
@@ -179,7 +179,7 @@ impl SharedThreads {
             blocked: AtomicUsize::new(0),
             least_running: processors,
             most_running: processors * RUNNING_PER_PROCESSOR,
-            held: HeldAnswers::default(),
+            held: DeferredAnswers::default(),
             stopping: AtomicBool::new(false),
             stop_signal: Mutex::new(Some(signal)),
             _stop_watch: watch,
@@ -287,7 +287,7 @@ impl SharedThreads {
                 .stack_size(WORKER_STACK_BYTES)
                 .spawn(move || {
                     leave_resource_groups();
-                    pool.send_held_answers();
+                    pool.send_deferred_answers();
                 });
             state.answerer = started.is_ok();
         }
@@ -458,7 +458,7 @@ impl SharedThreads {
     }
 
     /// Finishes commits and sends their answers, until the pool is stopped.
-    fn send_held_answers(&self) {
+    fn send_deferred_answers(&self) {
         let mut batch = Vec::new();
         while self.held.take(&mut batch) {
             for held in batch.drain(..) {

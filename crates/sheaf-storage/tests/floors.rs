@@ -251,7 +251,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "cursor",
             "command",
             "connection",
-            "held_answers",
+            "deferred_answers",
             "shared_threads",
             "listener",
         ],

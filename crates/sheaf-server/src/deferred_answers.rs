@@ -27,7 +27,7 @@ pub(crate) struct Held {
 
 /// See the module's comment.
 #[derive(Default)]
-pub(crate) struct HeldAnswers {
+pub(crate) struct DeferredAnswers {
     state: Mutex<State>,
     come: Condvar,
 }
@@ -41,7 +41,7 @@ struct State {
     is_over: bool,
 }
 
-impl HeldAnswers {
+impl DeferredAnswers {
     fn lock(&self) -> MutexGuard<'_, State> {
         // What is behind the lock is valid after every statement, so a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
