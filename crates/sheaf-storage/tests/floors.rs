@@ -285,7 +285,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "checkpoint_latency",
             "recovery_time",
             "trees",
-            "moments",
+            "point_in_time",
         ],
     ),
     (
@@ -428,7 +428,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "access/path_cost",
             "access/table_reference",
             "access/trace",
-            "join/connection",
+            "join/edge",
             "join/first_rows",
             "join/order",
             "join/row_order",

@@ -29,7 +29,7 @@ pub mod checkpoint_latency;
 pub mod command;
 mod machine;
 mod measurement;
-mod moments;
+mod point_in_time;
 pub mod recovery_time;
 mod tables;
 mod trees;
@@ -58,7 +58,7 @@ pub fn torture(seed: u64) -> Summary {
 /// # Panics
 /// As [`torture`].
 pub fn torture_restores(seed: u64) -> Summary {
-    let mut moments = moments::Moments::new(seed);
+    let mut moments = point_in_time::Moments::new(seed);
     let summary = run(seed, &mut moments);
     Summary {
         restored: moments.restored,
