@@ -30,7 +30,10 @@ fn add_files(folder: &Path, below: &str, found: &mut Vec<String>) {
 }
 
 fn documents() -> Vec<PathBuf> {
-    let folders = [root(), root().join("docs")];
+    let crates = fs::read_dir(root().join("crates")).expect("a folder");
+    let crates = crates.map(|entry| entry.expect("an entry").path());
+    let folders = [root(), root().join("docs")].into_iter().chain(crates);
+    let folders: Vec<PathBuf> = folders.collect();
     let entries = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).expect("a folder"));
