@@ -1,4 +1,16 @@
 //! What the planner asks for: plain data, shared by all workers of one scan.
+//!
+//! ```text
+//!   ScanSpec          one index of one table, by ranges            -> Scan
+//!     key_filter        what is jumped over inside of the ranges
+//!     first_of          a loose scan: one entry of each group
+//!     merge             several indexes in place of one
+//!     fetch             how rows are read for entries
+//!   KeyedLookupSpec   the inner side of a join, by keys            -> KeyedLookup
+//! ```
+//!
+//! A specification says all that a read depends on. Two that are equal deliver the same rows
+//! ([`ScanSpec::reads_the_same`]), and what a read searches follows from its specification ([`ScanSpec::searches`]).
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! The session variables that the planner obeys.
+//!
+//! The session makes [`PlannerSettings`] of its variables once for each statement, after hints of SET_VAR. Planning
+//! depends on nothing else of a session. A flag of `optimizer_switch` has four lines here: its field, its default, its
+//! name in [`FLAGS`], and its names in [`OptimizerSwitch::field`].
 
 use std::fmt;
 

@@ -1,4 +1,8 @@
 //! Errors of the table floor. Each knows the MySQL error code, the SQLSTATE and the message a MySQL client expects.
+//!
+//! The message of a variant is the text of its `#[error]`; its number comes from [`TableError::code`], one `match` for
+//! all variants. Errors of the storage are in [`TableError::Storage`] and get their numbers in `storage_code`. The
+//! numbers themselves stand in `sheaf-types/src/error/codes.rs`.
 
 use std::io::ErrorKind;
 

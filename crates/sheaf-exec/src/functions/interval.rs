@@ -1,4 +1,8 @@
 //! Adding intervals to dates and times: DATE_ADD, `d + INTERVAL n unit`, and differences by unit (TIMESTAMPDIFF).
+//!
+//! An interval is months and microseconds ([`Span`]). They are added apart, months first: the day is cut to the length
+//! of the month. Composite units (`'1:30' HOUR_MINUTE`) are read from texts as MySQL reads them, from the right. The
+//! type of the sum is MySQL's: a date stays one only if the unit has no time.
 
 use std::sync::Arc;
 

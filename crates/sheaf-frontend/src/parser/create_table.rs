@@ -1,4 +1,7 @@
 //! CREATE TABLE: columns, keys, constraints, options.
+//!
+//! ALTER TABLE parses the same columns, keys and constraints by the same functions. An option that changes nothing here
+//! is read and ignored; one that would change what a client relies on is an error that names it.
 
 use sheaf_table::ReferentialAction;
 use sheaf_types::error::codes;

@@ -1,4 +1,14 @@
 //! INSERT and REPLACE: … VALUES, … SET and … SELECT, with ON DUPLICATE KEY UPDATE and RETURNING.
+//!
+//! ```text
+//!   VALUES, SET     open the table -> values of all rows -> write them one by one
+//!   SELECT          open the table -> plan the query ---> write its rows while it runs
+//!                                         '-------------> or collect them first, if it reads the table
+//! ```
+//!
+//! The table that is filled is opened before those that the query reads, with all that foreign keys connect it to. A
+//! [`TableWriter`] converts the values of each row, fills in defaults, tests CHECKs and writes the row. RETURNING keeps
+//! the rows as they were written, and shows them when the statement is through.
 
 use std::sync::Arc;
 

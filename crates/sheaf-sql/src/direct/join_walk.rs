@@ -1,4 +1,15 @@
 //! Going through the tables of a join, from row to row, and running one.
+//!
+//! ```text
+//!   read(0)   for each row of the first table
+//!     read(1)   bind its keys by the rows so far, look them up, for each row that passes
+//!       read(2)   ..
+//!         take      a row of all tables: it is shown, counted, grouped or collected
+//! ```
+//!
+//! The walk ends early when there are rows enough. After [`MAX_JOINED_ROWS`] rows it gives the statement to the
+//! operators, whose workers and batches pay for themselves by then. Nothing has been sent until it is certain that the
+//! walk comes to its end.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

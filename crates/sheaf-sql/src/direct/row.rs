@@ -1,4 +1,8 @@
-//! Rows on their way to the client: values straight out of the bytes of the table.
+//! Rows of a direct plan: how they are found under their keys, and their values for the client.
+//!
+//! [`RowReader`] walks the ranges of an access path. It tests entries of an index before their rows, looks rows up
+//! together where many are wanted, and hands each row that passes to its caller. No page is latched meanwhile. Values
+//! go from the bytes of a row to the client ([`ResultRow`]), without an array or a `Value` between.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
-//! The select list: columns of the tables that a statement reads, or values computed from their rows.
+//! The select list of a direct plan: what each column of the result is made of, and what it is called.
+//!
+//! An item is a column of one of the tables, an expression over a row, an aggregate, or a star that stands for several
+//! columns. Headers are the names that the statement gives, or the expressions as they are written. A literal in them
+//! may be another one in each execution of a cached plan, so such headers are put together for each run ([`Spelled`]).
 
 use std::ops::Range;
 use std::sync::Arc;

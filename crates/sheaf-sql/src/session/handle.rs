@@ -1,4 +1,14 @@
 //! What other threads may know of a session, and do to it: SHOW PROCESSLIST, KILL, shutdown.
+//!
+//! A session belongs to one thread. Others have its handle, and everything in a handle may be used from any thread.
+//!
+//! | asked for | what happens |
+//! |---|---|
+//! | KILL QUERY, a limit of time | the flag of the running statement is set, and waits for locks are roused |
+//! | KILL | the same, and the protocol floor closes the connection |
+//! | the client has gone | a statement that waits looks at the socket, and stops waiting |
+//!
+//! Statements look at the flag between batches and every [`ROWS_PER_CANCEL_CHECK`] rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
