@@ -1,0 +1,224 @@
+//! Columns and indexes of tables: COLUMNS, COLUMN_STATISTICS, STATISTICS, SHEAF_RESIDENCY.
+
+use sheaf_table::{Index, Table};
+use sheaf_types::ColumnType;
+
+use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table};
+use crate::catalog_views::catalog_text::{
+    column_default, column_key, generation_extra, numeric_precision, octet_length,
+};
+use crate::definition::column_statistics::histogram_json;
+use crate::error::Result;
+use crate::query::rows::{Cell, Cells, Rows};
+use crate::session::Session;
+
+pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
+        ("COLUMN_NAME", TEXT),
+        ("ORDINAL_POSITION", NUMBER),
+        ("COLUMN_DEFAULT", LONG_TEXT),
+        ("IS_NULLABLE", TEXT),
+        ("DATA_TYPE", LONG_TEXT),
+        ("CHARACTER_MAXIMUM_LENGTH", NUMBER),
+        ("CHARACTER_OCTET_LENGTH", NUMBER),
+        ("NUMERIC_PRECISION", NUMBER),
+        ("NUMERIC_SCALE", NUMBER),
+        ("DATETIME_PRECISION", NUMBER),
+        ("CHARACTER_SET_NAME", TEXT),
+        ("COLLATION_NAME", TEXT),
+        ("COLUMN_TYPE", LONG_TEXT),
+        ("COLUMN_KEY", TEXT),
+        ("EXTRA", Cells::Text(256)),
+        ("PRIVILEGES", Cells::Text(154)),
+        ("COLUMN_COMMENT", Cells::Text(1024)),
+        ("GENERATION_EXPRESSION", LONG_TEXT),
+        ("SRS_ID", NUMBER),
+    ]);
+    for_each_table(session, asked, |table| {
+        let definition = &table.definition;
+        for (position, column) in definition.columns.iter().enumerate() {
+            let collation = column.ty.collation();
+            let (precision, scale) = numeric_precision(&column.ty);
+            let fraction_digits = match column.ty {
+                ColumnType::Time { fsp }
+                | ColumnType::DateTime { fsp }
+                | ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
+                _ => None,
+            };
+            let octets = octet_length(&column.ty);
+            let characters = match (&column.ty, octets) {
+                (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
+                    Some(u64::from(*length))
+                }
+                (ColumnType::Enum { labels, .. }, _) => labels
+                    .iter()
+                    .map(|label| label.chars().count() as u64)
+                    .max(),
+                (_, octets) => octets,
+            };
+            rows.push(vec![
+                "def".into(),
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                column.name.clone().into(),
+                (position as u64 + 1).into(),
+                column_default(column).into(),
+                if column.nullable { "YES" } else { "NO" }.into(),
+                column.ty.name().into(),
+                characters.into(),
+                octets.into(),
+                precision.into(),
+                scale.into(),
+                fraction_digits.into(),
+                collation.map(|collation| collation.character_set()).into(),
+                collation.map(|collation| collation.name()).into(),
+                column.ty.to_string().into(),
+                column_key(definition, position).into(),
+                generation_extra(column).into(),
+                "select,insert,update,references".into(),
+                column.comment.clone().into(),
+                "".into(),
+                Cell::Null,
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Distinct values of the first parts of an index; the row count where the table was never analyzed and the index
+/// is unique.
+pub(crate) fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<u64> {
+    let secondary = table
+        .definition
+        .secondary
+        .iter()
+        .position(|known| known.id == index.id && !index.primary);
+    let known = table
+        .distinct_prefixes(secondary)
+        .and_then(|counts| counts.get(parts - 1).copied());
+    known.or_else(|| {
+        (index.unique || index.primary)
+            .then(|| table.row_count_estimate())
+            .filter(|_| parts == index.parts.len())
+    })
+}
+
+pub(super) fn statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_CATALOG", NAMES),
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
+        ("NON_UNIQUE", NUMBER),
+        ("INDEX_SCHEMA", NAMES),
+        ("INDEX_NAME", TEXT),
+        ("SEQ_IN_INDEX", NUMBER),
+        ("COLUMN_NAME", TEXT),
+        ("COLLATION", TEXT),
+        ("CARDINALITY", NUMBER),
+        ("SUB_PART", NUMBER),
+        ("PACKED", TEXT),
+        ("NULLABLE", TEXT),
+        ("INDEX_TYPE", TEXT),
+        ("COMMENT", TEXT),
+        ("INDEX_COMMENT", Cells::Text(1024)),
+        ("IS_VISIBLE", TEXT),
+        ("EXPRESSION", LONG_TEXT),
+    ]);
+    for_each_table(session, asked, |table| {
+        let definition = &table.definition;
+        for index in definition.indexes() {
+            for (n, part) in index.parts.iter().enumerate() {
+                let column = &definition.columns[part.column];
+                rows.push(vec![
+                    "def".into(),
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    u64::from(!(index.unique || index.primary)).into(),
+                    definition.database.clone().into(),
+                    index.name.clone().into(),
+                    (n as u64 + 1).into(),
+                    column.name.clone().into(),
+                    if part.descending { "D" } else { "A" }.into(),
+                    cardinality(table, index, n + 1).into(),
+                    part.prefix_length.map(u64::from).into(),
+                    Cell::Null,
+                    if column.nullable { "YES" } else { "" }.into(),
+                    "BTREE".into(),
+                    "".into(),
+                    index.comment.clone().into(),
+                    "YES".into(),
+                    Cell::Null,
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// Histograms.
+pub(super) fn column_statistics(session: &Session, asked: &AskedTables) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("SCHEMA_NAME", NAMES),
+        ("TABLE_NAME", NAMES),
+        ("COLUMN_NAME", TEXT),
+        ("HISTOGRAM", LONG_TEXT),
+    ]);
+    for_each_table(session, asked, |table| {
+        let definition = &table.definition;
+        for (position, column) in definition.columns.iter().enumerate() {
+            if let Some(histogram) = histogram_json(table, position)? {
+                rows.push(vec![
+                    definition.database.clone().into(),
+                    definition.name.clone().into(),
+                    column.name.clone().into(),
+                    histogram.into(),
+                ]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// What is in the buffer pool: of each tree of each table its pages, those in memory, and those of them that are dirty.
+/// The tree of a table's rows has the name of the primary key, that of its long values none.
+pub(super) fn residency(session: &Session, asked: &AskedTables) -> Result<Rows> {
+    let mut rows = Rows::new([
+        ("TABLE_SCHEMA", NAMES),
+        ("TABLE_NAME", NAMES),
+        ("INDEX_NAME", TEXT),
+        ("TREE", NUMBER),
+        ("PAGES", NUMBER),
+        ("RESIDENT", NUMBER),
+        ("DIRTY", NUMBER),
+    ]);
+    let storage = session.engine.catalog().storage();
+    let resident = storage.residency();
+    for_each_table(session, asked, |table| {
+        let definition = &table.definition;
+        let indexes = std::iter::once(&definition.primary).chain(&definition.secondary);
+        let trees = indexes
+            .map(|index| (Some(index.name.clone()), index.tree))
+            .chain(definition.overflow.map(|tree| (None, tree)));
+        for (name, tree) in trees {
+            let statistics = storage.tree(tree)?.statistics();
+            let found = resident.get(&tree).copied().unwrap_or_default();
+            rows.push(vec![
+                definition.database.clone().into(),
+                definition.name.clone().into(),
+                name.into(),
+                tree.0.into(),
+                (statistics.leaf_pages + statistics.inner_pages).into(),
+                found.resident.into(),
+                found.dirty.into(),
+            ]);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
+}
