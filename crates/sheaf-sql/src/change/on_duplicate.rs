@@ -2,7 +2,7 @@
 //!
 //! The expressions see two rows: the conflicting one, by the column's name, and the one that was to be inserted, by
 //! `VALUES(column)` or by the row alias of `INSERT … AS new`. They are planned once over both rows (see
-//! `query/row_evaluator.rs`, or `direct/expression.rs` where the plan is kept) and evaluated for each conflicting row,
+//! `query/row_evaluator.rs`, or `direct/expression/` where the plan is kept) and evaluated for each conflicting row,
 //! from left to right. An assignment sees what those before it made of the row.
 //!
 //! A subquery is computed once, before the statement changes anything. One that takes something from the rows is not
