@@ -26,6 +26,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, DataFusionError, ScalarValue, TableReference};
+use datafusion_expr::utils::conjunction;
 use datafusion_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::MemoryTableSource;
@@ -692,22 +693,42 @@ impl ExpressionVisitor for OfMany {
     }
 }
 
-/// A plan with `rows` in the place of what is below its FROM; `rows` gets the schema that it had.
+/// A plan with `rows` in the place of what is below its FROM; `rows` gets the schema that it had. What a scan would
+/// leave out, is left out of the rows.
 fn with_rows(
     plan: LogicalPlan,
     rows: &mut dyn FnMut(&DFSchema) -> datafusion_common::Result<LogicalPlan>,
 ) -> datafusion_common::Result<LogicalPlan> {
     match plan {
-        LogicalPlan::Join(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::TableScan(_) => {
+        LogicalPlan::TableScan(scan) => {
+            let mut builder = LogicalPlanBuilder::from(rows(&scan.projected_schema)?);
+            if let Some(condition) = conjunction(scan.filters) {
+                builder = builder.filter(condition)?;
+            }
+            if let Some(fetch) = scan.fetch {
+                builder = builder.limit(0, Some(fetch))?;
+            }
+            builder.build()
+        }
+        LogicalPlan::Join(_) | LogicalPlan::SubqueryAlias(_) if !has_filtered_scan(&plan) => {
             rows(plan.schema())
         }
-        LogicalPlan::EmptyRelation(_) => rows(plan.schema()),
+        LogicalPlan::EmptyRelation(nothing) if nothing.produce_one_row => rows(&nothing.schema),
         plan if plan.inputs().len() == 1 => {
             let changed = plan.map_children(|input| with_rows(input, rows).map(Transformed::yes));
             // The rows have no keys, and no sort key or group column is superfluous because of one.
             changed?.data.recompute_schema()
         }
         _ => Err(DataFusionError::Plan("a query without a FROM".into())),
+    }
+}
+
+/// Whether a table of a FROM is not read whole. The queries of a FROM were run as they are written.
+fn has_filtered_scan(from: &LogicalPlan) -> bool {
+    match from {
+        LogicalPlan::TableScan(scan) => !scan.filters.is_empty() || scan.fetch.is_some(),
+        LogicalPlan::Join(join) => has_filtered_scan(&join.left) || has_filtered_scan(&join.right),
+        _ => false,
     }
 }
 
@@ -955,7 +976,7 @@ impl Session {
         let constant = inputs.put_constants_into(query.described());
         let lowered = self.lower_shape(&constant, &query.text).ok()?;
         Some(Described {
-            metas: self.columns_of(&lowered.plan, &lowered.headers),
+            metas: self.columns_of(&lowered),
             types: types_of(&lowered.plan),
         })
     }
@@ -971,7 +992,7 @@ impl Session {
         let lowered = self.lower_over_rows(written, given).ok()?;
         let described = match is_described {
             true => Described {
-                metas: self.columns_of(&lowered.plan, &lowered.headers),
+                metas: self.columns_of(&lowered),
                 types: types_of(&lowered.plan),
             },
             false => self.described_with_constants(query, inputs)?,
@@ -1056,4 +1077,65 @@ fn over(plan: &Arc<dyn ExecutionPlan>, batch: RecordBatch) -> Result<Arc<dyn Exe
         })
     })?;
     Ok(over.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion_expr::logical_plan::TableScanBuilder;
+    use datafusion_expr::{LogicalTableSource, col, lit};
+
+    use super::*;
+
+    fn scan(filters: Vec<Expr>, fetch: Option<usize>) -> LogicalPlan {
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int32, true)]));
+        let source = Arc::new(LogicalTableSource::new(schema));
+        let scan = TableScanBuilder::new(TableReference::bare("t"), source);
+        let scan = scan.with_filters(filters).with_fetch(fetch).build();
+        LogicalPlan::TableScan(scan.unwrap())
+    }
+
+    fn one_row(from: &DFSchema) -> datafusion_common::Result<LogicalPlan> {
+        let columns = from.iter().map(|(table, field)| {
+            let nothing = Expr::Literal(ScalarValue::Int32(None), None);
+            nothing.alias_qualified(table.cloned(), field.name())
+        });
+        LogicalPlanBuilder::empty(true).project(columns)?.build()
+    }
+
+    #[test]
+    fn rows_keep_what_a_scan_leaves_out() {
+        let above = |below: LogicalPlan| {
+            let builder = LogicalPlanBuilder::from(below);
+            builder.project([col("t.a")]).unwrap().build().unwrap()
+        };
+        let filtered = above(scan(vec![col("t.a").gt(lit(3))], Some(5)));
+        let plan = with_rows(filtered, &mut one_row).unwrap().to_string();
+        let lines: Vec<&str> = plan.lines().map(str::trim).collect();
+        let expected = [
+            "Projection: t.a",
+            "Limit: skip=0, fetch=5",
+            "Filter: t.a > Int32(3)",
+        ];
+        assert_eq!(lines[..3], expected, "{plan}");
+        let whole = with_rows(above(scan(Vec::new(), None)), &mut one_row).unwrap();
+        assert!(!whole.to_string().contains("Filter"), "{whole}");
+    }
+
+    #[test]
+    fn joined_rows_take_the_place_of_whole_tables_only() {
+        let joined = |filters: Vec<Expr>| {
+            let one = LogicalPlanBuilder::from(one_row(scan(Vec::new(), None).schema()).unwrap());
+            let other = scan(filters, None);
+            let joined = one.alias("one").unwrap().cross_join(other);
+            joined.unwrap().build().unwrap()
+        };
+        assert!(with_rows(joined(Vec::new()), &mut one_row).is_ok());
+        assert!(with_rows(joined(vec![col("t.a").gt(lit(3))]), &mut one_row).is_err());
+    }
+
+    #[test]
+    fn nothing_is_not_replaced_by_rows() {
+        let nothing = LogicalPlanBuilder::empty(false).build().unwrap();
+        assert!(with_rows(nothing, &mut one_row).is_err());
+    }
 }
