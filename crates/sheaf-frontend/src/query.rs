@@ -10,8 +10,10 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
 use datafusion_expr::{LogicalPlan, TableSource};
 use sheaf_access::CancelFlag;
+use sheaf_algebra::{ColumnId, Columns, Relation};
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_table::Catalog;
@@ -130,9 +132,22 @@ pub struct Header {
     pub database: String,
 }
 
+/// What the columns of a query are as it is written. Rules may leave a plan that tells less of them: one without rows,
+/// or without a join.
+pub struct Shown {
+    /// The columns of the result. Their fields say whether they may be NULL.
+    pub outputs: Vec<(ColumnId, FieldRef)>,
+    /// Those of the statement.
+    pub columns: Columns,
+    /// The query, and by their numbers the common table expressions that are computed once. Nothing, where all columns
+    /// of the result are columns of tables.
+    pub made_by: Vec<(Option<u32>, Relation)>,
+}
+
 /// A query ready for the optimizer.
 pub struct BoundQuery {
     pub plan: LogicalPlan,
+    pub shown: Shown,
     /// One for each column of `plan`. The field's metadata carries the SQL type (`sheaf.type`).
     pub headers: Vec<Header>,
     /// Number of `?` in the query.

@@ -80,7 +80,7 @@ use sheaf_types::temporal::split_datetime;
 use sqlparser::ast::Query;
 
 use crate::error::SqlError;
-use crate::query::{BoundQuery, Header, QueryContext};
+use crate::query::{BoundQuery, Header, QueryContext, Shown};
 use crate::statement_text::StatementText;
 pub use select::header_of;
 
@@ -183,6 +183,7 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     let plain = tables.clone();
     let hint_warnings = hints.resolve(&mut tables);
     let is_same = |(one, other): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(one, other);
+    let made_by = made_by(&relation, &outputs, &computed_once);
     let has_hints = !tables.iter().zip(&plain).all(is_same);
     let typing = Typing {
         texts: &texts,
@@ -214,14 +215,39 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     check_plan_size(&plan)?;
     let nullable = outputs.iter().map(|output| output.field.is_nullable());
     let nullable: Vec<bool> = nullable.collect();
-    let headers: Vec<Header> = outputs.into_iter().map(|output| output.header).collect();
+    let outputs = outputs.into_iter();
+    let outputs = outputs.map(|output| ((output.id, output.field), output.header));
+    let (outputs, headers): (Vec<_>, Vec<Header>) = outputs.unzip();
     Ok(BoundQuery {
         plan: with_names(plan, &headers, &nullable)?,
+        shown: Shown {
+            outputs,
+            columns,
+            made_by,
+        },
         headers,
         parameter_count: text.parameter_count().max(parameters_seen),
         locking,
         hint_warnings,
     })
+}
+
+/// See [`Shown::made_by`].
+fn made_by(
+    relation: &Relation,
+    outputs: &[Output],
+    computed_once: &[(Arc<dyn TableSource>, Relation)],
+) -> Vec<(Option<u32>, Relation)> {
+    let is_of_table = |output: &Output| !output.header.org_table.is_empty();
+    if outputs.iter().all(is_of_table) {
+        return Vec::new();
+    }
+    let common_tables = computed_once.iter().filter_map(|(source, relation)| {
+        let number = CommonTableSource::of(source)?.number;
+        Some((Some(number), relation.clone()))
+    });
+    let whole = std::iter::once((None, relation.clone()));
+    whole.chain(common_tables).collect()
 }
 
 /// Whether a text has this word in it, in small letters or not.

@@ -96,7 +96,8 @@ impl Session {
         let mut defined = std::mem::take(&mut request.columns);
         let mut given: Vec<Column> = Vec::with_capacity(planned.columns.len());
         let columns = schema.fields().iter().zip(&planned.columns);
-        for (position, ((field, meta), extent)) in columns.zip(extents(&lowered.plan)).enumerate() {
+        let shown = lowered.shown.outputs.iter().zip(extents(&lowered));
+        for ((field, meta), ((_, shown), extent)) in columns.zip(shown) {
             let is_same =
                 |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
             if given.iter().any(is_same) {
@@ -105,10 +106,9 @@ impl Session {
             given.push(match defined.iter().position(is_same) {
                 Some(known) => defined.remove(known),
                 None => {
-                    let mut made = self.made_column(field, meta, extent);
-                    // Each of both knows of some columns that they are never NULL.
-                    made.nullable &= lowered.plan.schema().field(position).is_nullable();
-                    made
+                    // A plan knows of more columns that they are never NULL.
+                    let field = field.as_ref().clone().with_nullable(shown.is_nullable());
+                    self.made_column(&field, meta, extent)
                 }
             });
         }

@@ -659,7 +659,7 @@ impl List {
         }
         let lowered = session.lower_shape(&shape_of_select(select)?, text).ok()?;
         let fields = lowered.plan.schema().fields();
-        let columns = session.columns_of(&lowered.plan, &lowered.headers);
+        let columns = session.columns_of(&lowered);
         let mut own = self.fields.iter().zip(fields);
         let is_same = columns.len() == self.columns.len()
             && own.all(|(own, field)| own.data_type() == field.data_type());

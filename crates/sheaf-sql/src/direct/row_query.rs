@@ -32,8 +32,7 @@ use sheaf_exec::aggregates::GROUP_CONCAT;
 use sheaf_frontend::bind::over_rows::{Groups, RowQuery};
 
 use crate::error::{Result, SqlError};
-use crate::query::row_evaluator::text_lengths_over_rows;
-use crate::query::value_extent::is_string;
+use crate::query::value_extent::{is_string, text_lengths_over_rows};
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 
@@ -438,7 +437,7 @@ impl Session {
         {
             return None;
         }
-        let lengths = text_lengths_over_rows(&mut values, (&schema, &position)).ok()?;
+        let lengths = text_lengths_over_rows(&mut values, (&schema, &position));
         let shown = query.shown.iter().zip(&computed.shown).zip(lengths);
         let metas = shown.map(|(((_, header, field), (_, nullable)), length)| {
             let field = field.as_ref().clone().with_name(&header.name);

@@ -18,12 +18,10 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion_common::config::ConfigOptions;
-use datafusion_common::{Column as PlanColumn, DFSchema, DFSchemaRef};
-use datafusion_expr::Expr;
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{arrow_field, arrow_type};
+use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::physical::Batches;
-use sheaf_algebra::{ColumnId, Scalar};
 use sheaf_table::Column;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
@@ -31,7 +29,7 @@ use sqlparser::ast;
 use crate::error::Result;
 use crate::parser::Parsed;
 use crate::query::rows::value_at;
-use crate::query::value_extent::{is_string, text_length};
+use crate::query::value_extent::text_lengths_over_rows;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 use sheaf_frontend::bind::over_rows::{OverRows, over_rows, position_of};
@@ -144,7 +142,7 @@ impl Session {
         let values = items.iter().map(|item| &item.value);
         let position = |id| Some(position_of(id));
         let lengths = match is_told {
-            true => text_lengths_over_rows(values, (&planned.schema, &position))?,
+            true => text_lengths_over_rows(values, (&planned.schema, &position)),
             false => vec![None; items.len()],
         };
         let items = items.iter().zip(planned.fields()?).zip(lengths);
@@ -184,42 +182,6 @@ impl Session {
         options.extensions.insert(self.result_limits());
         Arc::new(options)
     }
-}
-
-/// The longest text of each value, as [`text_length`] knows it. `position`: where a column is among those of the
-/// schema.
-pub(crate) fn text_lengths_over_rows<'s>(
-    values: impl Iterator<Item = &'s Scalar>,
-    (schema, position): (&SchemaRef, &dyn Fn(ColumnId) -> Option<usize>),
-) -> Result<Vec<Option<u32>>> {
-    let mut rows: Option<DFSchemaRef> = None;
-    // Columns of several kinds may have one name.
-    let name = |position: usize| format!("{position}");
-    let mut lengths = Vec::new();
-    for value in values {
-        if !is_string(value.field().data_type()) {
-            lengths.push(None);
-            continue;
-        }
-        let rows = match &rows {
-            Some(rows) => rows,
-            None => {
-                let fields = schema.fields().iter().enumerate();
-                let fields = fields.map(|(position, field)| {
-                    let field = field.as_ref().clone();
-                    field.with_name(name(position))
-                });
-                let named = Schema::new(fields.collect::<Vec<Field>>());
-                rows.insert(Arc::new(DFSchema::try_from(named)?))
-            }
-        };
-        let expression = value.to_expr(&|id, _: &FieldRef| {
-            let name = position(id).map_or_else(|| id.to_string(), name);
-            Expr::Column(PlanColumn::new_unqualified(name))
-        });
-        lengths.push(text_length((&expression, value.field().data_type()), rows));
-    }
-    Ok(lengths)
 }
 
 /// The columns of all kinds of rows.

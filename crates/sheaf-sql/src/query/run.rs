@@ -719,7 +719,7 @@ impl Session {
         purpose: Purpose,
         view: ReadView,
     ) -> Result<PlannedQuery> {
-        let columns = self.columns_of(&lowered.plan, &lowered.headers);
+        let columns = self.columns_of(&lowered);
         let mut context = self.planner_context(view);
         if purpose == Purpose::Change {
             context.settings.target_partitions = 1;
@@ -761,15 +761,15 @@ impl Session {
     /// Columns of a query without running or locking anything, for PREPARE.
     pub(crate) fn describe_query(&self, query: ParsedQuery<'_>) -> Result<Vec<ColumnMeta>> {
         let lowered = self.lower(query, None, Listed::Items)?;
-        Ok(self.columns_of(&lowered.plan, &lowered.headers))
+        Ok(self.columns_of(&lowered))
     }
 
-    pub(crate) fn columns_of(&self, plan: &LogicalPlan, headers: &[Header]) -> Vec<ColumnMeta> {
-        let fields = plan.schema().fields();
+    pub(crate) fn columns_of(&self, query: &BoundQuery) -> Vec<ColumnMeta> {
+        let fields = query.plan.schema().fields();
         fields
             .iter()
-            .zip(headers)
-            .zip(text_lengths(plan))
+            .zip(&query.headers)
+            .zip(text_lengths(query))
             .map(|((field, header), length)| self.column_of(field, header, length))
             .collect()
     }

@@ -10,22 +10,25 @@
 //! Clients size columns and buffers by the length that a result's column is announced with, and CREATE TABLE … SELECT
 //! makes columns of it. The rules for digits are MySQL's. What is found is never too small; where nothing is found, the
 //! kind of the value alone is known.
+//!
+//! The query is asked as it is written, before rules are applied to it: of one without rows they leave nothing to ask.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
-use datafusion_common::{Column, DFSchemaRef, JoinType, ScalarValue};
-use datafusion_expr::expr::ScalarFunction;
-use datafusion_expr::logical_plan::{EmptyRelation, Values, Window};
-use datafusion_expr::{Aggregate, Case, Distinct, Expr, LogicalPlan};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion_common::ScalarValue;
 use sheaf_access::TYPE_KEY;
+use sheaf_algebra::scalar::ScalarKind;
+use sheaf_algebra::{ColumnId, Operator, Relation, Scalar};
 use sheaf_exec::CommonTableSource;
+use sheaf_frontend::query::{BoundQuery, Shown};
 use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::session::result::{is_of_any_length, shown_length};
 
-/// Expressions and plans that are looked at for one statement, at most: a column may stand for what stands for others.
+/// Expressions and columns that are looked at for one statement, at most: a column may stand for what stands for others.
 const MAX_STEPS: u32 = 2_000;
 
 /// Characters of the longest hash (SHA-512), in hexadecimal digits.
@@ -163,24 +166,29 @@ impl Extent {
     }
 }
 
-/// What is known of each of a plan's columns.
-pub(crate) fn extents(plan: &LogicalPlan) -> Vec<Option<Extent>> {
-    let extents = Extents {
-        steps_left: Cell::new(MAX_STEPS),
-    };
-    let columns = 0..plan.schema().fields().len();
-    columns
-        .map(|position| extents.of_column(plan, position))
-        .collect()
+/// What is known of each of a query's columns.
+pub(crate) fn extents(query: &BoundQuery) -> Vec<Option<Extent>> {
+    let Shown {
+        outputs,
+        columns,
+        made_by,
+    } = &query.shown;
+    let field = |id: ColumnId| Some(Arc::clone(&columns.get(id).field));
+    let mut extents = Extents::new(&field);
+    for (_, relation) in made_by {
+        extents.add(relation, made_by);
+    }
+    let outputs = outputs.iter();
+    outputs.map(|(id, _)| extents.of_column(*id)).collect()
 }
 
-/// The longest text of each of a plan's columns, in characters, or of bytes in bytes. `None`: not known, or no text.
-pub(crate) fn text_lengths(plan: &LogicalPlan) -> Vec<Option<u32>> {
-    let fields = plan.schema().fields();
+/// The longest text of each of a query's columns, in characters, or of bytes in bytes. `None`: not known, or no text.
+pub(crate) fn text_lengths(query: &BoundQuery) -> Vec<Option<u32>> {
+    let fields = query.plan.schema().fields();
     if !fields.iter().any(|field| is_string(field.data_type())) {
         return vec![None; fields.len()];
     }
-    let known = fields.iter().zip(extents(plan));
+    let known = fields.iter().zip(extents(query));
     known
         .map(|(field, extent)| match is_string(field.data_type()) {
             true => extent.map(Extent::shown),
@@ -189,18 +197,18 @@ pub(crate) fn text_lengths(plan: &LogicalPlan) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// The same of an expression of this type over rows of this schema.
-pub(crate) fn text_length(expr: (&Expr, &DataType), rows: &DFSchemaRef) -> Option<u32> {
-    let extents = Extents {
-        steps_left: Cell::new(MAX_STEPS),
-    };
-    let rows = LogicalPlan::EmptyRelation(EmptyRelation {
-        produce_one_row: true,
-        schema: Arc::clone(rows),
-    });
-    let (expr, ty) = expr;
-    let extent = extents.of_typed((expr, Some(ty)), &rows);
-    extent.map(Extent::shown)
+/// The same of values that are computed over rows. `position`: where a column is among those of the schema.
+pub(crate) fn text_lengths_over_rows<'s>(
+    values: impl Iterator<Item = &'s Scalar>,
+    (schema, position): (&Schema, &dyn Fn(ColumnId) -> Option<usize>),
+) -> Vec<Option<u32>> {
+    let field = |id: ColumnId| schema.fields().get(position(id)?).map(Arc::clone);
+    values
+        .map(|value| match is_string(value.field().data_type()) {
+            true => Extents::new(&field).of(value).map(Extent::shown),
+            false => None,
+        })
+        .collect()
 }
 
 fn is_text(ty: &DataType) -> bool {
@@ -221,114 +229,122 @@ pub(crate) fn is_string(ty: &DataType) -> bool {
     is_text(ty) || is_bytes(ty)
 }
 
-/// Whether a join has the columns of its left input and then those of its right one.
-fn is_of_both(join: JoinType) -> bool {
-    matches!(
-        join,
-        JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full
-    )
+/// How a column comes to be that is not one of a table.
+enum Made<'a> {
+    Computed(&'a Scalar),
+    /// By an aggregate, or a function of windows, of this name.
+    OfRows(&'a str, &'a [Scalar]),
+    /// Its values are those of these columns.
+    OneOf(Vec<ColumnId>),
+    Written(Vec<&'a Scalar>),
 }
 
-struct Extents {
+struct Extents<'a> {
+    field: &'a dyn Fn(ColumnId) -> Option<FieldRef>,
+    made: HashMap<ColumnId, Made<'a>>,
     steps_left: Cell<u32>,
 }
 
-impl Extents {
+impl<'a> Extents<'a> {
+    /// `field`: what a column is declared as.
+    fn new(field: &'a dyn Fn(ColumnId) -> Option<FieldRef>) -> Extents<'a> {
+        Extents {
+            field,
+            made: HashMap::new(),
+            steps_left: Cell::new(MAX_STEPS),
+        }
+    }
+
+    /// Notes how the columns of a query come to be. `queries`: see [`Shown::made_by`].
+    fn add(&mut self, relation: &'a Relation, queries: &'a [(Option<u32>, Relation)]) {
+        match relation.operator() {
+            Operator::Scan(scan) => {
+                let number = CommonTableSource::of(&scan.source).map(|table| table.number);
+                let mut queries = queries.iter();
+                let read = queries.find(|(own, _)| number.is_some() && *own == number);
+                if let Some((_, query)) = read {
+                    let columns = scan.columns.iter().zip(query.columns());
+                    let same = columns.map(|(own, column)| (*own, Made::OneOf(vec![*column])));
+                    self.made.extend(same);
+                }
+            }
+            Operator::Project(project) => {
+                let computed = project.items.iter().filter(|item| !item.is_passed_on());
+                let computed = computed.map(|item| (item.column, Made::Computed(&item.value)));
+                self.made.extend(computed);
+            }
+            Operator::Group(group) => {
+                let aggregates = group.aggregates.iter();
+                self.made.extend(aggregates.map(|(column, aggregate)| {
+                    let made = Made::OfRows(aggregate.name(), aggregate.arguments());
+                    (*column, made)
+                }));
+            }
+            Operator::Window(window) => {
+                let functions = window.functions.iter();
+                self.made.extend(functions.map(|(column, function)| {
+                    let made = Made::OfRows(function.name(), function.arguments());
+                    (*column, made)
+                }));
+            }
+            Operator::SetOperation(operation) => {
+                for (at, column) in operation.columns.iter().enumerate() {
+                    let inputs = operation.inputs.iter();
+                    let inputs = inputs.map(|input| input.columns()[at]).collect();
+                    self.made.insert(*column, Made::OneOf(inputs));
+                }
+            }
+            Operator::Values(values) => {
+                for (at, column) in values.columns.iter().enumerate() {
+                    let written = values.rows.iter().map(|row| &row[at]).collect();
+                    self.made.insert(*column, Made::Written(written));
+                }
+            }
+            Operator::Filter(_)
+            | Operator::Join(_)
+            | Operator::DependentJoin(_)
+            | Operator::Sort(_)
+            | Operator::Limit(_)
+            | Operator::Recursive(_) => {}
+        }
+        for input in relation.inputs() {
+            self.add(input, queries);
+        }
+    }
+
     fn step(&self) -> Option<()> {
         self.steps_left.set(self.steps_left.get().checked_sub(1)?);
         Some(())
     }
 
-    fn of_column(&self, plan: &LogicalPlan, position: usize) -> Option<Extent> {
+    fn of_column(&self, id: ColumnId) -> Option<Extent> {
         self.step()?;
-        let field = plan.schema().fields().get(position)?;
-        if let Some(extent) = of_declared(field) {
+        let field = (self.field)(id)?;
+        if let Some(extent) = of_declared(&field) {
             return Some(extent);
         }
-        let found = match plan {
-            LogicalPlan::Projection(projection) => {
-                self.of(projection.expr.get(position)?, &projection.input)
+        let ty = field.data_type();
+        let found = match self.made.get(&id) {
+            Some(Made::Computed(value)) => self.of(value),
+            Some(Made::OfRows(name, arguments)) => self.of_aggregate(name, arguments),
+            Some(Made::OneOf(columns)) => {
+                one_of(columns.iter().map(|column| self.of_column(*column)), ty)
             }
-            LogicalPlan::Sort(sort) => self.of_column(&sort.input, position),
-            LogicalPlan::Limit(limit) => self.of_column(&limit.input, position),
-            LogicalPlan::Filter(filter) => self.of_column(&filter.input, position),
-            LogicalPlan::SubqueryAlias(alias) => self.of_column(&alias.input, position),
-            LogicalPlan::Distinct(Distinct::All(input)) => self.of_column(input, position),
-            LogicalPlan::Aggregate(aggregate) => self.of_group(aggregate, position),
-            LogicalPlan::Window(window) => self.of_window(window, position),
-            LogicalPlan::Union(union) => {
-                let inputs = union.inputs.iter();
-                let inputs = inputs.map(|input| self.of_column(input, position));
-                one_of(inputs, field.data_type())
-            }
-            LogicalPlan::Values(Values { values, .. }) => {
-                let values = values.iter().map(|row| self.of(row.get(position)?, plan));
-                one_of(values, field.data_type())
-            }
-            LogicalPlan::TableScan(scan) => {
-                let definition = CommonTableSource::of(&scan.source)?.definition()?;
-                let columns = scan.projection.as_ref();
-                let position = columns.map_or(Some(position), |all| all.get(position).copied());
-                self.of_column(definition, position?)
-            }
-            LogicalPlan::Join(join) if is_of_both(join.join_type) => {
-                let left = join.left.schema().fields().len();
-                match position.checked_sub(left) {
-                    None => self.of_column(&join.left, position),
-                    Some(position) => self.of_column(&join.right, position),
-                }
-            }
-            _ => None,
+            Some(Made::Written(values)) => one_of(values.iter().map(|value| self.of(value)), ty),
+            None => None,
         };
-        found.or_else(|| of_kind(field.data_type()))
+        found.or_else(|| of_kind(ty))
     }
 
-    /// The same of a column of groups: what they are grouped by, or one of their values.
-    fn of_group(&self, aggregate: &Aggregate, position: usize) -> Option<Extent> {
-        let Aggregate {
-            input,
-            group_expr,
-            aggr_expr,
-            ..
-        } = aggregate;
-        if let [Expr::GroupingSet(_)] = group_expr.as_slice() {
-            return None;
-        }
-        if let Some(group) = group_expr.get(position) {
-            return self.of(group, input);
-        }
-        let aggregate = aggr_expr.get(position - group_expr.len())?;
-        match aggregate.clone().unalias() {
-            Expr::AggregateFunction(function) => {
-                self.of_aggregate(function.func.name(), &function.params.args, input)
-            }
-            _ => None,
-        }
-    }
-
-    fn of_window(&self, window: &Window, position: usize) -> Option<Extent> {
-        let below = window.input.schema().fields().len();
-        let Some(position) = position.checked_sub(below) else {
-            return self.of_column(&window.input, position);
-        };
-        match window.window_expr.get(position)?.clone().unalias() {
-            Expr::WindowFunction(function) => {
-                let name = function.fun.name().to_string();
-                self.of_aggregate(&name, &function.params.args, &window.input)
-            }
-            _ => None,
-        }
-    }
-
-    fn of_aggregate(&self, name: &str, args: &[Expr], input: &LogicalPlan) -> Option<Extent> {
-        let argument = self.of(args.first()?, input)?;
+    fn of_aggregate(&self, name: &str, args: &[Scalar]) -> Option<Extent> {
+        let argument = self.of(args.first()?)?;
         match name {
             "any_value" | "min" | "max" | "first_value" | "last_value" | "nth_value" => {
                 Some(argument)
             }
             "lag" | "lead" => match args.get(2) {
                 None => Some(argument),
-                Some(default) => argument.or(self.of(default, input)?),
+                Some(default) => argument.or(self.of(default)?),
             },
             "$sum" => {
                 let (precision, scale) = argument.digits()?;
@@ -340,47 +356,35 @@ impl Extents {
         }
     }
 
-    fn of(&self, expr: &Expr, input: &LogicalPlan) -> Option<Extent> {
-        self.of_typed((expr, None), input)
-    }
-
-    /// As [`Self::of`]. The type of a call is told by all that it is made of, unless it is known.
-    fn of_typed(
-        &self,
-        (expr, ty): (&Expr, Option<&DataType>),
-        input: &LogicalPlan,
-    ) -> Option<Extent> {
+    fn of(&self, value: &Scalar) -> Option<Extent> {
         self.step()?;
-        let type_of =
-            |expr: &Expr, input: &LogicalPlan| ty.cloned().or_else(|| type_of(expr, input));
-        let found = match expr {
-            Expr::Alias(alias) => return self.of(&alias.expr, input),
-            Expr::Column(column) => return self.of_column(input, position_of(column, input)?),
-            Expr::Literal(value, _) => return of_literal(value),
-            Expr::OuterReferenceColumn(field, _) => of_declared(field),
-            Expr::ScalarSubquery(subquery) => return self.of_column(&subquery.subquery, 0),
-            Expr::Case(case) => self.of_case(case, &type_of(expr, input)?, input),
-            Expr::Cast(cast) if !is_string(cast.field.data_type()) => {
-                self.of_cast(&cast.expr, cast.field.data_type(), input)
+        let ty = value.field().data_type();
+        let found = match value.kind() {
+            ScalarKind::Column(id) => return self.of_column(*id),
+            ScalarKind::Literal(value) => return of_literal(value),
+            ScalarKind::Case {
+                branches,
+                otherwise,
+            } => {
+                let results = branches.iter().map(|(_, then)| then);
+                self.one_of(results.chain(otherwise.as_deref()), ty)
             }
-            Expr::ScalarFunction(function) => match type_of(expr, input)? {
-                ty if is_string(&ty) => self.of_text_function(function, input, &ty),
-                ty => self.of_number_function(function, input, &ty),
+            ScalarKind::Cast(operand) if !is_string(ty) => self.of_cast(operand, ty),
+            ScalarKind::Call {
+                function,
+                arguments,
+            } => match is_string(ty) {
+                true => self.of_text_function((function.name(), arguments), ty),
+                false => self.of_number_function((function.name(), arguments), ty),
             },
             _ => None,
         };
-        found.or_else(|| of_kind(&type_of(expr, input)?))
-    }
-
-    fn of_case(&self, case: &Case, ty: &DataType, input: &LogicalPlan) -> Option<Extent> {
-        let results = case.when_then_expr.iter().map(|(_, then)| then);
-        let results = results.chain(&case.else_expr).map(AsRef::as_ref);
-        self.one_of(results, input, ty)
+        found.or_else(|| of_kind(ty))
     }
 
     /// A number of another type that has the same digits.
-    fn of_cast(&self, expr: &Expr, to: &DataType, input: &LogicalPlan) -> Option<Extent> {
-        let extent = self.of(expr, input)?;
+    fn of_cast(&self, operand: &Scalar, to: &DataType) -> Option<Extent> {
+        let extent = self.of(operand)?;
         match (extent, to) {
             (Extent::Null, _) => Some(extent),
             (Extent::Integer { .. }, to) if to.is_integer() => Some(extent),
@@ -395,66 +399,58 @@ impl Extents {
     /// What is the value of one of these, which all have this type.
     fn one_of<'e>(
         &self,
-        exprs: impl Iterator<Item = &'e Expr>,
-        input: &LogicalPlan,
+        values: impl Iterator<Item = &'e Scalar>,
         ty: &DataType,
     ) -> Option<Extent> {
         match is_string(ty) {
             true => {
-                let longest = self.longest(exprs, input, is_bytes(ty))?;
+                let longest = self.longest(values, is_bytes(ty))?;
                 Some(of_length(longest, ty))
             }
-            false => one_of(exprs.map(|expr| self.of(expr, input)), ty),
+            false => one_of(values.map(|value| self.of(value)), ty),
         }
     }
 
     /// How long something is as a part of a text, or of a byte string.
-    fn part(&self, expr: &Expr, input: &LogicalPlan, as_bytes: bool) -> Option<u32> {
-        let length = self.of(expr, input)?.shown();
-        let is_converted = as_bytes && is_text(&type_of(expr, input)?);
+    fn part(&self, value: &Scalar, as_bytes: bool) -> Option<u32> {
+        let length = self.of(value)?.shown();
+        let is_converted = as_bytes && is_text(value.field().data_type());
         length.checked_mul(if is_converted { MAX_CHARACTER_BYTES } else { 1 })
     }
 
     fn longest<'e>(
         &self,
-        mut exprs: impl Iterator<Item = &'e Expr>,
-        input: &LogicalPlan,
+        mut values: impl Iterator<Item = &'e Scalar>,
         as_bytes: bool,
     ) -> Option<u32> {
-        exprs.try_fold(0, |longest: u32, expr| {
-            Some(longest.max(self.part(expr, input, as_bytes)?))
+        values.try_fold(0, |longest: u32, value| {
+            Some(longest.max(self.part(value, as_bytes)?))
         })
     }
 
-    fn sum(&self, exprs: &[Expr], input: &LogicalPlan, as_bytes: bool) -> Option<u32> {
-        exprs.iter().try_fold(0, |sum: u32, expr| {
-            sum.checked_add(self.part(expr, input, as_bytes)?)
+    fn sum(&self, values: &[Scalar], as_bytes: bool) -> Option<u32> {
+        values.iter().try_fold(0, |sum: u32, value| {
+            sum.checked_add(self.part(value, as_bytes)?)
         })
     }
 
     /// A function whose result is a text, or a byte string.
-    fn of_text_function(
-        &self,
-        function: &ScalarFunction,
-        input: &LogicalPlan,
-        ty: &DataType,
-    ) -> Option<Extent> {
+    fn of_text_function(&self, (name, args): (&str, &[Scalar]), ty: &DataType) -> Option<Extent> {
         let as_bytes = is_bytes(ty);
-        let args = &function.args;
-        let argument = |position: usize| self.part(args.get(position)?, input, as_bytes);
+        let argument = |position: usize| self.part(args.get(position)?, as_bytes);
         let number = |position: usize| constant(args.get(position)?);
-        let length = match function.func.name() {
-            "concat" => self.sum(args, input, as_bytes)?,
+        let length = match name {
+            "concat" => self.sum(args, as_bytes)?,
             "concat_ws" => {
                 let (_, values) = args.split_first()?;
                 let separators = u32::try_from(values.len().saturating_sub(1)).ok()?;
                 let between = argument(0)?.checked_mul(separators)?;
-                self.sum(values, input, as_bytes)?.checked_add(between)?
+                self.sum(values, as_bytes)?.checked_add(between)?
             }
             "coalesce" | "$coalesce" | "greatest" | "least" | "$greatest" | "$least" => {
-                self.longest(args.iter(), input, as_bytes)?
+                self.longest(args.iter(), as_bytes)?
             }
-            "elt" => self.longest(args.get(1..)?.iter(), input, as_bytes)?,
+            "elt" => self.longest(args.get(1..)?.iter(), as_bytes)?,
             "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
             | "$collated" | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row"
             | "$using" | "substring_index" => argument(0)?,
@@ -475,15 +471,15 @@ impl Extents {
             "lpad" | "rpad" | "$cast_char" | "$cast_binary" if args.len() > 1 => number(1)?,
             "$cast_char" | "$cast_binary" => argument(0)?,
             "space" => number(0)?,
-            "hex" => match is_string(&type_of(args.first()?, input)?) {
-                true => self.part(args.first()?, input, true)?.checked_mul(2)?,
+            "hex" => match is_string(args.first()?.field().data_type()) {
+                true => self.part(args.first()?, true)?.checked_mul(2)?,
                 // A BIGINT.
                 false => 16,
             },
-            "unhex" => self.part(args.first()?, input, true)?.div_ceil(2),
+            "unhex" => self.part(args.first()?, true)?.div_ceil(2),
             "soundex" => argument(0)?.max(4),
             "format" => {
-                let (precision, scale) = self.of(args.first()?, input)?.digits()?;
+                let (precision, scale) = self.of(args.first()?)?.digits()?;
                 let whole = precision.saturating_sub(scale);
                 whole + whole / 3 + 2 + number(1)?
             }
@@ -502,25 +498,17 @@ impl Extents {
     }
 
     /// A function whose result is no text.
-    fn of_number_function(
-        &self,
-        function: &ScalarFunction,
-        input: &LogicalPlan,
-        ty: &DataType,
-    ) -> Option<Extent> {
-        let args = &function.args;
-        let argument = |position: usize| self.of(args.get(position)?, input);
+    fn of_number_function(&self, (name, args): (&str, &[Scalar]), ty: &DataType) -> Option<Extent> {
+        let argument = |position: usize| self.of(args.get(position)?);
         let digits = |position: usize| argument(position)?.digits();
         let whole = |position: usize| digits(position).map(|(precision, scale)| precision - scale);
-        Some(match function.func.name() {
+        Some(match name {
             "length" | "octet_length" | "bit_length" | "character_length" | "locate" | "instr"
             | "strcmp" | "ascii" | "field" | "find_in_set" | "interval" | "year" | "quarter"
             | "month" | "week" | "weekofyear" | "day" | "dayofweek" | "dayofyear" | "weekday"
             | "yearweek" | "hour" | "minute" | "second" | "microsecond" | "$extract"
             | "datediff" | "to_days" => Extent::int(),
-            "coalesce" | "$coalesce" | "$greatest" | "$least" => {
-                self.one_of(args.iter(), input, ty)?
-            }
+            "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
             | "$logarithm_of" | "abs" => argument(0)?,
             "$negate" => {
@@ -663,15 +651,6 @@ fn of_kind(ty: &DataType) -> Option<Extent> {
     }
 }
 
-fn type_of(expr: &Expr, input: &LogicalPlan) -> Option<DataType> {
-    use datafusion_expr::ExprSchemable;
-    expr.get_type(input.schema()).ok()
-}
-
-fn position_of(column: &Column, input: &LogicalPlan) -> Option<usize> {
-    input.schema().index_of_column(column).ok()
-}
-
 fn of_literal(value: &ScalarValue) -> Option<Extent> {
     if value.is_null() {
         return Some(Extent::Null);
@@ -707,30 +686,24 @@ fn of_literal(value: &ScalarValue) -> Option<Extent> {
 }
 
 /// A number of characters that is written down.
-fn constant(expr: &Expr) -> Option<u32> {
-    let Expr::Literal(value, _) = expr else {
-        return None;
-    };
-    match value.cast_to(&DataType::Int64).ok()? {
+fn constant(value: &Scalar) -> Option<u32> {
+    match value.as_literal()?.cast_to(&DataType::Int64).ok()? {
         ScalarValue::Int64(Some(number)) => u32::try_from(number.max(0)).ok(),
         _ => None,
     }
 }
 
-fn literal_text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Literal(value, _) => value.try_as_str()?,
-        _ => None,
-    }
+fn literal_text(value: &Scalar) -> Option<&str> {
+    value.as_literal()?.try_as_str()?
 }
 
-fn literal_length(expr: &Expr) -> Option<u32> {
-    u32::try_from(literal_text(expr)?.chars().count()).ok()
+fn literal_length(value: &Scalar) -> Option<u32> {
+    u32::try_from(literal_text(value)?.chars().count()).ok()
 }
 
 /// The longest text that DATE_FORMAT or TIME_FORMAT makes by a format that is written down. Names of days and months
 /// may be those of any language.
-fn length_of_format(format: &Expr) -> Option<u32> {
+fn length_of_format(format: &Scalar) -> Option<u32> {
     let mut length = 0;
     let mut characters = literal_text(format)?.chars();
     while let Some(character) = characters.next() {
@@ -804,7 +777,7 @@ mod tests {
 
     #[test]
     fn formats_have_room_for_what_they_show() {
-        let length = |format: &str| length_of_format(&datafusion_expr::lit(format));
+        let length = |format: &str| length_of_format(&Scalar::literal(ScalarValue::from(format)));
         assert_eq!(length("%Y-%m-%d"), Some(10));
         assert_eq!(length("%H:%i"), Some(10));
         assert_eq!(length("on %W, %%"), Some(3 + 64 + 2 + 1));

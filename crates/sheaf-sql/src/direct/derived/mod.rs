@@ -193,7 +193,7 @@ impl Derived {
         let shown: Vec<_> = fields.iter().map(|field| field.as_ref().clone()).collect();
         Some(Derived {
             layout: RowLayout::new(&definition.columns),
-            columns: session.columns_of(&lowered.plan, &lowered.headers),
+            columns: session.columns_of(&lowered),
             schema: Arc::new(Schema::new(shown)),
             definition,
             parts: parts.parts,
