@@ -263,14 +263,23 @@ impl Foreign {
     }
 
     fn items(&mut self, items: &[SelectItem]) {
-        for item in items {
+        for (position, item) in items.iter().enumerate() {
             match item {
-                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { expr: _, alias: _ } => {}
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, alias: _ } => {
+                    if let Expr::Identifier(name) = expr
+                        && name.quote_style.is_none()
+                        && is_clause(&name.value)
+                    {
+                        self.refuse(true, &name.value);
+                    }
+                }
                 SelectItem::ExprWithAliases {
                     expr: _,
                     aliases: _,
                 } => self.refuse(true, "("),
                 SelectItem::QualifiedWildcard(_, options) | SelectItem::Wildcard(options) => {
+                    let is_all = matches!(item, SelectItem::Wildcard(_));
+                    self.refuse(is_all && position > 0, "*");
                     let word = wildcard_option(options);
                     self.refuse(word.is_some(), word.unwrap_or_default());
                 }
@@ -617,6 +626,17 @@ pub fn wildcard_option(options: &ast::WildcardAdditionalOptions) -> Option<&'sta
     ];
     let mut written = words.into_iter().filter(|(is_written, _)| *is_written);
     written.next().map(|(_, word)| word)
+}
+
+/// Words that begin a clause or a statement, which sqlparser takes for names in a select list.
+fn is_clause(word: &str) -> bool {
+    const CLAUSES: [&str; 14] = [
+        "select", "from", "where", "group", "order", "having", "limit", "into", "union", "join",
+        "insert", "update", "delete", "set",
+    ];
+    CLAUSES
+        .iter()
+        .any(|clause| clause.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]
