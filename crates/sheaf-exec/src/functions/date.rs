@@ -788,7 +788,9 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// Offset of a time zone given as `+hh:mm`, in seconds; named zones need tables that are not loaded.
 fn zone_offset(zone: &str) -> Option<i64> {
-    if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("gmt") {
+    let is_utc = |name: &&str| zone.eq_ignore_ascii_case(name);
+    // The zone of the system is UTC.
+    if ["utc", "gmt", "system"].iter().any(is_utc) {
         return Some(0);
     }
     let (sign, rest) = match zone.as_bytes().first()? {
