@@ -623,7 +623,10 @@ impl Binder<'_> {
             // All rows are peers.
             order_by.push((Scalar::literal(ScalarValue::UInt64(Some(1))), false));
         } else if order_by.len() > 1 && !frame.can_accept_multi_orderby() {
-            return unsupported("RANGE over several columns");
+            return match has_distance(&frame) {
+                true => Err(no_order_for_range()),
+                false => unsupported("RANGE over several columns"),
+            };
         }
         Ok(WindowCall {
             function,
