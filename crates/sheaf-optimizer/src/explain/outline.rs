@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use datafusion_common::Column;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_expr::{Expr, Filter, LogicalPlan, Operator, SortExpr};
+use datafusion_expr::{Aggregate, Expr, Filter, LogicalPlan, Operator, SortExpr};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::projection::ProjectionExec;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
@@ -20,6 +20,7 @@ use sheaf_exec::operator::less_order_exec::LessOrderExec;
 use sheaf_exec::operator::restartable_exec::RestartableExec;
 
 use crate::explain::ExplainRow;
+use crate::explain::sql_text::{Names, expression_text};
 use crate::logical::equality::Equality;
 
 /// What an operator does, in terms of the statement.
@@ -142,8 +143,18 @@ fn in_terms_of_groups(filter: &Filter) -> Expr {
     let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref() else {
         return predicate;
     };
-    let (schema, keys) = (&aggregate.schema, aggregate.group_expr.len());
+    let schema = &aggregate.schema;
+    // ROLLUP has one expression for all of them, and a column that says which were rolled up: GROUPING of all.
+    let keys = schema.fields().len() - aggregate.aggr_expr.len();
     let aggregate_of = |column: &Column| {
+        if column.name() == Aggregate::INTERNAL_GROUPING_ID {
+            let keys = (0..keys - 1).map(|key| Expr::Column(schema.columns().swap_remove(key)));
+            let keys: Vec<String> = keys
+                .map(|key| expression_text(&key, Names::PLAIN))
+                .collect();
+            let grouping = Column::new_unqualified(format!("grouping({})", keys.join(", ")));
+            return Some(Expr::Column(grouping));
+        }
         let position = schema.index_of_column(column).ok()?.checked_sub(keys)?;
         aggregate.aggr_expr.get(position).cloned()
     };

@@ -432,3 +432,13 @@ fn another_session_sees_how_far_a_statement_has_come() {
     let outcome = runner.join().expect("no panic");
     assert_eq!(outcome.map(|_| ()).map_err(|error| error.code), Err(1317));
 }
+
+#[test]
+fn conditions_above_rollup_are_told_by_grouping_and_aggregates() {
+    let mut bench = bench();
+    let tree = document(
+        &mut bench,
+        "EXPLAIN FORMAT=TREE SELECT k, COUNT(*) FROM t GROUP BY k WITH ROLLUP HAVING GROUPING(k) = 1 AND COUNT(*) > 2",
+    );
+    has_in_order(&tree, &["-> Filter: (", "(count(1) > 2)", "grouping(t.k)"]);
+}
