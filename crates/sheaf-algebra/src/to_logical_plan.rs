@@ -11,6 +11,9 @@
 //! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows
 //! it as an expression, so the column of a single join is replaced by that expression where it is used.
 //!
+//! The same holds for a value that is an error where there were several rows (`$only_row`): only those that ask for it
+//! may hear of that. The columns that it is computed of are passed on with the rows.
+//!
 //! # Errors
 //! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
@@ -19,6 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{
     Column as PlanColumn, DFSchema, NullEquality, Result, Spans, TableReference, internal_err,
     not_impl_err,
@@ -38,7 +42,8 @@ use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
 
 use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
-use crate::relation::{self, DependentKind, JoinKind, Operator, Relation, SetKind};
+use crate::relation::{self, DependentKind, Item, JoinKind, Operator, Relation, SetKind};
+use crate::rules::calls_only_row;
 use crate::scalar::{Scalar, ScalarKind, Truth};
 
 /// The plan, whose columns are those of the relation in their order.
@@ -214,7 +219,16 @@ impl Translation<'_> {
         relation: &Relation,
         is_needed: impl Fn(ColumnId) -> bool,
     ) -> Result<LogicalPlan> {
-        let Translated { plan, values } = self.relation(relation)?;
+        let translated = self.relation(relation)?;
+        self.with_values(relation, translated, is_needed)
+    }
+
+    fn with_values(
+        &self,
+        relation: &Relation,
+        Translated { plan, values }: Translated,
+        is_needed: impl Fn(ColumnId) -> bool,
+    ) -> Result<LogicalPlan> {
         if values.is_empty() {
             return Ok(plan);
         }
@@ -274,10 +288,24 @@ impl Translation<'_> {
                     let rows = SubqueryAlias::try_new(rows, name.clone())?;
                     return Ok(LogicalPlan::SubqueryAlias(rows).into());
                 }
-                let items =
-                    items.map(|item| self.named(self.expr(&item.value, &values), item.column));
-                let projection = Projection::try_new(items.collect(), Arc::new(plan))?;
-                Ok(with_all(LogicalPlan::Projection(projection)).into())
+                let is_lazy = |item: &Item| !row_by_row && calls_only_row(&item.value);
+                let mut lazy = HashMap::new();
+                let mut shown = Vec::with_capacity(project.items.len());
+                for item in items {
+                    let value = self.expr(&item.value, &values);
+                    match is_lazy(item) {
+                        true => {
+                            lazy.insert(item.column, value);
+                        }
+                        false => shown.push(self.named(value, item.column)),
+                    }
+                }
+                add_operands(&lazy, &mut shown);
+                let projection = Projection::try_new(shown, Arc::new(plan))?;
+                Ok(Translated {
+                    plan: with_all(LogicalPlan::Projection(projection)),
+                    values: lazy,
+                })
             }
             Operator::Join(join) => self.join(join),
             Operator::DependentJoin(join) => self.single(join),
@@ -419,12 +447,13 @@ impl Translation<'_> {
         let left = join.left.columns().iter();
         let left = left.filter(|id| !left_values.contains(id));
         let columns = left.map(|id| self.column(*id));
-        let columns = columns
+        let mut columns: Vec<Expr> = columns
             .chain([self.named(Expr::Column(found), mark)])
             .collect();
-        let plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
         let mut values = values;
         values.retain(|id, _| join.left.columns().contains(id));
+        add_operands(&values, &mut columns);
+        let plan = LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?);
         Ok(Translated { plan, values })
     }
 
@@ -501,7 +530,19 @@ impl Translation<'_> {
             let operands = aggregate.operands();
             operands.for_each(|operand| operand.add_columns(&mut needed));
         }
-        let plan = self.materialized_where(&group.input, |id| needed.contains(id))?;
+        let Translated { plan, values } = self.relation(&group.input)?;
+        let mut by = group.keys.iter().chain(&group.carried);
+        let is_lazy =
+            !values.values().any(has_subquery) && !by.any(|column| values.contains_key(column));
+        let (plan, values) = match is_lazy {
+            true => (plan, values),
+            false => {
+                let translated = Translated { plan, values };
+                let needed = |id| needed.contains(id);
+                let plan = self.with_values(&group.input, translated, needed)?;
+                (plan, HashMap::new())
+            }
+        };
         let is_distinct = group.rollup.is_none()
             && group.aggregates.is_empty()
             && group.carried.is_empty()
@@ -510,7 +551,10 @@ impl Translation<'_> {
             return Ok(distinct_by_key(Arc::new(plan))?.into());
         }
         let keys: Vec<Expr> = group.keys.iter().map(|id| self.column(*id)).collect();
-        let column = |id: ColumnId, _: &FieldRef| self.column(id);
+        let column = |id: ColumnId, _: &FieldRef| {
+            let value = values.get(&id).cloned();
+            value.unwrap_or_else(|| self.column(id))
+        };
         let mut outputs = Vec::new();
         let mut aggregates: Vec<Expr> = Vec::new();
         let (mut known, mut names) = (HashMap::new(), HashSet::new());
@@ -614,6 +658,23 @@ impl Translation<'_> {
         let projection = Projection::try_new(columns.collect(), Arc::new(union))?;
         Ok(LogicalPlan::Projection(projection).into())
     }
+}
+
+/// Adds the columns that values are computed of to those of a projection.
+fn add_operands(values: &HashMap<ColumnId, Expr>, columns: &mut Vec<Expr>) {
+    for value in values.values() {
+        for operand in value.column_refs() {
+            let operand = Expr::Column(operand.clone());
+            if !columns.contains(&operand) {
+                columns.push(operand);
+            }
+        }
+    }
+}
+
+fn has_subquery(value: &Expr) -> bool {
+    let found = value.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))));
+    found.unwrap_or(true)
 }
 
 /// The operands of NOT IN: an antijoin by all pairs that may be equal, and by nothing else.

@@ -16,6 +16,8 @@ mod repeatable;
 pub mod tested_marks;
 pub mod unnest;
 
+pub(crate) use unnest::calls_only_row;
+
 #[cfg(test)]
 mod tests;
 

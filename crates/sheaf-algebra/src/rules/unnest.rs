@@ -40,6 +40,7 @@ use datafusion_expr::{Expr, WindowFrame, WindowFunctionDefinition};
 use sheaf_access::cancel;
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::aggregates::aggregate_function;
+use sheaf_exec::functions::control::ONLY_ROW;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::typing::constant_value;
 
@@ -51,9 +52,6 @@ use crate::relation::{
 };
 use crate::scalar::typing::{AggregateCall, WindowCall};
 use crate::scalar::{Comparison, Scalar, ScalarKind, Truth, Typing};
-
-/// The function that fails where there are several rows.
-const ONLY_ROW: &str = "$only_row";
 
 pub fn apply(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
     let mut unnesting = Unnesting {
@@ -573,12 +571,28 @@ impl Unnesting<'_> {
         {
             return Ok(Operator::DependentJoin(join).into());
         }
-        let right = self.of_one_row(join.right.as_ref().clone(), value)?;
+        let right = join.right.as_ref().clone();
+        // Whether there are several rows is asked of the rows that come to the value.
+        let (right, shown_value) = match self.counted_rows(&right, value)? {
+            Some((counted, only)) => {
+                let only = only.replace(&|scalar| {
+                    let field = scalar.field().as_ref().clone().with_nullable(true);
+                    Some(Scalar::column(scalar.as_column()?, Arc::new(field)))
+                });
+                let item = Item {
+                    column: value,
+                    value: only,
+                };
+                (counted, item)
+            }
+            None => (right, self.passed_on(value)),
+        };
         let Some(pulled) = self.over_domain(&mut join.left, right)? else {
             return Ok(Operator::DependentJoin(join).into());
         };
         let left = join.left.columns().iter();
-        let shown = left.chain([&value]).map(|id| self.passed_on(*id)).collect();
+        let mut shown: Vec<Item> = left.map(|id| self.passed_on(*id)).collect();
+        shown.push(shown_value);
         let condition = Some(Scalar::and(pulled.conditions));
         let joined = join
             .left
@@ -588,8 +602,23 @@ impl Unnesting<'_> {
 
     /// The same with at most one row: where there may be several, they are counted.
     pub(super) fn of_one_row(&mut self, right: Relation, value: ColumnId) -> Result<Relation> {
-        if right.properties().has_at_most_one_row() || is_found_by_key(&right) {
-            return Ok(right);
+        Ok(match self.counted_rows(&right, value)? {
+            Some((counted, only)) => counted.project(vec![Item {
+                column: value,
+                value: only,
+            }]),
+            None => right,
+        })
+    }
+
+    /// A value of some row with the number of rows, and what is computed of both; `None` if there is at most one row.
+    fn counted_rows(
+        &mut self,
+        right: &Relation,
+        value: ColumnId,
+    ) -> Result<Option<(Relation, Scalar)>> {
+        if right.properties().has_at_most_one_row() || is_found_by_key(right) {
+            return Ok(None);
         }
         let rows = self.column(value);
         let any_row = self.add_aggregate("any_value", rows)?;
@@ -597,11 +626,8 @@ impl Unnesting<'_> {
         let group = vec![any_row, count];
         let arguments = group.iter().map(|(id, _)| self.column(*id)).collect();
         let only = self.typing.call(ONLY_ROW, arguments)?;
-        let grouped = right.group(Vec::new(), Vec::new(), group);
-        Ok(grouped.project(vec![Item {
-            column: value,
-            value: only,
-        }]))
+        let counted = right.clone().group(Vec::new(), Vec::new(), group);
+        Ok(Some((counted, only)))
     }
 
     pub(super) fn add_aggregate(
@@ -968,7 +994,8 @@ impl Layer {
     }
 }
 
-fn calls_only_row(scalar: &Scalar) -> bool {
+/// Whether a value is an error where a subquery finds several rows.
+pub(crate) fn calls_only_row(scalar: &Scalar) -> bool {
     let mut found = match scalar.kind() {
         ScalarKind::Call { function, .. } => function.name() == ONLY_ROW,
         _ => false,

@@ -21,6 +21,9 @@ use super::types::{
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
+/// A value of some row, and how many rows there are; error 1242 if there are several.
+pub const ONLY_ROW: &str = "$only_row";
+
 fn condition(_: &Operands<'_>) -> Result<Field> {
     Ok(field::boolean())
 }
@@ -155,9 +158,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             _ => operands.fields[0].as_ref().clone(),
         })
     }),
-    // A value of some row, and how many rows there are.
     Function::new(
-        "$only_row",
+        ONLY_ROW,
         (2, 2),
         |operands| Ok(operands.fields[0].as_ref().clone()),
         only_row,

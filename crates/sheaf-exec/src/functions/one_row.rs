@@ -38,7 +38,7 @@ pub const SEVERAL_ROWS: u64 = 2;
 const COUNTED_ROWS: &str = "$counted_rows";
 
 /// In the place of the value, which it gives.
-const ONE_ROW: &str = "$one_row";
+pub(crate) const ONE_ROW: &str = "$one_row";
 
 /// The two functions, which share a cell.
 pub struct OneRow {

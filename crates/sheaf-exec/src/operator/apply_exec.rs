@@ -12,13 +12,14 @@
 //!                           10 -> known
 //! ```
 //!
-//! Its value is a further column, NULL if it finds no row. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold.
+//! Its value is a further column, NULL if it finds no row. Where it may find several, another column has their number,
+//! of which two are enough. Values are remembered, as many as [`MAX_KNOWN_BYTES`] hold.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, new_empty_array};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_empty_array};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_common::{Result, ScalarValue, internal_err};
@@ -33,9 +34,8 @@ use datafusion_physical_plan::{
 use futures::StreamExt;
 use sheaf_access::CancelFlag;
 use sheaf_table::Table;
-use sheaf_types::error::codes;
 
-use crate::functions::EvaluationError;
+use crate::functions::one_row::SEVERAL_ROWS;
 use crate::memory_pool::without_waiting;
 use crate::operator::plan_members::{row_for_row, with_input};
 use crate::operator::scan_exec::access_error;
@@ -60,13 +60,13 @@ pub struct ApplyExec {
     parameters: Vec<Arc<dyn PhysicalExpr>>,
     subplans: Arc<dyn Subplans>,
     cancel: CancelFlag,
-    /// That of the input, and the value.
+    /// That of the input, the value, and the number of rows where there may be several.
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl ApplyExec {
-    /// `schema`: that of the input with the value as its last column.
+    /// `schema`: that of the input, a column of the value and, where there may be several rows, one of their number.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         parameters: Vec<Arc<dyn PhysicalExpr>>,
@@ -153,6 +153,7 @@ impl ExecutionPlan for ApplyExec {
             subplans: Arc::clone(&self.subplans),
             cancel: self.cancel.clone(),
             schema: Arc::clone(&self.schema),
+            input_columns: self.input.schema().fields().len(),
             known: HashMap::new(),
             reservation: consumer.register(context.memory_pool()),
             context,
@@ -178,8 +179,9 @@ struct Values {
     subplans: Arc<dyn Subplans>,
     cancel: CancelFlag,
     schema: SchemaRef,
-    /// Values by what they follow from.
-    known: HashMap<Vec<ScalarValue>, ScalarValue>,
+    input_columns: usize,
+    /// Values and numbers of rows by what they follow from.
+    known: HashMap<Vec<ScalarValue>, (ScalarValue, i64)>,
     /// For what is known.
     reservation: MemoryReservation,
     context: Arc<TaskContext>,
@@ -194,69 +196,74 @@ impl Values {
             .map(|parameter| parameter.evaluate(&batch)?.into_array(rows))
             .collect::<Result<_>>()?;
         let mut values = Vec::with_capacity(rows);
+        let mut numbers = Vec::with_capacity(rows);
         for row in 0..rows {
             self.cancel.check().map_err(access_error)?;
             let parameters = parameters.iter();
             let parameters: Vec<ScalarValue> = parameters
                 .map(|column| ScalarValue::try_from_array(column, row))
                 .collect::<Result<_>>()?;
-            values.push(self.value_for(parameters).await?);
+            let (value, number) = self.value_for(parameters).await?;
+            values.push(value);
+            numbers.push(number);
         }
-        let data_type = value_type(&self.schema)?;
         let mut columns = batch.columns().to_vec();
         columns.push(match values.is_empty() {
-            true => new_empty_array(data_type),
+            true => new_empty_array(self.value_type(self.input_columns)?),
             false => ScalarValue::iter_to_array(values)?,
         });
+        if columns.len() < self.schema.fields().len() {
+            columns.push(Arc::new(Int64Array::from(numbers)));
+        }
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
-    async fn value_for(&mut self, parameters: Vec<ScalarValue>) -> Result<ScalarValue> {
-        if let Some(value) = self.known.get(&parameters) {
-            return Ok(value.clone());
+    /// The value, and how many rows there are.
+    async fn value_for(&mut self, parameters: Vec<ScalarValue>) -> Result<(ScalarValue, i64)> {
+        if let Some(known) = self.known.get(&parameters) {
+            return Ok(known.clone());
         }
-        let value = self.run(&parameters).await?;
-        let bytes = value.size() + parameters.iter().map(ScalarValue::size).sum::<usize>();
+        let found = self.run(&parameters).await?;
+        let bytes = found.0.size() + parameters.iter().map(ScalarValue::size).sum::<usize>();
         if self.reservation.size() + bytes > MAX_KNOWN_BYTES {
             self.known.clear();
             self.reservation.free();
         }
         if without_waiting(|| self.reservation.try_grow(bytes)).is_ok() {
-            self.known.insert(parameters, value.clone());
+            self.known.insert(parameters, found.clone());
         }
-        Ok(value)
+        Ok(found)
     }
 
-    /// Error 1242 if there is more than one row.
-    async fn run(&self, parameters: &[ScalarValue]) -> Result<ScalarValue> {
+    async fn run(&self, parameters: &[ScalarValue]) -> Result<(ScalarValue, i64)> {
         let plan = self.subplans.plan(parameters)?;
         let mut batches = execute_stream(plan, Arc::clone(&self.context))?;
         let mut value = None;
-        while let Some(batch) = batches.next().await {
+        let mut rows = 0;
+        while rows < SEVERAL_ROWS
+            && let Some(batch) = batches.next().await
+        {
             let batch = batch?;
-            if batch.num_rows() == 0 {
-                continue;
+            rows += batch.num_rows() as u64;
+            if value.is_none() && batch.num_rows() > 0 {
+                value = Some(ScalarValue::try_from_array(batch.column(0), 0)?.compacted());
             }
-            if value.is_some() || batch.num_rows() > 1 {
-                let message = "Subquery returns more than 1 row";
-                return Err(EvaluationError::new(codes::SUBQUERY_NO_1_ROW, message).into());
-            }
-            value = Some(ScalarValue::try_from_array(batch.column(0), 0)?.compacted());
         }
-        let data_type = value_type(&self.schema)?;
-        match value {
+        let data_type = self.value_type(self.input_columns)?;
+        let value = match value {
             // Of constants a plan may know more than its type.
-            Some(value) if value.data_type() != *data_type => value.cast_to(data_type),
-            Some(value) => Ok(value),
-            None => ScalarValue::try_from(data_type),
-        }
+            Some(value) if value.data_type() != *data_type => value.cast_to(data_type)?,
+            Some(value) => value,
+            None => ScalarValue::try_from(data_type)?,
+        };
+        Ok((value, rows.min(SEVERAL_ROWS) as i64))
     }
-}
 
-/// That of the last column.
-fn value_type(schema: &SchemaRef) -> Result<&DataType> {
-    match schema.fields().last() {
-        Some(field) => Ok(field.data_type()),
-        None => internal_err!("no column for the value of a subquery"),
+    /// The type of the column at a place.
+    fn value_type(&self, column: usize) -> Result<&DataType> {
+        match self.schema.fields().get(column) {
+            Some(field) => Ok(field.data_type()),
+            None => internal_err!("no column for the value of a subquery"),
+        }
     }
 }

@@ -51,6 +51,7 @@ pub mod interruptible_expr;
 pub mod kept_rows;
 pub mod key_width_exec;
 pub mod late_columns_exec;
+pub mod lazy_connective;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod new_rows_exec;

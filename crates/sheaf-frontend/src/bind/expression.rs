@@ -308,20 +308,23 @@ impl Binder<'_> {
                 ..
             } => {
                 let is_simple = operand.is_some();
-                let mut arguments = Vec::with_capacity(2 * conditions.len() + 2);
-                if let Some(operand) = operand {
-                    arguments.push(self.value(operand)?);
-                }
-                for branch in conditions {
-                    arguments.push(match is_simple {
-                        true => self.value(&branch.condition)?,
-                        false => self.condition(&branch.condition)?,
-                    });
-                    arguments.push(self.value(&branch.result)?);
-                }
-                if let Some(default) = else_result {
-                    arguments.push(self.value(default)?);
-                }
+                let arguments = self.choosing(|this| -> Bound<Vec<Scalar>> {
+                    let mut arguments = Vec::with_capacity(2 * conditions.len() + 2);
+                    if let Some(operand) = operand {
+                        arguments.push(this.value(operand)?);
+                    }
+                    for branch in conditions {
+                        arguments.push(match is_simple {
+                            true => this.value(&branch.condition)?,
+                            false => this.condition(&branch.condition)?,
+                        });
+                        arguments.push(this.value(&branch.result)?);
+                    }
+                    if let Some(default) = else_result {
+                        arguments.push(this.value(default)?);
+                    }
+                    Ok(arguments)
+                })?;
                 let name = if is_simple { "$simple_case" } else { "$case" };
                 self.call(name, arguments)
             }
@@ -613,7 +616,9 @@ impl Binder<'_> {
                 return Ok(self.typing().and(left, right)?);
             }
             Op::Or => {
-                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                let operands = |this: &mut Self| (this.condition(left), this.condition(right));
+                let (left, right) = self.choosing(operands);
+                let (left, right) = (left?, right?);
                 return Ok(self.typing().or(left, right)?);
             }
             // True if exactly one side is.

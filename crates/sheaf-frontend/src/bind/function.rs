@@ -167,12 +167,14 @@ impl Binder<'_> {
         let offset = i64::from(self.context.session.time_zone_offset_seconds());
         Ok(Some(match (name, values) {
             ("if", [condition, then, otherwise]) => {
-                let condition = self.condition(condition)?;
-                let arguments = vec![condition, self.value(then)?, self.value(otherwise)?];
+                let arguments = self.choosing(|this| -> Bound<Vec<Scalar>> {
+                    let condition = this.condition(condition)?;
+                    Ok(vec![condition, this.value(then)?, this.value(otherwise)?])
+                })?;
                 self.call("$case", arguments)?
             }
             ("ifnull", [_, _]) | ("coalesce", [_, ..]) => {
-                self.call_on_values("coalesce", values)?
+                self.choosing(|this| this.call_on_values("coalesce", values))?
             }
             ("isnull", [value]) => self.value(value)?.is_null(),
             ("trim", [value]) => {

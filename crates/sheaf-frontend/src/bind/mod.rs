@@ -340,6 +340,8 @@ struct Binder<'a> {
     purpose: Purpose,
     /// The aggregates whose arguments are bound, and what these have named.
     open_aggregates: Vec<OpenAggregate>,
+    /// What is bound now is a part of something that may do without its value: an OR, a choice, a HAVING.
+    is_chosen: bool,
     parameters_seen: usize,
     variables: Variables,
     locking: bool,
@@ -392,6 +394,7 @@ impl<'a> Binder<'a> {
             hints: QueryBlocks::new(context.session.merges_derived_tables()),
             purpose: Purpose::Other,
             open_aggregates: Vec::new(),
+            is_chosen: false,
             parameters_seen: 0,
             locking: false,
             depth: 0,
@@ -423,6 +426,14 @@ impl Binder<'_> {
         let before = std::mem::replace(&mut self.purpose, purpose);
         let bound = bind(self);
         self.purpose = before;
+        bound
+    }
+
+    /// Binds something whose parts may not be asked for their values.
+    fn choosing<T>(&mut self, bind: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.is_chosen, true);
+        let bound = bind(self);
+        self.is_chosen = before;
         bound
     }
 

@@ -157,7 +157,7 @@ impl Binder<'_> {
         let of_items = self.take_pending()?;
         self.block()?.clause = Clause::Having;
         let having = match &select.having {
-            Some(having) => Some(self.condition(having)?),
+            Some(having) => Some(self.choosing(|this| this.condition(having))?),
             None => None,
         };
         let of_having = self.take_pending()?;

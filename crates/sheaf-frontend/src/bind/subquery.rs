@@ -32,7 +32,9 @@ impl Binder<'_> {
     fn subquery(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
         self.open_subqueries += 1;
         self.drops_order = true;
+        let is_chosen = std::mem::take(&mut self.is_chosen);
         let bound = self.with_purpose(Purpose::Other, |this| this.query(query));
+        self.is_chosen = is_chosen;
         self.open_subqueries -= 1;
         bound
     }
@@ -171,9 +173,9 @@ impl Binder<'_> {
     }
 
     /// Whether a subquery is computed before the rows around it, and is wrong only if one of them comes to its value.
-    /// In conditions a value finds rows by an index.
+    /// In conditions a value finds rows by an index, unless it is a part of an OR or a choice.
     fn is_lazy(&self, right: &Relation) -> bool {
-        matches!(self.purpose, Purpose::Shown | Purpose::Order)
+        (self.is_chosen || matches!(self.purpose, Purpose::Shown | Purpose::Order))
             && right.free_columns().is_empty()
             && !right.properties().has_at_most_one_row()
     }

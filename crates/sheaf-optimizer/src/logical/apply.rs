@@ -9,6 +9,9 @@
 //!                                                             o
 //! ```
 //!
+//! Where the subquery may find several rows, a further column says how many, and `$only_row` makes an error of that in
+//! the rows that come to the value.
+//!
 //! If a subquery names a column of a query two levels out, the subquery between them is the one that runs for each row.
 
 use std::cmp::Ordering;
@@ -17,6 +20,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Field};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
@@ -24,6 +28,8 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::{Extension, Projection, Subquery, UserDefinedLogicalNodeCore};
 use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_physical_plan::ExecutionPlan;
+use sheaf_exec::functions::control::ONLY_ROW;
+use sheaf_exec::functions::scalar_function;
 use sheaf_exec::operator::apply_exec::Subplans;
 use sheaf_exec::typing::{outer_columns_of, schema_of_operands, without_or_null};
 use sheaf_exec::{SheafTableSource, for_each_node};
@@ -40,7 +46,7 @@ pub(crate) struct Apply {
     pub outer: Vec<Column>,
     /// The same, over rows of the input.
     pub parameters: Vec<Expr>,
-    /// That of the input, and the value.
+    /// That of the input, the value, and the number of rows where there may be several.
     schema: DFSchemaRef,
 }
 
@@ -68,9 +74,12 @@ impl Apply {
     ) -> Result<Apply> {
         let value = subquery.schema().field(0).as_ref().clone();
         let value = Arc::new(value.with_name(name).with_nullable(true));
+        let rows = may_have_several_rows(&subquery)
+            .then(|| Arc::new(Field::new(name_of_rows(name), DataType::Int64, false)));
         let columns = input.schema().iter();
         let columns = columns.map(|(table, field)| (table.cloned(), Arc::clone(field)));
-        let columns = columns.chain([(None, value)]).collect();
+        let applied = std::iter::once(value).chain(rows);
+        let columns = columns.chain(applied.map(|field| (None, field))).collect();
         let schema = DFSchema::new_with_metadata(columns, input.schema().metadata().clone())?;
         let dependencies = input.schema().functional_dependencies().clone();
         Ok(Apply {
@@ -83,7 +92,7 @@ impl Apply {
     }
 
     fn value_name(&self) -> &str {
-        let value = self.schema.fields().last();
+        let value = self.schema.fields().get(self.input.schema().fields().len());
         value.map_or("", |value| value.name())
     }
 }
@@ -119,7 +128,8 @@ impl UserDefinedLogicalNodeCore for Apply {
 
     /// Conditions on the input are tested first.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        HashSet::from([self.value_name().to_string()])
+        let name = self.value_name();
+        HashSet::from([name.to_string(), name_of_rows(name)])
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -149,6 +159,15 @@ impl UserDefinedLogicalNodeCore for Apply {
         // Those of the parameters are added.
         Some(vec![of_input.filter(|column| *column < columns).collect()])
     }
+}
+
+/// The column with the number of rows beside a value of this name.
+fn name_of_rows(value: &str) -> String {
+    format!("{value} rows")
+}
+
+fn may_have_several_rows(subquery: &LogicalPlan) -> bool {
+    subquery.max_rows().is_none_or(|rows| rows > 1)
 }
 
 /// Applies the correlated subqueries of a typed plan.
@@ -248,6 +267,7 @@ impl Applies {
             let expr = Expr::ScalarSubquery(subquery);
             return Ok(Transformed::new(expr, changed, TreeNodeRecursion::Continue));
         }
+        let is_single = !may_have_several_rows(&subquery.subquery);
         let known = applied.iter().find(|(known, _)| *known == subquery);
         let name = match known {
             Some((_, name)) => name.clone(),
@@ -258,8 +278,15 @@ impl Applies {
                 name
             }
         };
-        let column = Expr::Column(Column::new_unqualified(name));
-        Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+        let value = Expr::Column(Column::new_unqualified(name.clone()));
+        let value = match (is_single, scalar_function(ONLY_ROW)) {
+            (false, Some(only_row)) => {
+                let rows = Expr::Column(Column::new_unqualified(name_of_rows(&name)));
+                only_row.call(vec![value, rows])
+            }
+            _ => value,
+        };
+        Ok(Transformed::new(value, true, TreeNodeRecursion::Jump))
     }
 }
 

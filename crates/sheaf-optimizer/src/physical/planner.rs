@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, HashMap, Result, ScalarValue, internal_err, not_impl_err};
 use datafusion_expr::execution_props::ExecutionProps;
@@ -48,6 +48,7 @@ use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_expr::bounded;
 use sheaf_exec::operator::gather_in_order_exec::{GatherInOrderExec, Running};
+use sheaf_exec::operator::lazy_connective::lazily_connected;
 use sheaf_exec::operator::less_order_exec::without_constants;
 use sheaf_exec::operator::new_rows_exec::NewRows;
 use sheaf_exec::operator::recursion_limit_exec::RecursionLimitExec;
@@ -142,9 +143,8 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
 }
 
 /// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.
-fn applied_schema(outer: &SchemaRef, apply: &DFSchema) -> SchemaRef {
-    let value = apply.fields().last().cloned();
-    let fields = outer.fields().iter().cloned().chain(value);
+fn applied_schema(outer: &SchemaRef, applied: &[FieldRef]) -> SchemaRef {
+    let fields = outer.fields().iter().chain(applied).cloned();
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -433,6 +433,7 @@ impl Planner<'_> {
         block: &Block,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         let expr = create_physical_expr(expr, schema, &self.properties, &block.slots)?;
+        let expr = lazily_connected(expr)?;
         Ok(match result_limits(self.context) {
             Some(limits) => bounded(expr, limits),
             None => expr,
@@ -580,10 +581,11 @@ impl Planner<'_> {
     }
 
     fn plan_apply(&mut self, apply: &Apply, block: &Block, wanted: &Wanted) -> Result<Planned> {
-        let value = apply.schema().columns().pop();
+        let own = apply.input.schema().fields().len();
+        let applied = apply.schema().columns().split_off(own);
         let names_value = |sort: &SortExpr| {
             let mut columns = sort.expr.column_refs().into_iter();
-            columns.any(|column| Some(column) == value.as_ref())
+            columns.any(|column| applied.contains(column))
         };
         let wanted = match wanted.order.iter().any(names_value) {
             true => Wanted::default(),
@@ -610,7 +612,7 @@ impl Planner<'_> {
             parameters,
             Arc::new(subquery),
             self.context.cancel.clone(),
-            applied_schema(&input.plan.schema(), apply.schema()),
+            applied_schema(&input.plan.schema(), &apply.schema().fields()[own..]),
         );
         Ok(input.wrap(plan))
     }
