@@ -7,8 +7,8 @@ use std::sync::Arc;
 use sheaf_storage::Random;
 use sheaf_table::statistics::DEFAULT_BUCKETS;
 use sheaf_table::{
-    AnalyzeOptions, AutoAnalyze, Catalog, ColumnEstimator, CreateTable, NoProgress, PartBounds,
-    Table,
+    AnalyzeOptions, AutoAnalyze, Catalog, ColumnEstimator, CreateTable, LockRequest, NoProgress,
+    PartBounds, Table, TableError,
 };
 use sheaf_types::Value;
 
@@ -347,6 +347,22 @@ fn common_values_are_told_apart_from_rare_ones() {
     assert!((state.equal(&Value::Enum(3)) - 0.1).abs() < 0.02);
     assert_eq!(state.null(), 0.0);
     assert!(state.equal(&Value::Enum(0)) >= one_row);
+}
+
+#[test]
+fn an_analysis_that_is_told_to_stop_leaves_no_statistics() {
+    let (_directory, catalog, _) = filled();
+    let stop = || true;
+    let request = LockRequest {
+        interrupt: Some(&stop),
+        ..LockRequest::from(NO_WAIT)
+    };
+    let options = AnalyzeOptions::default();
+    let error = catalog.analyze_with("d", "t", &options, request);
+    assert!(matches!(error, Err(TableError::Interrupted)));
+    let histograms = catalog.update_histograms("d", "t", &[NAME], 8, &options, request);
+    assert!(matches!(histograms, Err(TableError::Interrupted)));
+    assert!(catalog.table("d", "t").unwrap().statistics().is_none());
 }
 
 #[test]
