@@ -20,6 +20,7 @@ use arrow::datatypes::{
 };
 use datafusion_common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
+use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal};
 
 use super::Function;
@@ -76,6 +77,13 @@ impl Argument<BinaryViewArray> {
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let index = self.index(row);
         self.array.is_valid(index).then(|| self.array.value(index))
+    }
+}
+
+impl Argument<Vec<Option<NumberParts>>> {
+    /// The value for a row; `None` is NULL.
+    pub fn get(&self, row: usize) -> Option<NumberParts> {
+        self.array[self.index(row)]
     }
 }
 
@@ -277,6 +285,11 @@ impl<'a> Call<'a> {
     /// As a time of day or span of time; what is none is NULL.
     pub fn time(&self, argument: usize) -> Result<Argument<DurationMicrosecondArray>> {
         self.converted(argument, to_time)
+    }
+
+    /// A number in the parts that dates and times are read from.
+    pub fn number_parts(&self, argument: usize) -> Result<Argument<Vec<Option<NumberParts>>>> {
+        self.converted(argument, number_parts)
     }
 
     /// As a condition: not zero.
@@ -496,10 +509,8 @@ pub fn to_int(array: &ArrayRef, field: &Field) -> Result<Int64Array> {
         (DataType::Date32, _) => array
             .as_primitive::<Date32Type>()
             .unary(temporal::date_as_number),
-        (DataType::Timestamp(..), _) => timestamps(array)?
-            .unary(|micros| temporal::datetime_as_number(temporal::round_datetime(micros, 0))),
-        (DataType::Duration(_), _) => durations(array)?
-            .unary(|micros| temporal::time_as_number(temporal::round_time(micros, 0))),
+        (DataType::Timestamp(..), _) => timestamps(array)?.unary(temporal::datetime_as_integer),
+        (DataType::Duration(_), _) => durations(array)?.unary(temporal::time_as_integer),
         (_, SqlType::Enum { .. }) => enum_numbers(array, field)?,
         (DataType::Binary, _) if is_hybrid(field) => {
             hybrid_numbers(array).unary(|number| i64::try_from(number).unwrap_or(i64::MAX))
@@ -620,7 +631,7 @@ pub fn to_decimal(array: &ArrayRef, field: &Field, scale: u8) -> Result<Decimal1
             number::double_to_decimal(value).map_or(limit, |(value, from)| fit(value, from))
         }),
         (DataType::Timestamp(..), _) => timestamps(array)?.unary(|micros| {
-            let micros = temporal::round_datetime(micros, fsp);
+            let micros = temporal::round_datetime(micros, fsp).unwrap_or(micros);
             temporal(
                 temporal::datetime_as_number(micros),
                 micros.rem_euclid(temporal::SECOND),
@@ -669,9 +680,9 @@ pub fn to_datetime(array: &ArrayRef, field: &Field) -> Result<TimestampMicroseco
             .iter()
             .map(|text| temporal::datetime_of_text(text?))
             .collect(),
-        _ => to_int(array, field)?
-            .iter()
-            .map(|number| temporal::datetime_of_number(number?))
+        _ => number_parts(array, field)?
+            .into_iter()
+            .map(|number| temporal::datetime_of_parts(number?))
             .collect(),
     })
 }
@@ -689,20 +700,35 @@ pub fn to_time(array: &ArrayRef, field: &Field) -> Result<DurationMicrosecondArr
             .iter()
             .map(|text| temporal::time_of_text(text?))
             .collect(),
-        (DataType::Decimal128(..) | DataType::Float32 | DataType::Float64, _) => {
-            to_decimal(array, field, 6)?
-                .iter()
-                .map(|value| {
-                    let value = value?;
-                    let whole = temporal::time_of_number((value / 1_000_000) as i64)?;
-                    Some(whole + (value % 1_000_000) as i64)
-                })
+        _ => number_parts(array, field)?
+            .into_iter()
+            .map(|number| temporal::time_of_parts(number?))
+            .collect(),
+    })
+}
+
+/// Any number in the parts that dates and times are read from.
+fn number_parts(array: &ArrayRef, field: &Field) -> Result<Vec<Option<NumberParts>>> {
+    Ok(match array.data_type() {
+        DataType::Decimal128(_, scale) => {
+            let scale = u8::try_from(*scale).unwrap_or(0);
+            let of = |value| NumberParts::of_decimal(value, scale);
+            let values = array.as_primitive::<Decimal128Type>().iter();
+            values.map(|value| value.map(of)).collect()
+        }
+        DataType::Float32 | DataType::Float64 => {
+            let values = to_double(array, field)?;
+            let values = values.iter();
+            values
+                .map(|value| value.map(NumberParts::of_double))
                 .collect()
         }
-        _ => to_int(array, field)?
-            .iter()
-            .map(|number| temporal::time_of_number(number?))
-            .collect(),
+        _ => {
+            let of = |value| NumberParts::of_integer(i128::from(value));
+            let values = to_int(array, field)?;
+            let values = values.iter();
+            values.map(|value: Option<i64>| value.map(of)).collect()
+        }
     })
 }
 

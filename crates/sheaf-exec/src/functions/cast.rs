@@ -81,11 +81,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 return datetime_of_text(call, fsp);
             }
             let values = call.datetime(0)?.array;
-            Ok(Arc::new(
-                values.unary::<_, arrow::datatypes::TimestampMicrosecondType>(|micros| {
-                    round_datetime(micros, fsp)
-                }),
-            ))
+            let rounded = values.iter().map(|micros| round_datetime(micros?, fsp));
+            Ok(Arc::new(rounded.collect::<TimestampMicrosecondArray>()))
         },
     ),
     // A text beside a point in time. What is no date is less than all of them.
@@ -275,7 +272,7 @@ fn on_day(call: &Call<'_>) -> Result<ArrayRef> {
     let moments: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
             let midnight = i64::from(days.existing(row)?) * DAY;
-            Some(round_datetime(midnight + times.get(row)?, fsp))
+            round_datetime(midnight + times.get(row)?, fsp)
         })
         .collect();
     Ok(Arc::new(moments))

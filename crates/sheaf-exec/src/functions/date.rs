@@ -12,11 +12,12 @@ use arrow::array::{
 use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_types::number::text_to_double;
+use sheaf_types::number::{divide_rounding, text_to_double};
 use sheaf_types::temporal::{
-    self, DAY, DAYS_TO_EPOCH, MAX_TIME, PartialDate, SECOND, ZERO_DATETIME, civil_from_days,
-    datetime_in_range, day_of_year, days_from_civil, days_in_month, read_datetime,
-    read_partial_date, read_time, split_datetime, split_time, weekday,
+    self, DAY, MAX_TIME, MAX_TIME_NUMBER, NumberParts, PartialDate, SECOND, ZERO_DATETIME,
+    civil_from_days, datetime_in_range, day_number, day_of_number, day_of_year, days_from_civil,
+    days_in_month, read_datetime, read_partial_date, read_time, split_datetime, split_time,
+    weekday,
 };
 
 use super::argument::Argument;
@@ -51,9 +52,6 @@ pub(super) const WEEKDAYS: [&str; 7] = [
 fn bigint(_: &Operands<'_>) -> Result<Field> {
     Ok(field::bigint())
 }
-
-/// The year 0 has a 29th of February in the calendar, and none in MySQL's count of days.
-const DAYS_BEFORE_MARCH_OF_0: i64 = 60;
 
 pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
@@ -149,7 +147,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("datediff", (2, 2), bigint, |call| {
         let (left, right) = (call.date(0)?, call.date(1)?);
         ints(call, |row| {
-            Some(i64::from(left.existing(row)?) - i64::from(right.existing(row)?))
+            Some(day_number(left.existing(row)?) - day_number(right.existing(row)?))
         })
     }),
     Function::new(
@@ -162,16 +160,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         },
         timediff,
     ),
-    Function::new("to_days", (1, 1), bigint, |call| {
-        of_date(call, |days| {
-            let number = i64::from(days) + DAYS_TO_EPOCH;
-            number + i64::from(number < DAYS_BEFORE_MARCH_OF_0)
-        })
-    }),
+    Function::new("to_days", (1, 1), bigint, |call| of_date(call, day_number)),
     Function::new("to_seconds", (1, 1), bigint, |call| {
         let times = call.datetime(0)?;
         ints(call, |row| {
-            Some(times.existing(row)?.div_euclid(SECOND) + DAYS_TO_EPOCH * 86_400)
+            let (days, of_day) = split_datetime(times.existing(row)?);
+            Some(day_number(days) * (DAY / SECOND) + of_day / SECOND)
         })
     }),
     Function::new(
@@ -180,11 +174,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |_| Ok(field::date()),
         |call| {
             let numbers = call.int(0)?;
-            dates(call, |row| {
-                let number = numbers.get(row)?;
-                let is_early = (1..DAYS_BEFORE_MARCH_OF_0).contains(&number);
-                checked_date((number - i64::from(is_early)).checked_sub(DAYS_TO_EPOCH)?)
-            })
+            dates(call, |row| day_of_number(numbers.get(row)?))
         },
     ),
     Function::new(
@@ -218,13 +208,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "maketime",
         (3, 3),
-        |operands| Ok(field::time(operands.sql_type(2).shown_decimals().min(6))),
+        |operands| Ok(field::time(fraction_of_seconds(operands, 2))),
         maketime,
     ),
     Function::new(
         "sec_to_time",
         (1, 1),
-        |operands| Ok(field::time(fraction(operands, 0))),
+        |operands| Ok(field::time(fraction_of_seconds(operands, 0))),
         |call| {
             let seconds = call.decimal(0, 6)?;
             times(call, |row| {
@@ -276,13 +266,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "$from_unixtime",
         (2, 2),
-        |operands| {
-            // Of a text nobody knows how many digits it has.
-            Ok(field::datetime(match operands.sql_type(0) {
-                SqlType::Text { .. } => 6,
-                _ => fraction(operands, 0),
-            }))
-        },
+        |operands| Ok(field::datetime(fraction_of_seconds(operands, 0))),
         from_unixtime,
     ),
     Function::new(
@@ -306,6 +290,14 @@ fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
             None => 6,
         },
         other => other.fsp(),
+    }
+}
+
+/// Fraction digits of an operand that is a number of seconds. Of a text nobody knows how many digits it has.
+fn fraction_of_seconds(operands: &Operands<'_>, operand: usize) -> u8 {
+    match operands.sql_type(operand) {
+        ty if ty.is_string() => 6,
+        _ => fraction(operands, operand),
     }
 }
 
@@ -499,45 +491,79 @@ fn week_number(call: &Call<'_>, show: fn((i64, i64)) -> i64) -> Result<ArrayRef>
     })
 }
 
-fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
-    let is_span = |argument: usize| match call.sql_type(argument) {
-        SqlType::Time { .. } => Some(true),
-        SqlType::Date | SqlType::DateTime { .. } => Some(false),
-        _ => None,
-    };
-    // The two must be of one kind; texts are read as the other one is, or as what they look like.
-    let (left_span, right_span) = (is_span(0), is_span(1));
-    if left_span.is_some() && right_span.is_some() && left_span != right_span {
-        return times(call, |_| None);
+/// A value that is a point in time or a length of time.
+#[derive(Clone, Copy)]
+enum Clock {
+    Moment(i64),
+    Time(i64),
+}
+
+/// An argument that may be either: by its type, or by the digits or the text of each value.
+struct Clocks {
+    ty: SqlType,
+    moments: Argument<TimestampMicrosecondArray>,
+    times: Argument<DurationMicrosecondArray>,
+    texts: Option<Argument<StringViewArray>>,
+    numbers: Option<Argument<Vec<Option<NumberParts>>>>,
+}
+
+impl Clocks {
+    fn of(call: &Call<'_>, argument: usize) -> Result<Clocks> {
+        let ty = call.sql_type(argument);
+        let is_text = ty.is_string();
+        let is_number = !is_text && !ty.is_temporal() && ty != SqlType::Null;
+        let texts = is_text.then(|| call.text(argument)).transpose()?;
+        let numbers = is_number.then(|| call.number_parts(argument)).transpose()?;
+        Ok(Clocks {
+            moments: call.datetime(argument)?,
+            times: call.time(argument)?,
+            ty,
+            texts,
+            numbers,
+        })
     }
-    let bounded = |micros: i64| micros.clamp(-MAX_TIME, MAX_TIME);
-    let (left_points, right_points) = (call.datetime(0)?, call.datetime(1)?);
-    let (left_times, right_times) = (call.time(0)?, call.time(1)?);
-    let span = left_span.or(right_span);
-    let (left_texts, right_texts) = (call.text(0)?, call.text(1)?);
-    let looks_like_date = |text: Option<&str>| {
-        text.is_some_and(|text| text.contains(['-', '/']) && !text.starts_with('-'))
-    };
-    times(call, |row| {
-        let dates = match span {
-            Some(span) => !span,
-            None => looks_like_date(left_texts.get(row)) || looks_like_date(right_texts.get(row)),
+
+    /// `None`: NULL, or neither.
+    fn get(&self, row: usize) -> Option<Clock> {
+        let is_moment = match (&self.texts, &self.numbers) {
+            (Some(texts), _) => spells_date(texts.get(row)?),
+            (None, Some(numbers)) => numbers.get(row)?.whole > MAX_TIME_NUMBER,
+            (None, None) => !matches!(self.ty, SqlType::Time { .. }),
         };
-        if dates {
-            Some(bounded(
-                left_points.existing(row)? - right_points.existing(row)?,
-            ))
-        } else {
-            Some(bounded(left_times.get(row)? - right_times.get(row)?))
-        }
+        Some(match is_moment {
+            true => Clock::Moment(self.moments.get(row)?),
+            false => Clock::Time(self.times.get(row)?),
+        })
+    }
+}
+
+/// Whether a text begins with a date, be it one that there is or not.
+fn spells_date(text: &str) -> bool {
+    let text = text.trim_start();
+    let has_date = || read_time(text).is_ok_and(|read| read.has_date);
+    text.contains(['-', '/']) && !text.starts_with('-') || has_date()
+}
+
+/// Of two points in time, or of two lengths of time.
+fn timediff(call: &Call<'_>) -> Result<ArrayRef> {
+    let (left, right) = (Clocks::of(call, 0)?, Clocks::of(call, 1)?);
+    times(call, |row| {
+        let difference = match (left.get(row)?, right.get(row)?) {
+            (Clock::Moment(left), Clock::Moment(right)) => left - right,
+            (Clock::Time(left), Clock::Time(right)) => left - right,
+            _ => return None,
+        };
+        Some(difference.clamp(-MAX_TIME, MAX_TIME))
     })
 }
 
 fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
-    let (hours, minutes, seconds) = (call.int(0)?, call.int(1)?, call.decimal(2, 6)?);
+    const NANO_DIGITS: u8 = 9;
+    let (hours, minutes) = (call.int(0)?, call.int(1)?);
+    let seconds = call.decimal(2, NANO_DIGITS)?;
     times(call, |row| {
-        let (hour, minute, second) = (hours.get(row)?, minutes.get(row)?, seconds.get(row)?);
-        if !(0..60).contains(&minute) || !(0..60_000_000).contains(&second) {
+        let (hour, minute, nanos) = (hours.get(row)?, minutes.get(row)?, seconds.get(row)?);
+        if !(0..60).contains(&minute) || !(0..60_000_000_000).contains(&nanos) {
             return None;
         }
         let size = hour
@@ -546,7 +572,7 @@ fn maketime(call: &Call<'_>) -> Result<ArrayRef> {
             .saturating_add(minute * 60);
         let size = size
             .saturating_mul(SECOND)
-            .saturating_add(second as i64)
+            .saturating_add(divide_rounding(nanos, 1_000) as i64)
             .min(MAX_TIME);
         Some(if hour < 0 { -size } else { size })
     })
@@ -610,22 +636,35 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             Ok(Arc::new(result))
         }
         _ => {
-            let values = call.text(0)?;
+            let (values, clocks) = (call.text(0)?, Clocks::of(call, 0)?);
+            let is_number = clocks.numbers.is_some();
+            // A text that is a date alone is read as a time.
+            let clock_of = |text: &str| {
+                let read = read_datetime(text).ok().filter(|read| read.has_time);
+                let point = read.and_then(|read| read.micros(6).ok());
+                match point.filter(|point| *point != ZERO_DATETIME) {
+                    Some(point) => Some(Clock::Moment(point)),
+                    None => temporal::time_of_text(text).map(Clock::Time),
+                }
+            };
             texts(call, |row, out| {
-                let (text, added) = (values.get(row)?, sign * added.get(row)?);
+                let clock = match is_number {
+                    true => clocks.get(row)?,
+                    false => clock_of(values.get(row)?)?,
+                };
+                let added = sign * added.get(row)?;
                 let fsp = |micros: i64| {
                     if micros % SECOND == 0 { 0 } else { 6 }
                 };
-                let point = temporal::read_datetime(text)
-                    .ok()
-                    .filter(|read| read.has_time);
-                let point = point.and_then(|read| read.micros(6).ok());
-                if let Some(point) = point.filter(|point| *point != ZERO_DATETIME) {
-                    let sum = point + added;
-                    temporal::push_datetime(sum, fsp(sum), out);
-                } else {
-                    let sum = bounded(temporal::time_of_text(text)? + added);
-                    temporal::push_time(sum, fsp(sum), out);
+                match clock {
+                    Clock::Moment(point) => {
+                        let sum = Some(point + added).filter(|sum| datetime_in_range(*sum))?;
+                        temporal::push_datetime(sum, fsp(sum), out);
+                    }
+                    Clock::Time(time) => {
+                        let sum = bounded(time + added);
+                        temporal::push_time(sum, fsp(sum), out);
+                    }
                 }
                 Some(())
             })
@@ -803,12 +842,16 @@ fn zone_offset(zone: &str) -> Option<i64> {
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
+/// What is no TIMESTAMP stays as it is.
 fn convert_tz(call: &Call<'_>) -> Result<ArrayRef> {
     let (points, from, to) = (call.datetime(0)?, call.text(1)?, call.text(2)?);
     let result: TimestampMicrosecondArray = (0..call.rows())
         .map(|row| {
-            let shift = zone_offset(to.get(row)?)? - zone_offset(from.get(row)?)?;
-            Some(points.existing(row)? + shift * SECOND)
+            let (from, to) = (zone_offset(from.get(row)?)?, zone_offset(to.get(row)?)?);
+            let point = points.existing(row)?;
+            let utc = point - from * SECOND;
+            let is_one = (SECOND..(LAST_UNIX_SECOND + 1) * SECOND).contains(&utc);
+            Some(if is_one { utc + to * SECOND } else { point })
         })
         .collect();
     Ok(Arc::new(result))

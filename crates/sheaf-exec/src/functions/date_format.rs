@@ -193,7 +193,7 @@ fn parsed_type(operands: &Operands<'_>) -> Result<Field> {
         false
     };
     let date = asks("aWbcdDejmMuUvVwxXyY");
-    let time = asks("fHhIiklprSsT");
+    let time = asks("fHhIiklrSsT");
     let fsp = if asks("f") { 6 } else { 0 };
     Ok(match (date, time) {
         (true, true) => field::datetime(fsp),
@@ -347,7 +347,11 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
                 let digits = number(&mut text, 6)?;
                 fields.micros = digits * 10i64.pow(6 - (before - text.len()) as u32);
             }
-            'p' => fields.afternoon = Some(name(&mut text, &["AM", "PM"], false)? == 1),
+            // Only an hour of the half day before it has one.
+            'p' => {
+                fields.afternoon?;
+                fields.afternoon = Some(name(&mut text, &["AM", "PM"], false)? == 1);
+            }
             'T' => read_fields_prefix(&mut text, "%H:%i:%s", fields)?,
             'r' => read_fields_prefix(&mut text, "%h:%i:%s %p", fields)?,
             '%' => text = text.strip_prefix('%')?,
@@ -391,6 +395,9 @@ fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> 
     let mut fields = Fields::default();
     let rest = read_fields(text, format, &mut fields)?;
     if let Some(afternoon) = fields.afternoon {
+        if !(1..=12).contains(&fields.hours) {
+            return None;
+        }
         fields.hours = fields.hours % 12 + if afternoon { 12 } else { 0 };
     }
     if fields.minutes > 59 || fields.seconds > 59 || fields.hours > 23 {

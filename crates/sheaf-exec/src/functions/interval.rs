@@ -11,10 +11,9 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
-use sheaf_types::number::divide_rounding;
 use sheaf_types::temporal::{
-    self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_months, civil_from_days, datetime_in_range,
-    read_datetime, split_datetime,
+    self, DAY, MAX_TIME, SECOND, ZERO_DATETIME, add_months, civil_from_days, datetime_from_parts,
+    datetime_in_range, read_datetime, split_datetime,
 };
 
 use super::string::texts;
@@ -183,9 +182,8 @@ fn composite_span(text: &str, unit: Unit) -> Option<Span> {
     })
 }
 
-/// The span of a simple unit, from the number of it in millionths (only SECOND uses the fraction).
-fn simple_span(millionths: i128, unit: Unit) -> Option<Span> {
-    let number = i64::try_from(divide_rounding(millionths, 1_000_000)).ok()?;
+/// The span of a simple unit.
+fn simple_span(number: i64, unit: Unit) -> Option<Span> {
     let micros = |unit: i64| {
         Some(Span {
             months: 0,
@@ -200,10 +198,7 @@ fn simple_span(millionths: i128, unit: Unit) -> Option<Span> {
     };
     match unit {
         Unit::Microsecond => micros(1),
-        Unit::Second => Some(Span {
-            months: 0,
-            micros: i64::try_from(millionths).ok()?,
-        }),
+        Unit::Second => micros(SECOND),
         Unit::Minute => micros(MINUTE),
         Unit::Hour => micros(HOUR),
         Unit::Day => micros(DAY),
@@ -261,24 +256,29 @@ fn sum_type(operands: &Operands<'_>) -> Result<Field> {
     })
 }
 
-/// Amounts have six digits behind the point.
-const MICROS_OF_UNIT: i128 = 1_000_000;
+/// Digits of the second's fraction that are read, and how many of their units are a microsecond. The rest is cut.
+const NANO_DIGITS: u8 = 9;
+const NANOS_OF_MICROSECOND: i128 = 1_000;
 
 fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
     let unit_name = call.text(2)?;
     let unit = unit_of(unit_name.get(0))?;
     let rows = call.rows();
-    let spans: Vec<Option<Span>> = if unit.parts().is_empty() && unit != Unit::YearMonth {
-        let amounts = call.decimal(1, 6)?;
-        // A text is a whole number by the digits that it begins with, unless it is one of seconds.
-        let is_whole = call.sql_type(1).is_string() && unit != Unit::Second;
+    let spans: Vec<Option<Span>> = if unit == Unit::Second {
+        let amounts = call.decimal(1, NANO_DIGITS)?;
         let span = |row| {
-            let amount = amounts.get(row)?;
-            match is_whole {
-                true => simple_span(amount - amount % MICROS_OF_UNIT, unit),
-                false => simple_span(amount, unit),
-            }
+            let micros = i64::try_from(amounts.get(row)? / NANOS_OF_MICROSECOND).ok()?;
+            Some(Span { months: 0, micros })
         };
+        if amounts.constant {
+            vec![span(0); rows]
+        } else {
+            (0..rows).map(span).collect()
+        }
+    } else if unit.parts().is_empty() && unit != Unit::YearMonth {
+        // The others are counted by whole numbers, of which CAST AS SIGNED makes the same.
+        let amounts = call.int(1)?;
+        let span = |row| simple_span(amounts.get(row)?, unit);
         if amounts.constant {
             vec![span(0); rows]
         } else {
@@ -327,17 +327,24 @@ fn add(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
                 .collect();
             Ok(Arc::new(result))
         }
-        // A text stays a text, with a time if it or the interval has one.
+        // A text stays a text, with a time if it or the interval has one. A number becomes one: 70101 is 2007-01-01.
         _ => {
+            let numbers = match call.sql_type(0).is_string() {
+                true => None,
+                false => Some(call.number_parts(0)?),
+            };
             let values = call.text(0)?;
+            let moment = |row: usize| match &numbers {
+                Some(numbers) => datetime_from_parts(numbers.get(row)?).ok(),
+                None => {
+                    let read = read_datetime(values.get(row)?).ok()?;
+                    Some((read.micros(6).ok()?, read.has_time))
+                }
+            };
             texts(call, |row, out| {
-                let read = read_datetime(values.get(row)?).ok()?;
-                let point = read
-                    .micros(6)
-                    .ok()
-                    .filter(|point| *point != ZERO_DATETIME)?;
+                let (point, has_time) = moment(row).filter(|(point, _)| *point != ZERO_DATETIME)?;
                 let sum = add_span(point, span(row)?)?;
-                if !read.has_time && unit.is_days() {
+                if !has_time && unit.is_days() {
                     temporal::push_date(split_datetime(sum).0, out);
                 } else {
                     let has_fraction = sum.rem_euclid(SECOND) != 0;

@@ -26,7 +26,7 @@ use sheaf_types::Collation;
 use sheaf_types::number::{
     self, Floor, double_floor, double_to_decimal, floor_of, power_of_ten, text_floor,
 };
-use sheaf_types::temporal::{self, DAY, MAX_TIME};
+use sheaf_types::temporal::{self, DAY, MAX_TIME, MAX_TIME_NUMBER};
 
 use super::choose::as_shown;
 use super::once::{computed_once, is_small};
@@ -842,7 +842,6 @@ fn place_of_time(
     left: &Expr,
     noting: (Rule<'_>, &mut Vec<EvaluationError>),
 ) -> Result<Option<Place>> {
-    const LONGEST_AS_NUMBER: i64 = 8_385_959;
     let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
     let beyond = |is_negative: bool| match is_negative {
         true => Place::BelowAll,
@@ -852,7 +851,8 @@ fn place_of_time(
         let number = integer_value(value);
         let time = number.and_then(temporal::time_of_number);
         let is_longer = |number: &i64| {
-            number.abs() > LONGEST_AS_NUMBER && time.is_some_and(|time| time.abs() == MAX_TIME)
+            i128::from(number.abs()) > MAX_TIME_NUMBER
+                && time.is_some_and(|time| time.abs() == MAX_TIME)
         };
         if let Some(number) = number.filter(is_longer) {
             refuse_number_that_is_none("TIME", value, left, noting)?;

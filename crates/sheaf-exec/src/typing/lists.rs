@@ -19,7 +19,8 @@ use super::compare::{
     place_of_moment, unknown,
 };
 use super::once::computed_once;
-use super::{Rule, binary, field_of, literal, operands, reached, type_of};
+use super::{Rule, field_of, fold, literal, operands, reached, type_of};
+use crate::functions::call;
 use crate::functions::collation::{collation_key, sort_key};
 use crate::functions::in_values::{self, MAX_OPERANDS, MIN_PACKED, in_values, is_packable};
 use crate::functions::types::{SqlType, common_collation};
@@ -63,6 +64,10 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
     let mut has_null = false;
     // Those that were compared before, where it matters.
     let mut before: Vec<Expr> = Vec::new();
+    let members = match type_of(&x, schema)? {
+        SqlType::Year => digits_of_dates(members, schema)?,
+        _ => members,
+    };
     let plain = subject
         .as_mut()
         .map(|subject| subject.values(&members, rule));
@@ -145,6 +150,22 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
         });
     }
     Ok(result.unwrap_or_else(|| lit(false)))
+}
+
+/// What a YEAR is compared with: dates, if all members are, by their years. Beside others, a date is the number of its
+/// digits, which no year is.
+fn digits_of_dates(members: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    let types = members.iter().map(|member| type_of(member, schema));
+    let types = types.collect::<Result<Vec<_>>>()?;
+    let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
+    if types.iter().all(|ty| is_date(ty) || *ty == SqlType::Null) {
+        return Ok(members);
+    }
+    let digits = |(member, ty): (Expr, &SqlType)| match is_date(ty) && literal(&member).is_some() {
+        true => fold(call("$cast_signed", vec![member]), schema),
+        false => member,
+    };
+    Ok(members.into_iter().zip(&types).map(digits).collect())
 }
 
 /// An operand of IN, and what is known of it once for all members.
@@ -300,6 +321,11 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
     if members.len() > count {
         of_the_row_s_collations(&mut row, &mut members, schema)?;
     }
+    // One row is an equality; in a list of them, a text that is no date is equal to none.
+    let no_date = match members.len() > count {
+        true => NoDate::BelowAll,
+        false => NoDate::Refused,
+    };
     let make = |row: Vec<Expr>, members: Vec<Expr>, schema: &DFSchema| {
         let PlainRows { plain, are_plain } = PlainRows::of(&row, &members, schema, rule)?;
         let mut are_plain = are_plain.into_iter();
@@ -318,7 +344,8 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
                     true => reached::in_operands("$eq", pair, schema, rule)?,
                     false => pair,
                 };
-                binary(Operator::Eq, pair, schema, rule)
+                let [value, member] = operands(pair)?;
+                compare(Operator::Eq, value, member, (schema, rule), no_date)
             });
             let pairs = pairs.collect::<Result<Vec<_>>>()?;
             let all = |left, right| rule.connected(left, Operator::And, right);

@@ -459,6 +459,16 @@ fn resolve_call(
         "nullif" => choose::nullif(args, schema, rule),
         "greatest" | "least" => choose::extreme(name, args, schema, rule),
         "$in_row" => compare::number_of_year(first(args), schema),
+        // Bytes that are no text are NULL.
+        "$cast_char" if type_of(&args[0], schema)? == SqlType::Bytes => {
+            let mut args = args;
+            let bytes = std::mem::take(&mut args[0]);
+            args[0] = fold(
+                call("$using", vec![bytes, lit("utf8mb4"), lit(1i64)]),
+                schema,
+            );
+            Ok(fold(call("$cast_char", args), schema))
+        }
         "$result" => choose::as_shown(first(args), schema),
         "$first_part" => choose::first_part(first(args), schema),
         "$like" => {
@@ -873,7 +883,7 @@ const OF_A_DATE: [&str; 21] = [
 const UNITS_OF_A_DATE: [&str; 6] = ["year", "quarter", "month", "week", "day", "year_month"];
 
 /// Units of time that no TIME is moved by.
-const UNITS_OF_THE_CALENDAR: [&str; 4] = ["year", "quarter", "month", "year_month"];
+const UNITS_OF_THE_CALENDAR: [&str; 5] = ["year", "quarter", "month", "week", "year_month"];
 
 /// Functions of a time, their first argument.
 const OF_A_TIME: [&str; 8] = [

@@ -254,7 +254,7 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
             temporal::of_temporal(ty, value, mode)
         }
         (value, ColumnType::Enum { labels, .. }) => {
-            enumeration::of_number(labels.len(), number::whole_and_micros(value).0)
+            enumeration::of_number(labels.len(), number::parts(value).whole)
         }
         (value, ty) if ty.is_temporal() => temporal::of_number(ty, value),
         _ => number::of_value(ty, value),

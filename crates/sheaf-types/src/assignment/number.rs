@@ -6,7 +6,7 @@ use crate::error::ColumnProblem;
 use crate::number::{
     NumberText, checked_power_of_ten, decimal_to_double, rescale, rescale_noting_loss,
 };
-use crate::temporal::year_of_number;
+use crate::temporal::{NumberParts, year_of_number};
 use crate::value::Value;
 
 /// A year that is written in full.
@@ -292,21 +292,12 @@ pub(super) fn to_integer(value: &Value) -> i128 {
     }
 }
 
-/// A number's part before the point, and millionths behind it, both with its sign.
-pub(super) fn whole_and_micros(value: &Value) -> (i128, i64) {
-    const MILLION: i128 = 1_000_000;
-    let millionths = match value {
-        Value::Decimal { unscaled, scale } => rescale(*unscaled, *scale, 6),
-        Value::Float(_) | Value::Double(_) => {
-            let number = NumberText::parse(&value.to_string()).map(|number| number.scaled(6));
-            number
-                .and_then(|scaled| scaled.ok())
-                .map(|(number, _)| number)
-        }
-        _ => None,
-    };
-    match millionths {
-        Some(number) => (number / MILLION, (number % MILLION) as i64),
-        None => (to_integer(value), 0),
+/// A number in the parts that dates and times are read from.
+pub(super) fn parts(value: &Value) -> NumberParts {
+    match value {
+        Value::Decimal { unscaled, scale } => NumberParts::of_decimal(*unscaled, *scale),
+        Value::Double(number) => NumberParts::of_double(*number),
+        Value::Float(number) => NumberParts::of_double(f64::from(*number)),
+        _ => NumberParts::of_integer(to_integer(value)),
     }
 }

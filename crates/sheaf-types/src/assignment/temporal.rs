@@ -4,16 +4,14 @@ use super::{Converted, Mode, convert_text, number, show, zero_value};
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
 use crate::temporal::{
-    self as calendar, DAY, MAX_DATE, MAX_TIME, NotTemporal, SECOND, ZERO_DATETIME,
-    datetime_from_number, read_datetime, read_time, round_datetime, round_time, time_from_number,
+    self as calendar, DAY, MAX_TIME, MAX_TIME_NUMBER, NotTemporal, SECOND, ZERO_DATETIME,
+    datetime_as_integer, datetime_from_parts, read_datetime, read_time, round_datetime, round_time,
+    time_as_integer, time_from_parts,
 };
 use crate::value::Value;
 
 /// First and last TIMESTAMP: 1970-01-01 00:00:01 and 2038-01-19 03:14:07.999999 UTC, in microseconds.
 const TIMESTAMP_RANGE: std::ops::RangeInclusive<i64> = SECOND..=i32::MAX as i64 * SECOND + 999_999;
-
-/// 838:59:59 as a number.
-const MAX_TIME_NUMBER: i128 = 8_385_959;
 
 /// YYYY-MM-DD of a date that there is: the short way of nearly all fields.
 pub(super) fn plain_date(text: &str) -> Option<Value> {
@@ -67,12 +65,8 @@ pub(super) fn of_text(ty: &ColumnType, text: &str) -> Converted {
 /// A number as the digits of a date or time.
 pub(super) fn of_number(ty: &ColumnType, value: &Value) -> Converted {
     match ty {
-        ColumnType::Time { fsp } => match time_from_number(number::whole_and_micros(value).0) {
-            Ok(micros) => {
-                let micros = micros + number::whole_and_micros(value).1;
-                let longest = micros.clamp(-MAX_TIME, MAX_TIME);
-                Converted::fine(Value::Time(round_time(longest, *fsp)))
-            }
+        ColumnType::Time { fsp } => match time_from_parts(number::parts(value)) {
+            Ok(micros) => Converted::fine(Value::Time(round_time(micros, *fsp))),
             Err(why)
                 if why == NotTemporal::TooLong
                     || number::to_integer(value).abs() > MAX_TIME_NUMBER =>
@@ -88,15 +82,12 @@ pub(super) fn of_number(ty: &ColumnType, value: &Value) -> Converted {
             Err(why) => bad_temporal(ty, &value.to_string(), why),
         },
         _ => {
-            let (number, fraction) = number::whole_and_micros(value);
-            match datetime_from_number(number) {
-                Ok((micros, _)) => {
-                    let micros = match ty {
-                        ColumnType::Date => micros,
-                        _ => micros + fraction,
-                    };
+            let parts = number::parts(value);
+            match datetime_from_parts(parts) {
+                Ok((micros, has_time)) => {
                     let point = point_in_time(ty, micros, micros.rem_euclid(DAY) != 0);
-                    match fraction != 0 && *ty == ColumnType::Date {
+                    // A date alone has no fraction.
+                    match parts.nanos != 0 && !has_time {
                         true => Converted {
                             value: point.value,
                             ..bad_temporal(ty, &value.to_string(), NotTemporal::Text)
@@ -148,9 +139,9 @@ pub(super) fn of_temporal(ty: &ColumnType, value: &Value, mode: Mode) -> Convert
         // As a number a date is its digits: 20240229. A whole number has whole seconds: 23:59:59.5 is 240000.
         (value, ty) => {
             let whole = match value {
-                Value::Time(micros) if ty.is_integer() => Value::Time(round_time(*micros, 0)),
+                Value::Time(micros) if ty.is_integer() => Value::Int(time_as_integer(*micros)),
                 Value::DateTime(micros) | Value::Timestamp(micros) if ty.is_integer() => {
-                    Value::DateTime(round_datetime(*micros, 0))
+                    Value::Int(datetime_as_integer(*micros))
                 }
                 other => other.clone(),
             };
@@ -180,23 +171,21 @@ fn point_in_time(ty: &ColumnType, micros: i64, has_time: bool) -> Converted {
                 Converted::fine(date)
             }
         }
-        ty => {
-            let rounded = round_datetime(micros, ty.fraction_digits());
-            let fits = rounded.div_euclid(DAY) <= i64::from(MAX_DATE);
-            match ty {
-                ColumnType::Timestamp { .. }
-                    if TIMESTAMP_RANGE.contains(&rounded) || rounded == ZERO_DATETIME =>
-                {
-                    Converted::fine(Value::Timestamp(rounded))
-                }
-                ColumnType::DateTime { .. } if fits => Converted::fine(Value::DateTime(rounded)),
-                _ => {
-                    let shown = Value::DateTime(micros).to_string();
-                    let problem = temporal_out_of_range(ty, &shown);
-                    Converted::bad(zero_value(ty), problem)
-                }
+        ty => match (ty, round_datetime(micros, ty.fraction_digits())) {
+            (ColumnType::Timestamp { .. }, Some(rounded))
+                if TIMESTAMP_RANGE.contains(&rounded) || rounded == ZERO_DATETIME =>
+            {
+                Converted::fine(Value::Timestamp(rounded))
             }
-        }
+            (ColumnType::DateTime { .. }, Some(rounded)) => {
+                Converted::fine(Value::DateTime(rounded))
+            }
+            _ => {
+                let shown = Value::DateTime(micros).to_string();
+                let problem = temporal_out_of_range(ty, &shown);
+                Converted::bad(zero_value(ty), problem)
+            }
+        },
     }
 }
 

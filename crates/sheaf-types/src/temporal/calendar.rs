@@ -76,6 +76,23 @@ pub const fn days_in_month(year: i32, month: u32) -> u32 {
 /// Day number (TO_DAYS) of 1970-01-01.
 pub const DAYS_TO_EPOCH: i64 = 719_528;
 
+/// The year 0 has a 29th of February in the calendar, and none in MySQL's count of days.
+const DAYS_BEFORE_MARCH_OF_0: i64 = 60;
+
+/// MySQL's number of a day, TO_DAYS: 1 of 0000-01-01.
+pub fn day_number(days: i32) -> i64 {
+    let number = i64::from(days) + DAYS_TO_EPOCH;
+    number + i64::from(number < DAYS_BEFORE_MARCH_OF_0)
+}
+
+/// Days since 1970-01-01 of the day of this number. `None`: there is no such day.
+pub fn day_of_number(number: i64) -> Option<i32> {
+    let is_early = (1..DAYS_BEFORE_MARCH_OF_0).contains(&number);
+    let days = (number - i64::from(is_early)).checked_sub(DAYS_TO_EPOCH)?;
+    let days = i32::try_from(days).ok().filter(|_| number > 0)?;
+    (days <= MAX_DATE).then_some(days)
+}
+
 /// Days since 1970-01-01 of a date that may not exist.
 #[inline]
 pub fn checked_days(year: i32, month: u32, day: u32) -> Option<i32> {
@@ -182,6 +199,18 @@ mod tests {
         }
         assert_eq!(civil_from_days(0), (1970, 1, 1));
         assert_eq!(weekday(0), 3);
+    }
+
+    #[test]
+    fn day_numbers_begin_with_the_first_date() {
+        assert_eq!(day_number(MIN_DATE), 1);
+        assert_eq!(day_number(0), DAYS_TO_EPOCH);
+        for number in [1, 59, 60, 366, DAYS_TO_EPOCH, 3_652_424] {
+            assert_eq!(day_of_number(number).map(day_number), Some(number));
+        }
+        for number in [i64::MIN, -1, 0, 3_652_425, i64::MAX] {
+            assert_eq!(day_of_number(number), None, "{number}");
+        }
     }
 
     #[test]

@@ -5,7 +5,11 @@ use super::calendar::{
     full_year, split_datetime, split_time,
 };
 use super::read::NotTemporal::{self, Text, TooLong, ZeroInDate};
-use super::read::in_range;
+use super::read::{in_range, round_datetime, round_time};
+use crate::number::{checked_power_of_ten, divide_rounding, rescale};
+
+/// 838:59:59, the longest TIME, as a number.
+pub const MAX_TIME_NUMBER: i128 = 8_385_959;
 
 /// Reads a number as YYMMDD, YYYYMMDD, YYMMDDHHMMSS or YYYYMMDDHHMMSS: microseconds since 1970, and whether it has a
 /// time of day.
@@ -66,6 +70,92 @@ pub fn time_from_number(number: i128) -> Result<i64, NotTemporal> {
     Ok(if number < 0 { -micros } else { micros })
 }
 
+/// A number in the two parts that dates and times are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberParts {
+    /// What is before the point, with the number's sign.
+    pub whole: i128,
+    /// Billionths behind the point, with the number's sign.
+    pub nanos: i64,
+}
+
+/// Digits of the billionths.
+const NANO_DIGITS: u8 = 9;
+const NANOS: i128 = 1_000_000_000;
+
+impl NumberParts {
+    pub fn of_integer(number: i128) -> NumberParts {
+        let (whole, nanos) = (number, 0);
+        NumberParts { whole, nanos }
+    }
+
+    /// Of `unscaled` / 10^`scale`.
+    pub fn of_decimal(unscaled: i128, scale: u8) -> NumberParts {
+        let Some(unit) = checked_power_of_ten(scale) else {
+            return NumberParts::of_integer(0);
+        };
+        let (whole, fraction) = (unscaled / unit, unscaled % unit);
+        let nanos = rescale(fraction, scale, NANO_DIGITS).unwrap_or(0);
+        NumberParts::carried(whole, nanos)
+    }
+
+    /// Of a double as it is, not as it is written: 20110512154559.616 has .6171875 of a second.
+    pub fn of_double(number: f64) -> NumberParts {
+        let nanos = (number.fract() * NANOS as f64).round();
+        NumberParts::carried(number.trunc() as i128, nanos as i128)
+    }
+
+    /// Rounding may have made a whole one of the billionths.
+    fn carried(whole: i128, nanos: i128) -> NumberParts {
+        NumberParts {
+            whole: whole.saturating_add(nanos / NANOS),
+            nanos: (nanos % NANOS) as i64,
+        }
+    }
+
+    /// Millionths behind the point, rounded.
+    fn micros(self) -> i64 {
+        divide_rounding(self.nanos.into(), 1_000) as i64
+    }
+}
+
+/// As [`datetime_from_number`], of a number with a fraction: the second's. A date alone has no seconds, so what is
+/// behind its point is lost.
+///
+/// # Errors
+/// `Text` and `ZeroInDate`.
+pub fn datetime_from_parts(number: NumberParts) -> Result<(i64, bool), NotTemporal> {
+    let (micros, has_time) = datetime_from_number(number.whole)?;
+    match has_time {
+        true => Ok((in_range(micros + number.micros())?, true)),
+        false if number.nanos < 0 => Err(Text),
+        false => Ok((micros, false)),
+    }
+}
+
+/// As [`time_from_number`], of a number with a fraction. It does not lead beyond the longest time.
+///
+/// # Errors
+/// `Text`, and `TooLong` beyond 838:59:59.
+pub fn time_from_parts(number: NumberParts) -> Result<i64, NotTemporal> {
+    let micros = time_from_number(number.whole)? + number.micros();
+    Ok(micros.clamp(-MAX_TIME, MAX_TIME))
+}
+
+/// The point in time that the digits of a number spell, in microseconds since 1970. `None`: they spell none.
+pub fn datetime_of_parts(number: NumberParts) -> Option<i64> {
+    Some(datetime_from_parts(number).ok()?.0)
+}
+
+/// As [`time_from_parts`], but a time that is too long is cut to the longest. `None`: the number spells none.
+pub fn time_of_parts(number: NumberParts) -> Option<i64> {
+    match time_from_parts(number) {
+        Ok(micros) => Some(micros),
+        Err(TooLong) => Some(MAX_TIME * number.whole.signum() as i64),
+        Err(_) => None,
+    }
+}
+
 /// As [`time_from_number`], but a time that is too long is cut to the longest. `None`: the number spells none.
 pub fn time_of_number(number: i64) -> Option<i64> {
     match time_from_number(number.into()) {
@@ -103,10 +193,82 @@ pub fn datetime_as_number(micros: i64) -> i64 {
     date_as_number(days) * 1_000_000 + time_as_number(of_day)
 }
 
+/// `YYYYMMDDhhmmss` of a point in time that is rounded to seconds. At the end of the calendar its fraction is cut.
+pub fn datetime_as_integer(micros: i64) -> i64 {
+    datetime_as_number(round_datetime(micros, 0).unwrap_or(micros))
+}
+
+/// `hhmmss`, signed, of a length of time that is rounded to seconds.
+pub fn time_as_integer(micros: i64) -> i64 {
+    time_as_number(round_time(micros, 0))
+}
+
 /// `hhmmss`, signed, without the fraction of the second.
 #[inline]
 pub fn time_as_number(micros: i64) -> i64 {
     let (hours, minutes, seconds, _) = split_time(micros);
     let number = hours * 10_000 + minutes * 100 + seconds;
     if micros < 0 { -number } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temporal::{MAX_DATE, push_datetime, push_time};
+
+    fn datetime(number: NumberParts) -> Option<String> {
+        let mut out = String::new();
+        push_datetime(datetime_of_parts(number)?, 6, &mut out);
+        Some(out)
+    }
+
+    fn time(number: NumberParts) -> Option<String> {
+        let mut out = String::new();
+        push_time(time_of_parts(number)?, 6, &mut out);
+        Some(out)
+    }
+
+    #[test]
+    fn the_fraction_of_a_number_is_that_of_its_second() {
+        let moment = NumberParts::of_decimal(20_110_512_154_559_616, 3);
+        assert_eq!(datetime(moment).unwrap(), "2011-05-12 15:45:59.616000");
+        assert_eq!(time(moment).unwrap(), "15:45:59.616000");
+        let double = NumberParts::of_double(20_110_512_154_559.616);
+        assert_eq!(datetime(double).unwrap(), "2011-05-12 15:45:59.617188");
+        let rounded = NumberParts::of_decimal(1_011_129_999_999, 7);
+        assert_eq!(time(rounded).unwrap(), "10:11:13.000000");
+        assert_eq!(
+            time(NumberParts::of_double(-101_112.5)).unwrap(),
+            "-10:11:12.500000"
+        );
+    }
+
+    #[test]
+    fn a_date_alone_loses_its_fraction() {
+        for number in [
+            NumberParts::of_decimal(202_402_295, 1),
+            NumberParts::of_double(20_240_229.5),
+        ] {
+            assert_eq!(datetime(number).unwrap(), "2024-02-29 00:00:00.000000");
+        }
+        let zero = NumberParts::of_decimal(5, 1);
+        assert_eq!(datetime_from_parts(zero), Ok((ZERO_DATETIME, false)));
+        assert_eq!(datetime(NumberParts::of_decimal(-5, 1)), None);
+    }
+
+    #[test]
+    fn no_fraction_leads_beyond_the_longest_time_or_the_last_day() {
+        for number in [8_385_959.9, 20_240_229.5, 9e9] {
+            let time = time_of_parts(NumberParts::of_double(number));
+            assert_eq!(time, Some(MAX_TIME), "{number}");
+            let time = time_of_parts(NumberParts::of_double(-number));
+            assert_eq!(time, Some(-MAX_TIME), "-{number}");
+        }
+        let last = (i64::from(MAX_DATE) + 1) * DAY;
+        assert_eq!(datetime_as_integer(last - 1_000), 99_991_231_235_959);
+        assert_eq!(datetime_as_integer(-1), 19_700_101_000_000);
+        assert_eq!(time_as_integer(MAX_TIME + 500_000), 8_385_959);
+        let over = NumberParts::of_decimal(999_912_312_359_599_999_999, 7);
+        assert_eq!(datetime(over), None);
+    }
 }

@@ -423,15 +423,21 @@ fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> 
     }))
 }
 
-/// Rounds a point in time to `digits` digits of a second's fraction, halves up.
-pub fn round_datetime(micros: i64, digits: u8) -> i64 {
-    let unit = 10i64.pow(6 - u32::from(digits.min(6)));
-    (micros + unit / 2).div_euclid(unit) * unit
+/// Rounds a point in time to `digits` digits of a second's fraction, halves up. `None`: that is behind the last day.
+pub fn round_datetime(micros: i64, digits: u8) -> Option<i64> {
+    in_range(to_digits(micros, digits)).ok()
 }
 
-/// Rounds a length of time to `digits` digits of a second's fraction, halves away from zero.
+/// Rounds a length of time to `digits` digits of a second's fraction, halves away from zero, but not beyond the
+/// longest time.
 pub fn round_time(micros: i64, digits: u8) -> i64 {
-    round_datetime(micros.abs(), digits) * micros.signum()
+    to_digits(micros.abs(), digits).min(MAX_TIME) * micros.signum()
+}
+
+/// Microseconds as a multiple of those of so many digits, halves up.
+fn to_digits(micros: i64, digits: u8) -> i64 {
+    let unit = 10i64.pow(6 - u32::from(digits.min(6)));
+    (micros + unit / 2).div_euclid(unit) * unit
 }
 
 /// What is left to read.
@@ -604,6 +610,18 @@ mod tests {
             datetime("20240209101112.5", 1).unwrap(),
             "2024-02-09 10:11:12.5"
         );
+    }
+
+    #[test]
+    fn rounding_ends_with_the_calendar_and_with_the_longest_time() {
+        let end = (i64::from(MAX_DATE) + 1) * DAY;
+        assert_eq!(round_datetime(end - 1, 6), Some(end - 1));
+        assert_eq!(round_datetime(end - 1, 3), None);
+        assert_eq!(round_datetime(ZERO_DATETIME, 0), Some(ZERO_DATETIME));
+        assert_eq!(round_datetime(-1, 0), Some(0));
+        assert_eq!(round_time(MAX_TIME + 900_000, 0), MAX_TIME);
+        assert_eq!(round_time(-MAX_TIME - 900_000, 1), -MAX_TIME);
+        assert_eq!(round_time(-1_500_000, 0), -2 * SECOND);
     }
 
     #[test]
