@@ -28,7 +28,8 @@ use sheaf_types::{ColumnType, column_type::MAX_CHARACTER_BYTES};
 
 use crate::session::result::{is_of_any_length, shown_length};
 
-/// Expressions and columns that are looked at for one statement, at most: a column may stand for what stands for others.
+/// Expressions and columns that are looked at for one statement, at most: a column may stand for others, and those for
+/// more.
 const MAX_STEPS: u32 = 2_000;
 
 /// Characters of the longest hash (SHA-512), in hexadecimal digits.
