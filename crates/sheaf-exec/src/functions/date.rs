@@ -296,7 +296,9 @@ fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
 /// Fraction digits of an operand that is a number of seconds. Of a text nobody knows how many digits it has.
 fn fraction_of_seconds(operands: &Operands<'_>, operand: usize) -> u8 {
     match operands.sql_type(operand) {
-        ty if ty.is_string() => 6,
+        SqlType::Text { .. } => 6,
+        // A hexadecimal literal is a whole number.
+        SqlType::Bytes => 0,
         _ => fraction(operands, operand),
     }
 }
