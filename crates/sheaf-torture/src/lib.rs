@@ -21,7 +21,8 @@
 //! checkpoint costs transactions that commit meanwhile.
 //!
 //! There are two workloads. [`trees`] works on the storage alone, [`tables`] on the floor above it, where a change of a
-//! row changes several trees. [`moments`] adds backups and an archive to the second, and restores moments of the past.
+//! row changes several trees. [`point_in_time`] adds backups and an archive to the second, and restores moments of the
+//! past.
 //! The connections take turns on one thread, so that the order of everything follows from the seed; threads that really
 //! meet are the business of the simulations of sheaf-storage.
 
