@@ -1034,7 +1034,8 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     pairs.map(byte).collect()
 }
 
-/// Whether two expressions of the same text mean the same.
+/// Whether two expressions of the same text mean the same. A parameter that has no value yet has the type of NULL.
 pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
-    !scalar.is_volatile() && scalar.field().data_type() != &ArrowType::Null
+    let may_be_parameter = scalar.field().data_type() == &ArrowType::Null;
+    scalar.as_column().is_some() || (!scalar.is_volatile() && !may_be_parameter)
 }
