@@ -57,6 +57,7 @@ pub use error::{Result, StorageError};
 pub use log::{HistoryId, LogCounters, SyncLog};
 pub use page::{Lsn, PAGE_SIZE, PageId, TreeId};
 pub use page_store::EndTransaction;
+pub use pool::passing_pages::KeptShare;
 pub use pool::prefetch::PrefetchSummary;
 pub use random::Random;
 pub use storage::{Storage, StorageOptions};

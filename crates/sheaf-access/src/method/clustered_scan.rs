@@ -73,7 +73,9 @@ impl ClusteredScan {
             cancel,
         );
         Ok(Self {
-            cursor: cursor.with_jumps(JumpWalk::of_scan(spec)),
+            cursor: cursor
+                .of_scan(&spec.ranges)
+                .with_jumps(JumpWalk::of_scan(spec)),
             held: RowBlock::new(assembler.delivers_key()),
             assembler,
             table_scan,

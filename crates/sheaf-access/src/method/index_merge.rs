@@ -277,7 +277,8 @@ impl InputWalk {
             Direction::Forward,
             spec.read_ahead_pages,
             cancel,
-        );
+        )
+        .of_scan(&input.ranges);
         let entries = match input.index {
             IndexRef::Clustered => Entries::Rows,
             IndexRef::Secondary(position) => Entries::Secondary(Box::new(SecondaryEntries {

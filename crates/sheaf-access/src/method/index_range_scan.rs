@@ -64,7 +64,9 @@ impl IndexRangeScan {
             cancel,
         );
         Ok(Self {
-            cursor: cursor.with_jumps(JumpWalk::of_scan(spec)),
+            cursor: cursor
+                .of_scan(&spec.ranges)
+                .with_jumps(JumpWalk::of_scan(spec)),
             rows,
             ended: false,
         })

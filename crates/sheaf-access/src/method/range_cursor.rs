@@ -3,12 +3,17 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use sheaf_storage::{Direction, KeyRange, LeafCursor, LeafEntries, ReadAhead, ReadView, Tree};
+use sheaf_storage::{
+    Direction, KeptShare, KeyRange, LeafCursor, LeafEntries, ReadAhead, ReadView, Tree,
+};
 
 use crate::cancel::CancelFlag;
 use crate::error::Result;
 use crate::method::jump_walk::{After, JumpWalk};
 use crate::scan_counters::ScanCounters;
+
+/// How long a whole scan is, is not asked before so many leaves.
+const LEAVES_OF_SHORT_WALK: usize = 128;
 
 /// Walks ascending, disjoint ranges; from the last one when backward. At each leaf it checks the cancel flag and pays
 /// for the leaf before; it counts how each range was positioned.
@@ -19,6 +24,11 @@ pub(crate) struct RangeCursor {
     ranges: std::vec::IntoIter<KeyRange>,
     direction: Direction,
     read_ahead_pages: usize,
+    /// How much of what is read ahead stays in the pool.
+    kept: KeptShare,
+    /// All ranges of the scan, this worker's and the others', as long as it is not known how much they are.
+    whole: Option<Vec<KeyRange>>,
+    leaves: usize,
     cursor: Option<LeafCursor>,
     /// Only the entries that a key filter lets in.
     jumps: Option<JumpWalk>,
@@ -40,6 +50,9 @@ impl RangeCursor {
             ranges: ranges.into_iter(),
             direction,
             read_ahead_pages,
+            kept: KeptShare::ALL,
+            whole: None,
+            leaves: 0,
             cursor: None,
             jumps: None,
             cancel,
@@ -50,6 +63,26 @@ impl RangeCursor {
     pub(crate) fn with_jumps(mut self, jumps: Option<JumpWalk>) -> Self {
         self.jumps = jumps;
         self
+    }
+
+    /// The walk is a part of a scan of these ranges. If they are more than the pool holds, a part of them stays there.
+    pub(crate) fn of_scan(mut self, whole: &[KeyRange]) -> Self {
+        self.whole = self.tree.may_exceed_pool(whole).then(|| whole.to_vec());
+        self
+    }
+
+    /// A long walk asks how long the whole scan is: that takes a dive into the tree, which a short one does not need.
+    fn count_leaf(&mut self) -> Result<()> {
+        self.leaves += 1;
+        if self.leaves > LEAVES_OF_SHORT_WALK
+            && let Some(whole) = self.whole.take()
+        {
+            self.kept = self.tree.kept_share(&whole)?;
+            if let Some(cursor) = &mut self.cursor {
+                cursor.keep(self.kept);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn has_jumps(&self) -> bool {
@@ -70,6 +103,9 @@ impl RangeCursor {
         loop {
             self.cancel.check()?;
             tally.pay()?;
+            if self.whole.is_some() {
+                self.count_leaf()?;
+            }
             if let Some(cursor) = &mut self.cursor {
                 match (cursor.next_leaf()?, &mut self.jumps) {
                     (None, _) => self.cursor = None,
@@ -94,7 +130,12 @@ impl RangeCursor {
                 Direction::Forward => self.ranges.next(),
                 Direction::Backward => self.ranges.next_back(),
             };
-            let Some(range) = next else { return Ok(None) };
+            let Some(range) = next else {
+                if std::mem::replace(&mut self.kept, KeptShare::ALL) != KeptShare::ALL {
+                    self.tree.end_large_scan();
+                }
+                return Ok(None);
+            };
             let open_start = match self.direction {
                 Direction::Forward => matches!(range.lower, Bound::Unbounded),
                 Direction::Backward => matches!(range.upper, Bound::Unbounded),
@@ -110,7 +151,9 @@ impl RangeCursor {
                 pages => ReadAhead::Pages(pages),
             };
             let view = self.view.clone();
-            self.cursor = Some(self.tree.scan_at(view, range, self.direction, read_ahead));
+            let mut cursor = self.tree.scan_at(view, range, self.direction, read_ahead);
+            cursor.keep(self.kept);
+            self.cursor = Some(cursor);
         }
     }
 

@@ -42,6 +42,7 @@ use crate::pool::latch::{self, Access, ParkingLot, Refusal};
 use crate::pool::optimistic_read::ask_for_line;
 use crate::pool::page_read::{Claim, PageRead};
 use crate::pool::page_table::{PageTable, PageWord, Usage, state};
+use crate::pool::passing_pages::{PassingPages, ReadReason};
 use crate::pool::pool_core::{FrameDescriptor, PoolCore};
 use crate::pool::write_back::{BackgroundWriter, WriteBack, WriteProtection, WriterSignal};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,6 +56,12 @@ const EVICTION_BATCH: usize = 16;
 
 /// Frames that a prefetch looks at for one that can be evicted.
 const HINT_STEPS: usize = 1024;
+
+/// Passing pages that a prefetch looks at for one that can be evicted.
+const PASSING_STEPS: usize = 64;
+
+/// There is room beside passing pages if more than this part of the frames is free.
+const MUCH_FREE_SHARE: usize = 16;
 
 /// This part of the frames has its memory, however much the process has.
 const KEPT_SHARE: usize = 4;
@@ -165,8 +172,11 @@ impl BufferPool {
             + ParkingLot::bytes()
     }
 
-    /// Bytes of a frame, its descriptor and its place in the free list.
-    const FRAME_BYTES: usize = PAGE_SIZE + size_of::<FrameDescriptor>() + size_of::<FrameId>();
+    /// Bytes of a frame, its descriptor, and its places in the free list and among the passing pages.
+    const FRAME_BYTES: usize = PAGE_SIZE
+        + size_of::<FrameDescriptor>()
+        + size_of::<FrameId>()
+        + PassingPages::BYTES_OF_FRAME;
 
     fn affordable_frames(options: &PoolOptions, pages: u64, staging_pages: usize) -> Result<usize> {
         let others = Self::fixed_bytes(staging_pages)
@@ -335,7 +345,9 @@ impl BufferPool {
                 _ => {
                     let used = seen.accessed();
                     if used == seen || latch::exchange(word, seen, used).is_ok() {
-                        self.core.note_use(used);
+                        if self.core.note_use(page, used) {
+                            let _ = latch::exchange(word, used, used.with_usage(Usage::Hot));
+                        }
                         return Ok(OptimisticGuard::new(&self.core, word, page, used));
                     }
                 }
@@ -400,7 +412,7 @@ impl BufferPool {
         loop {
             match latch::try_shared(word, Access::Use) {
                 Ok(latched) => {
-                    self.core.note_use(latched);
+                    self.core.note_use(page, latched);
                     return Ok(SharedGuard::new(&self.core, word, page, latched));
                 }
                 Err(refusal) => self.overcome(refusal, page, word, &|word| {
@@ -418,7 +430,7 @@ impl BufferPool {
         loop {
             match latch::try_exclusive(word, Access::Use) {
                 Ok(latched) => {
-                    self.core.note_use(latched);
+                    self.core.note_use(page, latched);
                     return Ok(ExclusiveGuard::new(&self.core, word, page, latched));
                 }
                 Err(refusal) => self.overcome(refusal, page, word, &is_latched)?,
@@ -461,7 +473,7 @@ impl BufferPool {
                     let seen = PageWord(word.load(Ordering::Acquire));
                     if let Some(claim) = Claim::take(&self.core, page, seen, state::EXCLUSIVE) {
                         let frame = self.allocate_frame()?;
-                        self.core.assign(frame, page, false);
+                        self.core.assign(frame, page, ReadReason::Use);
                         break claim.keep().with_frame(frame).with_usage(Usage::Cold);
                     }
                 }
@@ -614,6 +626,11 @@ impl BufferPool {
         }
     }
 
+    /// Pages read into frames until now.
+    pub(crate) fn pages_read(&self) -> u64 {
+        counters::get(&self.core.traffic.pages_read)
+    }
+
     /// Stops the background writer and flushes.
     pub fn close(&self) -> Result<()> {
         let background = self.background.lock().take();
@@ -742,6 +759,23 @@ impl BufferPool {
         self.core.lent_frames() > 0
             && (needed || process::has_room())
             && self.core.take_lent_frames_back(EVICTION_BATCH) > 0
+    }
+
+    /// A frame for a page that a scan does not keep, if one can be had without waiting for the disk: that of such a
+    /// page that was used, unless there is room for both.
+    pub(crate) fn try_allocate_passing_frame(&self) -> Option<FrameId> {
+        let frames = self.core.usable_frames();
+        if self.core.free_frames() <= frames / MUCH_FREE_SHARE {
+            for _ in 0..PASSING_STEPS {
+                let Some((page, frame)) = self.core.passing.next(frames) else {
+                    break;
+                };
+                if self.core.try_evict_passing(page, frame) {
+                    break;
+                }
+            }
+        }
+        self.try_allocate_frame()
     }
 
     /// A frame if one can be had without waiting for the disk.

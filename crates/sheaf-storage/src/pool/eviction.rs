@@ -7,6 +7,9 @@
 //!
 //! Prefetched pages that were not used yet are new; the hand spares them once, so that they are not evicted between
 //! their arrival and their use. The prefetch quota bounds how many there can be.
+//!
+//! The hand is not asked where a scan that is larger than the pool wants room: its pages follow one another
+//! ([`passing_pages`](crate::pool::passing_pages)).
 
 use crate::counters;
 use crate::disk::frame_arena::FrameId;
@@ -69,6 +72,13 @@ impl PoolCore {
                 continue;
             }
             match seen.usage() {
+                // However often its scan has used it.
+                Usage::Hot if self.try_evict_passing(page, frame) => {
+                    sweep.evicted += 1;
+                    if sweep.evicted == wanted {
+                        break;
+                    }
+                }
                 // Losing the race against a use is fine: the page is wanted then.
                 Usage::Hot => {
                     let _ = latch::exchange(word, seen, seen.with_usage(Usage::Cold));

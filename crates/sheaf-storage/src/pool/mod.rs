@@ -10,6 +10,7 @@
 //! | [`page_read`] | a read of pages into frames |
 //! | [`prefetch`] | starts reads of pages that will be wanted soon |
 //! | [`eviction`] | which page makes room: second chance, with resistance to scans |
+//! | [`passing_pages`] | what stays of a scan that is larger than the pool |
 //! | [`write_back`] | dirty pages reach the disk in batches |
 //! | [`doublewrite`] | a copy of each page before it is written in place, against torn pages |
 //! | [`pool_core`] | the state that operations in flight need when they complete |
@@ -22,6 +23,7 @@ pub(crate) mod latch;
 pub(crate) mod optimistic_read;
 pub(crate) mod page_read;
 pub(crate) mod page_table;
+pub(crate) mod passing_pages;
 pub(crate) mod pool_core;
 pub(crate) mod prefetch;
 pub(crate) mod write_back;

@@ -14,6 +14,7 @@ use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId};
 use crate::pool::latch;
 use crate::pool::page_table::{PageWord, Usage, state};
+use crate::pool::passing_pages::ReadReason;
 use crate::pool::pool_core::PoolCore;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +86,7 @@ pub(crate) struct PageRead {
     core: Arc<PoolCore>,
     first: PageId,
     targets: Vec<Target>,
-    read_ahead: bool,
+    reason: ReadReason,
     submitted: AtomicBool,
     done: AtomicBool,
     error: Mutex<Option<StorageError>>,
@@ -94,19 +95,18 @@ pub(crate) struct PageRead {
 impl PageRead {
     /// A read of one page that the calling thread needs.
     pub(crate) fn of_one(core: &Arc<PoolCore>, claim: Claim<'_>, frame: FrameId) -> Arc<PageRead> {
-        let mut read = PageRead::new(core, claim.page());
-        read.read_ahead = false;
+        let mut read = PageRead::new(core, claim.page(), ReadReason::Use);
         read.push_page(claim, frame);
         Arc::new(read)
     }
 
-    /// An empty read-ahead that starts at page `first`.
-    pub(crate) fn new(core: &Arc<PoolCore>, first: PageId) -> PageRead {
+    /// A read of nothing yet, that starts at page `first`.
+    pub(crate) fn new(core: &Arc<PoolCore>, first: PageId, reason: ReadReason) -> PageRead {
         PageRead {
             core: core.clone(),
             first,
             targets: Vec::with_capacity(1),
-            read_ahead: true,
+            reason,
             submitted: AtomicBool::new(false),
             done: AtomicBool::new(false),
             error: Mutex::new(None),
@@ -221,14 +221,14 @@ impl Completion for PageRead {
             let settled = match self.check(&result, page, frame) {
                 Ok(()) => {
                     pages_read += 1;
-                    self.core.assign(frame, page, self.read_ahead);
+                    self.core.assign(frame, page, self.reason);
                     claimed
                         .with_state(state::UNLOCKED)
                         .with_usage(Usage::New)
                         .with_frame(frame)
                 }
                 Err(error) => {
-                    if self.read_ahead {
+                    if self.reason != ReadReason::Use {
                         self.core.return_quota();
                     }
                     self.core.give_free_frame(frame);

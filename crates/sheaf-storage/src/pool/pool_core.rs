@@ -13,6 +13,7 @@ use crate::page::PageId;
 use crate::pool::eviction::ClockHand;
 use crate::pool::latch::{self, ParkingLot};
 use crate::pool::page_table::{PageTable, PageWord, Usage, state};
+use crate::pool::passing_pages::{KeptShare, PassingPages, ReadReason};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -34,6 +35,10 @@ impl FrameDescriptor {
     const WRITING: u32 = 2;
     /// The page was prefetched and has not been used.
     const READ_AHEAD: u32 = 4;
+    /// The page was prefetched by a scan that does not keep it.
+    const PASSING: u32 = 8;
+    /// The page was prefetched by a scan that keeps it, and counts as used twice when it has been used.
+    const WARM: u32 = 16;
 
     fn new() -> FrameDescriptor {
         FrameDescriptor {
@@ -51,6 +56,11 @@ impl FrameDescriptor {
     /// Whether the page has changes that are not, or not surely, on disk.
     pub(crate) fn is_dirty(&self) -> bool {
         self.flags.load(Ordering::Acquire) & (Self::DIRTY | Self::WRITING) != 0
+    }
+
+    /// Whether the scan that had the page read does not keep it. How often it uses it does not matter then.
+    fn is_passing(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & Self::PASSING != 0
     }
 
     /// Whether write-back has something to do.
@@ -73,6 +83,7 @@ pub(crate) struct PoolCore {
     retired_frames: AtomicUsize,
     parking: ParkingLot,
     pub(crate) hand: ClockHand,
+    pub(crate) passing: PassingPages,
     pub(crate) traffic: DiskTraffic,
     pub(crate) accesses: PerThreadCounter,
     dirty: AtomicUsize,
@@ -96,6 +107,7 @@ impl PoolCore {
             retired_frames: AtomicUsize::new(0),
             parking: ParkingLot::new(),
             hand: ClockHand::new(),
+            passing: PassingPages::new(frames),
             traffic: DiskTraffic::default(),
             accesses: PerThreadCounter::new(),
             dirty: AtomicUsize::new(0),
@@ -212,12 +224,16 @@ impl PoolCore {
     }
 
     /// The frame holds this page from now on, clean.
-    pub(crate) fn assign(&self, frame: FrameId, page: PageId, read_ahead: bool) {
+    pub(crate) fn assign(&self, frame: FrameId, page: PageId, reason: ReadReason) {
         let descriptor = self.descriptor(frame);
-        let flags = if read_ahead {
-            FrameDescriptor::READ_AHEAD
-        } else {
-            0
+        let flags = match reason {
+            ReadReason::Use => 0,
+            ReadReason::Ahead(KeptShare::ALL) => FrameDescriptor::READ_AHEAD,
+            ReadReason::Ahead(kept) if kept.warms(page) => {
+                FrameDescriptor::READ_AHEAD | FrameDescriptor::WARM
+            }
+            ReadReason::Ahead(kept) if kept.keeps(page) => FrameDescriptor::READ_AHEAD,
+            ReadReason::Ahead(_) => FrameDescriptor::READ_AHEAD | FrameDescriptor::PASSING,
         };
         descriptor.has_memory.store(1, Ordering::Relaxed);
         descriptor.flags.store(flags, Ordering::Release);
@@ -313,23 +329,52 @@ impl PoolCore {
         counted
     }
 
-    /// To be called when an access left the page so: its first use ends its time as a prefetched page.
+    /// To be called when an access left the page so: its first use ends its time as a prefetched page. Returns whether
+    /// it counts as used twice by that.
     #[inline]
-    pub(crate) fn note_use(&self, latched: PageWord) {
-        if latched.usage() == Usage::Cold {
-            self.end_read_ahead(latched.frame());
+    pub(crate) fn note_use(&self, page: PageId, latched: PageWord) -> bool {
+        if latched.usage() != Usage::Cold {
+            return false;
         }
+        let frame = latched.frame();
+        if !self.end_read_ahead(frame) {
+            return false;
+        }
+        let flags = self.descriptor(frame).flags.load(Ordering::Relaxed);
+        if flags & FrameDescriptor::PASSING != 0 {
+            self.passing.add(page, frame);
+        }
+        flags & FrameDescriptor::WARM != 0
+    }
+
+    /// A passing page that was used leaves memory, however often it was, if nobody has it at this moment. Returns
+    /// whether its frame became free.
+    pub(crate) fn try_evict_passing(&self, page: PageId, frame: FrameId) -> bool {
+        // The frame may hold another page by now, or this one again: for its next use, or for others.
+        if !self.descriptor(frame).is_passing() {
+            return false;
+        }
+        self.try_evict_if(page, frame, |usage| usage != Usage::New)
     }
 
     /// The clock hand's victim leaves memory, if it still may. Returns whether its frame became free.
     pub(crate) fn try_evict(&self, page: PageId, frame: FrameId) -> bool {
+        self.try_evict_if(page, frame, |usage| usage != Usage::Hot)
+    }
+
+    fn try_evict_if(
+        &self,
+        page: PageId,
+        frame: FrameId,
+        may_go: impl FnOnce(Usage) -> bool,
+    ) -> bool {
         let Some(word) = self.word(page) else {
             return false;
         };
         let seen = PageWord(word.load(Ordering::Acquire));
         if seen.state() != state::UNLOCKED
             || seen.frame() != frame
-            || seen.usage() == Usage::Hot
+            || !may_go(seen.usage())
             || self.descriptor(frame).is_dirty()
             || latch::exchange(word, seen, seen.with_state(state::EXCLUSIVE)).is_err()
         {

@@ -16,6 +16,7 @@ use crate::page::{PAGE_SIZE, PageId};
 use crate::pool::buffer_pool::BufferPool;
 use crate::pool::page_read::{Claim, PageRead};
 use crate::pool::page_table::{PageWord, state};
+use crate::pool::passing_pages::{KeptShare, ReadReason};
 use crate::sync::atomic::Ordering;
 
 /// Requests end where a stretch of the disk ends.
@@ -36,10 +37,16 @@ impl BufferPool {
     /// Starts reading those of the pages that are not in memory. Order and duplicates do not matter; pages that do not
     /// exist are ignored.
     pub fn prefetch(&self, pages: &[PageId]) -> PrefetchSummary {
+        self.prefetch_keeping(pages, KeptShare::ALL)
+    }
+
+    /// The same. Pages that are not `kept` make room for others when they have been used.
+    pub(crate) fn prefetch_keeping(&self, pages: &[PageId], kept: KeptShare) -> PrefetchSummary {
         // Pages that have arrived meanwhile are delivered, which makes room for new requests.
         self.disk().reap();
         let mut plan = Plan {
             pool: self,
+            kept,
             current: None,
             reads: Vec::new(),
             pages: 0,
@@ -82,6 +89,7 @@ impl BufferPool {
 /// The requests of one call, as they are put together.
 struct Plan<'p> {
     pool: &'p BufferPool,
+    kept: KeptShare,
     current: Option<PageRead>,
     reads: Vec<Arc<PageRead>>,
     pages: usize,
@@ -130,10 +138,10 @@ impl<'p> Plan<'p> {
         if !self.reaches(page) {
             self.finish_request();
         }
-        let mut read = self
-            .current
-            .take()
-            .unwrap_or_else(|| PageRead::new(self.pool.core(), page));
+        let mut read = self.current.take().unwrap_or_else(|| {
+            let reason = ReadReason::Ahead(self.kept);
+            PageRead::new(self.pool.core(), page, reason)
+        });
         while read.end() < page {
             match self.claim(read.end()) {
                 Some((claim, frame)) => {
@@ -170,7 +178,13 @@ impl<'p> Plan<'p> {
         let claimed = self
             .word(page)
             .and_then(|seen| Claim::take(core, page, seen, state::READING))
-            .and_then(|claim| Some((claim, self.pool.try_allocate_frame()?)));
+            .and_then(|claim| {
+                let frame = match self.kept.keeps(page) {
+                    true => self.pool.try_allocate_frame()?,
+                    false => self.pool.try_allocate_passing_frame()?,
+                };
+                Some((claim, frame))
+            });
         if claimed.is_none() {
             core.return_quota();
         }

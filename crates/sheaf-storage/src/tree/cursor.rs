@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::key_range::KeyRange;
 use crate::node::Node;
 use crate::page::PageId;
+use crate::pool::passing_pages::KeptShare;
 use crate::transaction::snapshot::ReadView;
 use crate::tree::page_buffer::PageBuffer;
 use crate::tree::search::Target;
@@ -27,6 +28,9 @@ use crate::tree::{Direction, ReadAhead, Tree};
 /// A scan reads ahead by at most this share of the frames: several scans fit in the pool's quota for prefetched pages,
 /// and what was read ahead is still there when the scan arrives.
 const READ_AHEAD_FRAMES_DIVISOR: u64 = 8;
+
+/// The same share of a scan that is larger than the pool.
+const LARGE_SCAN_FRAMES_DIVISOR: u64 = 64;
 
 /// Leaves that the first read-ahead of a scan requests; the window doubles from here.
 const FIRST_WINDOW_PAGES: usize = 8;
@@ -174,6 +178,19 @@ impl LeafCursor {
         }
         if let Some(read_ahead) = &mut self.read_ahead {
             read_ahead.skip_to(key, self.direction);
+        }
+    }
+
+    /// Of what this cursor reads ahead from now on, so much stays in the pool: see [`Tree::kept_share`].
+    pub fn keep(&mut self, kept: KeptShare) {
+        if let Some(read_ahead) = &mut self.read_ahead {
+            read_ahead.kept = kept;
+            if kept != KeptShare::ALL {
+                // What is on its way has no room beside what is kept.
+                let most = (self.tree.store().frames / LARGE_SCAN_FRAMES_DIVISOR) as usize;
+                read_ahead.limit = read_ahead.limit.min(most.max(FIRST_WINDOW_PAGES));
+                read_ahead.window = read_ahead.window.min(read_ahead.limit);
+            }
         }
     }
 
@@ -438,6 +455,8 @@ struct LeafReadAhead {
     skipped: bool,
     /// What the thread had read before the scan, as long as nothing is requested until it has read more.
     waits_for_miss: Option<u64>,
+    /// How much of what is requested stays in the pool.
+    kept: KeptShare,
     pages: Vec<PageId>,
 }
 
@@ -458,6 +477,7 @@ impl LeafReadAhead {
             frontier: Frontier::AtCursor,
             skipped: false,
             waits_for_miss: None,
+            kept: KeptShare::ALL,
             pages: Vec::new(),
         }
     }
@@ -541,7 +561,7 @@ impl LeafReadAhead {
         self.outstanding += self.pages.len();
         self.window = (self.window * 2).min(self.limit);
         if self.pages.len() > 1 {
-            tree.store().pool.prefetch(&self.pages);
+            tree.store().pool.prefetch_keeping(&self.pages, self.kept);
         }
         Ok(())
     }

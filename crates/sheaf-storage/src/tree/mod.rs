@@ -17,6 +17,7 @@
 //! | [`bulk_build`] | a tree from sorted entries, bottom up |
 //! | [`leaves_of_keys`], [`estimate`] | questions answered from inner nodes: prefetch, counts, cuts |
 //! | [`last_key`] | the largest key, ghosts included |
+//! | [`large_scan`] | how much stays in the pool of scans that are larger than it |
 //! | [`look_ahead`] | lookups of many keys that wait for memory together |
 //! | [`residency`] | how much of a range, and of each tree, is in memory |
 //! | [`leaf_sample`] | leaves chosen at random |
@@ -40,6 +41,7 @@ pub(crate) mod delete;
 pub(crate) mod directory;
 mod estimate;
 mod insert;
+mod large_scan;
 mod last_key;
 mod leaf_sample;
 mod leaves_of_keys;
@@ -61,6 +63,7 @@ use crate::counters::ThreadPageWork;
 use crate::error::{Result, StorageError};
 use crate::page::{PAGE_SIZE, PageId, TreeId};
 use crate::page_store::PageStore;
+use crate::pool::passing_pages::LastLargeScan;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::transaction::snapshot::ReadView;
 use crate::tree::search::Target;
@@ -198,6 +201,7 @@ pub struct Tree {
     root: PageId,
     store: Arc<PageStore>,
     counts: LiveCounts,
+    last_large_scan: LastLargeScan,
     this: Weak<Tree>,
 }
 
@@ -213,6 +217,7 @@ impl Tree {
             root,
             store,
             counts: LiveCounts::new(counts),
+            last_large_scan: LastLargeScan::default(),
             this: this.clone(),
         })
     }
