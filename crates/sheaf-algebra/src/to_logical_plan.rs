@@ -8,6 +8,8 @@
 //! What the algebra means by equality and order is spelled out here: texts are grouped and sorted by their sort keys.
 //! That is done by functions of the typing rule (`sheaf_exec::typing`).
 //!
+//! A condition on the rows of a table is part of the scan, if the scan tests all of it.
+//!
 //! A subquery that is a value and takes nothing from outside is computed once, before the rest. Today's planner knows
 //! it as an expression, so the column of a single join is replaced by that expression where it is used.
 //!
@@ -17,6 +19,7 @@
 //! # Errors
 //! `DataFusionError::NotImplemented` for dependent joins that the rules have left.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,9 +32,11 @@ use datafusion_common::{
 };
 use datafusion_expr::logical_plan::{
     Aggregate, EmptyRelation, Filter, Join, JoinConstraint, JoinType, Limit, LogicalPlanBuilder,
-    Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScanBuilder, Union,
+    Projection, RecursiveQuery, Sort, Subquery, SubqueryAlias, TableScan, TableScanBuilder, Union,
 };
-use datafusion_expr::{Expr, GroupingSet, LogicalPlan, SortExpr, cast, lit};
+use datafusion_expr::{
+    Expr, GroupingSet, LogicalPlan, SortExpr, TableProviderFilterPushDown, cast, lit,
+};
 use sheaf_access::cancel;
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::scalar_function;
@@ -255,6 +260,18 @@ impl Translation<'_> {
             }
             Operator::Filter(filter) => {
                 let Translated { plan, values } = self.relation(&filter.input)?;
+                let plan = match plan {
+                    LogicalPlan::TableScan(scan) => {
+                        match self.filtered_scan(scan, &filter.condition, &values)? {
+                            Ok(scan) => {
+                                let plan = LogicalPlan::TableScan(scan);
+                                return Ok(Translated { plan, values });
+                            }
+                            Err(scan) => LogicalPlan::TableScan(scan),
+                        }
+                    }
+                    plan => plan,
+                };
                 let condition = self.expr(&filter.condition, &values);
                 let plan = match filter.condition.is_of_variables() {
                     true => RowByRow::plan(plan, Step::OneRow),
@@ -363,6 +380,30 @@ impl Translation<'_> {
             Operator::Recursive(recursive) => self.recursive(recursive),
             Operator::Values(values) => self.values(values),
         }
+    }
+
+    /// The rows of a table that meet a condition, if all of it is tested by the scan. It is one expression, so that
+    /// constants and what is written twice are seen.
+    fn filtered_scan(
+        &self,
+        scan: TableScan,
+        condition: &Scalar,
+        values: &HashMap<ColumnId, Expr>,
+    ) -> Result<std::result::Result<TableScan, TableScan>> {
+        let columns = condition.columns();
+        let takes_value = values.keys().any(|value| columns.contains(*value));
+        if takes_value || condition.is_volatile() || scan.fetch.is_some() {
+            return Ok(Err(scan));
+        }
+        let filter = self.expr(&cheap_first(condition), values);
+        let taken = scan.source.supports_filters_pushdown(&[&filter])?;
+        if taken != [TableProviderFilterPushDown::Exact] {
+            return Ok(Err(scan));
+        }
+        let mut filters = scan.filters;
+        filters.push(filter);
+        let scan = TableScanBuilder::new(scan.table_name, scan.source);
+        Ok(Ok(scan.with_filters(filters).build()?))
     }
 
     fn values(&self, values: &relation::Values) -> Result<Translated> {
@@ -675,6 +716,20 @@ fn add_operands(values: &HashMap<ColumnId, Expr>, columns: &mut Vec<Expr>) {
 fn has_subquery(value: &Expr) -> bool {
     let found = value.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))));
     found.unwrap_or(true)
+}
+
+/// A condition whose parts without calls come first: fewer rows come to the others. Where something notes what it
+/// meets, the order is the statement's.
+fn cheap_first(condition: &Scalar) -> Cow<'_, Scalar> {
+    let conjuncts = condition.conjuncts();
+    let calls = |part: &Scalar| matches!(part.kind(), ScalarKind::Call { .. });
+    let costs = |conjunct: &Scalar| conjunct.contains(&calls);
+    if condition.notes() || conjuncts.is_sorted_by_key(costs) {
+        return Cow::Borrowed(condition);
+    }
+    let mut conjuncts = conjuncts.to_vec();
+    conjuncts.sort_by_key(costs);
+    Cow::Owned(Scalar::and(conjuncts))
 }
 
 /// The operands of NOT IN: an antijoin by all pairs that may be equal, and by nothing else.

@@ -6,14 +6,14 @@
 //!   filter p (A left join B)       filter p (A join B)          p is not true where the columns of B are NULL
 //!   filter p (A semijoin B)        (filter p A) semijoin B      the same for antijoins and mark joins
 //!   filter p (group by k of A)     group by k of (filter p A)   p names columns of k alone, and k is not empty
+//!   filter p (window by k of A)    window by k of (filter p A)  p names columns of k alone
 //!   filter p (A union B)           (filter p A) union (filter p B)
 //!   A join B on p and q            (filter p A) join B on q     p names columns of A alone; not of a left join
 //! ```
 //!
 //! What the sides of a join are filtered by is filled up with what follows from it ([`super::infer_predicates`]).
 //!
-//! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit or a
-//! window.
+//! What is volatile stays where it is: it matters for which rows it is computed. Nothing is pushed below a limit.
 
 use std::collections::HashMap;
 
@@ -23,9 +23,9 @@ use crate::column_set::ColumnSet;
 use crate::properties::nullability::refuses_null;
 use crate::relation::{
     DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation, SetKind,
-    SetOperation, Sort,
+    SetOperation, Sort, Window,
 };
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, WindowFunction};
 
 /// A condition does not grow by more than this: what is computed twice at each level doubles with each.
 const MAX_MORE_NODES: usize = 2_000;
@@ -100,11 +100,22 @@ fn push(relation: Relation, mut conditions: Vec<Scalar>) -> Relation {
             join.right = Box::new(push(*join.right, Vec::new()));
             filtered(Operator::DependentJoin(join).into(), stays)
         }
+        Operator::Window(Window { input, functions }) => {
+            let (below, stays) = split_by(conditions, |condition| {
+                let columns = condition.columns();
+                let of_each = |function: &WindowFunction| {
+                    let partition = function.partition_by().iter();
+                    let partition: ColumnSet = partition.filter_map(Scalar::as_column).collect();
+                    columns.is_subset(&partition)
+                };
+                !columns.is_empty() && functions.iter().all(|(_, function)| of_each(function))
+            });
+            filtered(push(*input, below).window(functions), stays)
+        }
         operator @ (Operator::Scan(_)
         | Operator::Values(_)
         | Operator::Limit(_)
-        | Operator::Recursive(_)
-        | Operator::Window(_)) => {
+        | Operator::Recursive(_)) => {
             let relation = Relation::from(operator);
             filtered(
                 relation.map_inputs(&mut |input| push(input, Vec::new())),

@@ -1,7 +1,7 @@
 //! Long conditions are laid aside while rules are applied.
 //!
 //! Each rule goes through all expressions of a plan, and finds nothing in an OR of ten thousand terms that the typing
-//! rule has left. So such a condition on one table is a call of a function while it is moved to where it is tested:
+//! rule has left. So such a condition on one table is a call of a function meanwhile, be it of a filter or of a scan:
 //!
 //! ```text
 //!   Filter a >= 1 and a < 2 or a >= 5 and a < 6 or ...         Filter $condition_7(a)
@@ -41,7 +41,11 @@ pub(crate) struct LaidAside {
 pub(crate) fn lay_aside(plan: LogicalPlan) -> Result<LaidAside> {
     let mut any = false;
     plan.apply(|node| {
-        any |= matches!(node, LogicalPlan::Filter(filter) if has_long(filter));
+        any |= match node {
+            LogicalPlan::Filter(filter) => has_long(&filter.predicate),
+            LogicalPlan::TableScan(scan) => scan.filters.iter().any(has_long),
+            _ => false,
+        };
         Ok(match any {
             true => TreeNodeRecursion::Stop,
             false => TreeNodeRecursion::Continue,
@@ -52,21 +56,17 @@ pub(crate) fn lay_aside(plan: LogicalPlan) -> Result<LaidAside> {
     }
     let plan = plan.transform_down(|node| match node {
         LogicalPlan::Filter(filter)
-            if has_long(&filter) && !is_above_outer_join(&filter.input)? =>
+            if has_long(&filter.predicate) && !is_above_outer_join(&filter.input)? =>
         {
-            let parts = split_conjunction(&filter.predicate).into_iter();
-            let parts = parts.map(|part| match is_long(part) {
-                true => aside(part, filter.input.schema()),
-                false => Ok(part.clone()),
-            });
-            let parts = parts.collect::<Result<Vec<_>>>()?;
-            Ok(match conjunction(parts) {
-                Some(predicate) => {
-                    let filter = Filter::try_new(predicate, filter.input)?;
-                    Transformed::yes(LogicalPlan::Filter(filter))
-                }
-                None => Transformed::no(LogicalPlan::Filter(filter)),
-            })
+            let predicate = with_long_aside(&filter.predicate, filter.input.schema())?;
+            let filter = Filter::try_new(predicate, filter.input)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        }
+        LogicalPlan::TableScan(mut scan) if scan.filters.iter().any(has_long) => {
+            for filter in &mut scan.filters {
+                *filter = with_long_aside(filter, &scan.projected_schema)?;
+            }
+            Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
         }
         other => Ok(Transformed::no(other)),
     })?;
@@ -92,10 +92,19 @@ pub(crate) fn put_back(plan: LogicalPlan, any: bool) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-fn has_long(filter: &Filter) -> bool {
-    split_conjunction(&filter.predicate)
-        .into_iter()
-        .any(is_long)
+fn has_long(condition: &Expr) -> bool {
+    split_conjunction(condition).into_iter().any(is_long)
+}
+
+/// The condition with calls in the place of its long parts.
+fn with_long_aside(condition: &Expr, schema: &DFSchema) -> Result<Expr> {
+    let parts = split_conjunction(condition).into_iter();
+    let parts = parts.map(|part| match is_long(part) {
+        true => aside(part, schema),
+        false => Ok(part.clone()),
+    });
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    Ok(conjunction(parts).unwrap_or_else(|| condition.clone()))
 }
 
 fn is_above_outer_join(plan: &LogicalPlan) -> Result<bool> {

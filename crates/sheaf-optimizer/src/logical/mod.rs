@@ -1,8 +1,8 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments and fold constants. They push filters into the TableScans (our source
-//! takes all of them), and push down limits and projections. Subqueries are joins already, but for those that are
-//! computed once, or for each row.
+//! They coerce the types of function arguments, fold constants, and push down limits and projections. Scans have their
+//! conditions already, and so have joins; what comes up while the rules are applied, or has the value of a subquery in
+//! it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
