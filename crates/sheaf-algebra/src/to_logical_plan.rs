@@ -369,6 +369,24 @@ impl Translation<'_> {
             Operator::Limit(limit) => {
                 let Translated { plan, values } = self.relation(&limit.input)?;
                 let rows = |rows: u64| Box::new(lit(i64::try_from(rows).unwrap_or(i64::MAX)));
+                let most = limit.fetch.and_then(|fetch| limit.skip.checked_add(fetch));
+                let most = most.and_then(|most| usize::try_from(most).ok());
+                let most = most.filter(|most| *most > 0);
+                let plan = match (plan, most) {
+                    (LogicalPlan::Sort(sort), Some(most)) => {
+                        let fetch = Some(sort.fetch.map_or(most, |fetch| fetch.min(most)));
+                        let sort = LogicalPlan::Sort(Sort { fetch, ..sort });
+                        if limit.skip == 0 {
+                            return Ok(Translated { plan: sort, values });
+                        }
+                        sort
+                    }
+                    (LogicalPlan::TableScan(mut scan), Some(most)) => {
+                        scan.fetch = Some(scan.fetch.map_or(most, |fetch| fetch.min(most)));
+                        LogicalPlan::TableScan(scan)
+                    }
+                    (plan, _) => plan,
+                };
                 let plan = LogicalPlan::Limit(Limit {
                     skip: (limit.skip > 0).then(|| rows(limit.skip)),
                     fetch: limit.fetch.map(rows),

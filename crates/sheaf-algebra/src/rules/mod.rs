@@ -3,6 +3,7 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
+//! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
@@ -11,6 +12,7 @@
 
 mod domain;
 pub mod infer_predicates;
+pub mod push_down_limits;
 pub mod push_down_predicates;
 mod repeatable;
 pub mod tested_marks;
@@ -32,5 +34,6 @@ use crate::scalar::Typing;
 pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -> Result<Relation> {
     let relation = tested_marks::apply(relation);
     let relation = unnest::apply(relation, columns, typing)?;
-    Ok(push_down_predicates::apply(relation))
+    let relation = push_down_predicates::apply(relation);
+    Ok(push_down_limits::apply(relation))
 }

@@ -491,3 +491,42 @@ fn what_cannot_be_taken_apart_is_counted_for_each_row() {
     assert!(rewritten.contains("DependentJoin single"), "{rewritten}");
     assert!(rewritten.contains(":= max(2)"), "{rewritten}");
 }
+
+#[test]
+fn limits_go_down_as_far_as_they_may() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.id, of_b.k);
+    let outer = a.clone().join(JoinKind::LeftOuter, b.clone(), Some(on));
+    let shown = outer.project(vec![Item {
+        column: of_b.s,
+        value: statement.column(of_b.s),
+    }]);
+    assert_eq!(
+        statement.rewritten(shown.limit(2, Some(3))),
+        "\
+Project #5
+  Limit 3 behind 2
+    Join left outer, #0 = #4
+      Limit 5
+        Scan a #0 #1 #2
+      Scan b #3 #4 #5"
+    );
+    let of_some = a.clone().limit(1, Some(10)).limit(4, Some(100));
+    assert_eq!(
+        statement.rewritten(of_some),
+        "Limit 6 behind 5\n  Scan a #0 #1 #2"
+    );
+    let pairs = a.join(JoinKind::Inner, b, None).limit(0, Some(7));
+    assert_eq!(
+        statement.rewritten(pairs),
+        "\
+Limit 7
+  Join inner
+    Limit 7
+      Scan a #0 #1 #2
+    Limit 7
+      Scan b #3 #4 #5"
+    );
+}

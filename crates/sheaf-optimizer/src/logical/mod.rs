@@ -1,8 +1,9 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, fold constants, and push down limits and projections. Scans have their
-//! conditions already, and so have joins; what comes up while the rules are applied, or has the value of a subquery in
-//! it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for each row.
+//! They coerce the types of function arguments, fold constants, and push down projections. Conditions and limits are
+//! where they belong already (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value of a
+//! subquery in it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for each
+//! row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -57,8 +58,6 @@ use datafusion_expr::expr_rewriter::NamePreserver;
 use datafusion_expr::logical_plan::InvariantLevel;
 use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
 use datafusion_optimizer::OptimizerContext;
-use datafusion_optimizer::analyzer::AnalyzerRule;
-use datafusion_optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
@@ -69,7 +68,6 @@ use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
-use datafusion_optimizer::push_down_limit::PushDownLimit;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
@@ -104,7 +102,6 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     context.cancel.check().map_err(access_error)?;
     check_plan_size(&plan)?;
     plan.check_invariants(InvariantLevel::Always)?;
-    let plan = ResolveGroupingFunction::new().analyze(plan, options)?;
     let plan = rewrite_changed(plan, &coerce_types)?;
     let plan = match keys_mislead(&plan)? {
         true => without_keys(plan)?,
@@ -243,8 +240,7 @@ impl TreeNodeRewriter for Coercion<'_> {
     }
 }
 
-/// DataFusion's order; a filter cannot be pushed past a limit, so limits go first. But EliminateJoin comes when
-/// conditions have been pushed down, because they would hinder it.
+/// DataFusion's order. But EliminateJoin comes when conditions have been pushed down, because they would hinder it.
 ///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
 /// later passes leave it as it is, unless a join still lacks its condition.
@@ -262,7 +258,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(has_empty_part, FlatUnions),
         Rule::on(has_empty_input, PropagateEmptyRelation::new()),
         Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
-        Rule::on(is_limit, PushDownLimit::new()),
         Rule::on(
             |node| {
                 let is_fixed = is_above_whole_aggregate(node) || tests_variables(node);
