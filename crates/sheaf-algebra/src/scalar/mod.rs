@@ -10,12 +10,14 @@
 //! | [`typing`] | MySQL's typing rule, where a node is made |
 //! | [`expression`] | the same expression as DataFusion writes it, and back |
 //! | [`long_lists`] | long disjunctions of constants as lists, and parts of such lists |
+//! | [`fold`] | constants are computed |
 //! | [`physical`] | the same as it is computed over batches |
 //! | [`aggregate`] | aggregates of groups |
 //! | [`window`] | functions over windows |
 
 pub mod aggregate;
 pub mod expression;
+pub mod fold;
 pub mod long_lists;
 pub mod physical;
 pub mod typing;
