@@ -182,7 +182,8 @@ impl Translation<'_> {
             Some(table) => PlanColumn::new(Some(table.clone()), column.field.name()),
             None => PlanColumn::new_unqualified(match self.names.get(&id) {
                 Some(name) => name.clone(),
-                None => id.to_string(),
+                // Its table is not read.
+                None => format!("{}{id}", column.name),
             }),
         }
     }
@@ -432,6 +433,9 @@ impl Translation<'_> {
             })
             .into());
         }
+        if values.rows.is_empty() {
+            return Ok(self.nothing(&values.columns)?.into());
+        }
         let row = |row: &Vec<Scalar>| -> Vec<Expr> {
             row.iter()
                 .map(|value| self.expr(value, &HashMap::new()))
@@ -443,6 +447,20 @@ impl Translation<'_> {
         let columns = columns.map(|(column, id)| self.named(Expr::Column(column), *id));
         let projection = Projection::try_new(columns.collect(), Arc::new(plan))?;
         Ok(LogicalPlan::Projection(projection).into())
+    }
+
+    /// No rows, of these columns.
+    fn nothing(&self, columns: &[ColumnId]) -> Result<LogicalPlan> {
+        let fields = columns.iter().map(|id| {
+            let PlanColumn { relation, name, .. } = self.name(*id);
+            let field = self.columns.get(*id).field.as_ref().clone();
+            (relation, Arc::new(field.with_name(name)))
+        });
+        let schema = DFSchema::new_with_metadata(fields.collect(), HashMap::new())?;
+        Ok(LogicalPlan::EmptyRelation(EmptyRelation {
+            produce_one_row: false,
+            schema: Arc::new(schema),
+        }))
     }
 
     fn join(&self, join: &relation::Join) -> Result<Translated> {
@@ -482,9 +500,7 @@ impl Translation<'_> {
             None => {
                 let filter = join.condition.as_ref();
                 let filter = filter.map(|condition| self.expr(condition, &values));
-                // An outer join by nothing keeps all pairs of rows.
-                let always = || (join.kind != JoinKind::Inner).then(|| lit(true));
-                (Vec::new(), filter.or_else(always), false)
+                (Vec::new(), filter, false)
             }
         };
         let plan = LogicalPlan::Join(Join::try_new(
@@ -757,18 +773,24 @@ fn null_aware_pair(join: &relation::Join) -> Option<(&Scalar, &Scalar)> {
     };
     let (equality, nulls) = alternatives.split_first()?;
     let (one, other) = equality.as_equality()?;
-    let is_of_null = |scalar: &Scalar| match scalar.kind() {
+    let tested = |scalar: &Scalar| match scalar.kind() {
         ScalarKind::Test {
             operand,
             is: Truth::Null,
             negated: false,
-        } => operand.as_ref() == one || operand.as_ref() == other,
-        _ => false,
+        } => [one, other]
+            .into_iter()
+            .find(|one| *one == operand.as_ref()),
+        _ => None,
     };
-    let nullable = [one, other]
-        .into_iter()
-        .filter(|operand| operand.is_nullable());
-    if !nulls.iter().all(is_of_null) || nulls.len() != nullable.count() {
+    let tested: Vec<&Scalar> = nulls.iter().map(tested).collect::<Option<_>>()?;
+    let never_null = [&join.left, &join.right].map(|side| &side.properties().not_null);
+    let may_be_null = |operand: &Scalar| {
+        let is_known = |column| never_null.iter().any(|known| known.contains(column));
+        operand.is_nullable() && !operand.as_column().is_some_and(is_known)
+    };
+    let mut operands = [one, other].into_iter();
+    if operands.any(|operand| may_be_null(operand) && !tested.contains(&operand)) {
         return None;
     }
     debug_assert_eq!(equality.field().data_type(), &DataType::Boolean);
@@ -792,25 +814,7 @@ fn value_of(subquery: LogicalPlan, outer_ref_columns: Vec<Expr>, rows: &Relation
         spans: Spans::new(),
     });
     match scalar_function("$or_null") {
-        Some(or_null) if !gives_a_row(rows) => or_null.call(vec![value]),
+        Some(or_null) if !rows.gives_a_row() => or_null.call(vec![value]),
         _ => value,
-    }
-}
-
-/// Whether there is a row, whatever the tables hold.
-fn gives_a_row(relation: &Relation) -> bool {
-    match relation.operator() {
-        Operator::Group(group) => group.keys.is_empty() || gives_a_row(&group.input),
-        Operator::Values(values) => !values.rows.is_empty(),
-        Operator::Project(project) => gives_a_row(&project.input),
-        Operator::Sort(sort) => gives_a_row(&sort.input),
-        Operator::Window(window) => gives_a_row(&window.input),
-        Operator::Limit(limit) => {
-            limit.skip == 0 && limit.fetch != Some(0) && gives_a_row(&limit.input)
-        }
-        Operator::SetOperation(operation) => {
-            operation.kind == SetKind::Union && operation.inputs.iter().any(gives_a_row)
-        }
-        _ => false,
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn not_null(operator: &Operator) -> ColumnSet {
                 .iter()
                 .filter(|item| match item.value.as_column() {
                     Some(column) => below.contains(column),
-                    None => !item.value.is_nullable(),
+                    None => !item.value.is_nullable() && is_typed_for(&item.value, below),
                 });
             let mut columns: ColumnSet = items.map(|item| item.column).collect();
             columns.union_with(below);
@@ -75,6 +75,14 @@ pub(super) fn not_null(operator: &Operator) -> ColumnSet {
         Operator::Recursive(_) => ColumnSet::new(),
         Operator::Join(_) | Operator::DependentJoin(_) => of_join(operator),
     }
+}
+
+/// Whether none of the columns of a value is NULL that are not by their type. Below an outer join they were not.
+fn is_typed_for(value: &Scalar, not_null: &ColumnSet) -> bool {
+    !value.contains(&|part| match part.kind() {
+        ScalarKind::Column(column) => !part.is_nullable() && !not_null.contains(*column),
+        _ => false,
+    })
 }
 
 fn of_join(operator: &Operator) -> ColumnSet {

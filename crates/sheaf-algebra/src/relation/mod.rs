@@ -108,6 +108,25 @@ impl Relation {
         &self.properties().free
     }
 
+    /// Whether there is a row, whatever the tables hold.
+    pub fn gives_a_row(&self) -> bool {
+        match &self.operator {
+            Operator::Group(group) => group.keys.is_empty() || group.input.gives_a_row(),
+            Operator::Values(values) => !values.rows.is_empty(),
+            Operator::Project(project) => project.input.gives_a_row(),
+            Operator::Sort(sort) => sort.input.gives_a_row(),
+            Operator::Window(window) => window.input.gives_a_row(),
+            Operator::Limit(limit) => {
+                limit.skip == 0 && limit.fetch != Some(0) && limit.input.gives_a_row()
+            }
+            Operator::SetOperation(operation) => {
+                let mut inputs = operation.inputs.iter();
+                operation.kind == SetKind::Union && inputs.any(Relation::gives_a_row)
+            }
+            _ => false,
+        }
+    }
+
     /// How many operators it has.
     pub fn operators(&self) -> usize {
         let inputs = self.inputs().into_iter();

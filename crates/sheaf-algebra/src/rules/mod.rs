@@ -3,6 +3,7 @@
 //! | file | rule |
 //! |---|---|
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
+//! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
@@ -12,6 +13,7 @@
 
 mod domain;
 pub mod infer_predicates;
+pub mod no_rows;
 pub mod push_down_limits;
 pub mod push_down_predicates;
 mod repeatable;
@@ -35,5 +37,6 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = tested_marks::apply(relation);
     let relation = unnest::apply(relation, columns, typing)?;
     let relation = push_down_predicates::apply(relation);
+    let relation = no_rows::apply(relation, columns);
     Ok(push_down_limits::apply(relation))
 }

@@ -12,7 +12,7 @@ use sheaf_exec::typing::{Purpose, Texts};
 use crate::column::{Column, ColumnId, Columns, Origin};
 use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan, SortKey};
 use crate::scalar::typing::AggregateCall;
-use crate::scalar::{Aggregate, Comparison, Scalar, Typing};
+use crate::scalar::{Aggregate, Comparison, Scalar, Truth, Typing};
 
 /// A table `(id INT PRIMARY KEY, k INT, s VARCHAR)`.
 #[derive(Debug)]
@@ -529,4 +529,78 @@ Limit 7
     Limit 7
       Scan b #3 #4 #5"
     );
+}
+
+#[test]
+fn what_has_no_rows_leaves_nothing_behind() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let one = || Scalar::literal(ScalarValue::Int64(Some(1)));
+    let two = || Scalar::literal(ScalarValue::Int64(Some(2)));
+    let never = || Scalar::comparison(Comparison::Equal, one(), two());
+    let nothing = || b.clone().filter(never());
+    let on = statement.equal(of_a.id, of_b.k);
+    let joined = |kind| a.clone().join(kind, nothing(), Some(on.clone()));
+    assert_eq!(
+        statement.rewritten(joined(JoinKind::Inner)),
+        "Values of 0 rows #0, #1, #2, #3, #4, #5"
+    );
+    assert_eq!(
+        statement.rewritten(joined(JoinKind::Anti)),
+        "Scan a #0 #1 #2"
+    );
+    assert_eq!(
+        statement.rewritten(joined(JoinKind::LeftOuter)),
+        "\
+Project #0, #1, #2, #3 := NULL, #4 := NULL, #5 := NULL
+  Scan a #0 #1 #2"
+    );
+    // A group of all rows is there without any.
+    let (count, aggregate) = statement.count();
+    let all = vec![(count, aggregate)];
+    let of_all = nothing().group(Vec::new(), Vec::new(), all.clone());
+    assert_eq!(
+        statement.rewritten(of_all),
+        "Group: #6 := count(1)\n  Values of 0 rows #3, #4, #5"
+    );
+    let of_keys = nothing().group(vec![of_b.k], Vec::new(), all);
+    assert_eq!(statement.rewritten(of_keys), "Values of 0 rows #4, #6");
+    // A key of a table is never NULL, so that all rows pass.
+    let is_there = statement.column(of_a.id).test(Truth::Null, true);
+    assert_eq!(
+        statement.rewritten(a.clone().filter(is_there)),
+        "Scan a #0 #1 #2"
+    );
+    assert_eq!(
+        statement.rewritten(a.limit(3, Some(0))),
+        "Values of 0 rows #0, #1, #2"
+    );
+}
+
+#[test]
+fn a_computed_column_of_a_missing_row_may_be_null() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.k, of_b.k);
+    let outer = a.join(JoinKind::LeftOuter, b, Some(on));
+    let typing = statement.typing();
+    let one = typing.literal(ScalarValue::Int64(Some(1))).unwrap();
+    let value = typing
+        .call("$add", vec![statement.column(of_b.id), one])
+        .unwrap();
+    assert!(!value.is_nullable());
+    let field = Arc::clone(value.field());
+    let next = statement.columns.add_computed("next", field);
+    let listed = outer
+        .project(vec![Item {
+            column: next,
+            value,
+        }])
+        .limit(0, Some(9));
+    assert!(!listed.properties().not_null.contains(next));
+    let is_missing = statement.column(next).is_null();
+    let rewritten = statement.rewritten(listed.filter(is_missing));
+    assert!(rewritten.starts_with("Filter "), "{rewritten}");
 }

@@ -1,20 +1,19 @@
-//! A union of unions becomes one, and inputs without rows go.
+//! A union of unions becomes one.
 //!
 //! The columns of a union's inputs belong together by position, and their names may differ:
 //!
 //! ```text
 //!   UNION ( Projection a+1 ( UNION ( t (a), u (b) ) ), v )      UNION ( Projection a+1 (t), Projection b+1 (u), v )
-//!   UNION ( nothing, t (a) )                                    Projection a AS .. (t)
 //! ```
 //!
-//! DataFusion's OptimizeUnions and PropagateEmptyRelation do the same, but take the names of one input to another, and
-//! fail where these differ. All inputs have the same types already.
+//! DataFusion's OptimizeUnions does the same, but takes the names of one input to another, and fails where these
+//! differ. All inputs have the same types already.
 
 use std::sync::Arc;
 
 use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Column, DFSchema, Result};
-use datafusion_expr::{Distinct, EmptyRelation, Expr, LogicalPlan, Projection, Union};
+use datafusion_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
 use datafusion_optimizer::optimizer::ApplyOrder;
 use datafusion_optimizer::{OptimizerConfig, OptimizerRule};
 
@@ -62,27 +61,15 @@ fn flat(union: Union, is_distinct: bool) -> Result<Transformed<LogicalPlan>> {
     for input in inputs {
         changed |= add_input(input, is_distinct, &mut flattened)?;
     }
-    let plan = match flattened.len() {
-        0 => LogicalPlan::EmptyRelation(EmptyRelation {
-            produce_one_row: false,
-            schema,
-        }),
-        1 => {
-            let only = flattened.remove(0);
-            return Ok(Transformed::yes(under_names_of(only, &schema)?));
-        }
-        _ => {
-            // The operator calls its columns as its first input does.
-            if changed && !has_names_of(flattened[0].schema(), &schema) {
-                let first = flattened.remove(0);
-                flattened.insert(0, Arc::new(under_names_of(first, &schema)?));
-            }
-            LogicalPlan::Union(Union {
-                inputs: flattened,
-                schema,
-            })
-        }
-    };
+    // The operator calls its columns as its first input does.
+    if changed && !has_names_of(flattened[0].schema(), &schema) {
+        let first = flattened.remove(0);
+        flattened.insert(0, Arc::new(under_names_of(first, &schema)?));
+    }
+    let plan = LogicalPlan::Union(Union {
+        inputs: flattened,
+        schema,
+    });
     Ok(Transformed::new_transformed(plan, changed))
 }
 
@@ -93,7 +80,6 @@ fn add_input(
     out: &mut Vec<Arc<LogicalPlan>>,
 ) -> Result<bool> {
     match input.as_ref() {
-        LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row => return Ok(true),
         LogicalPlan::Union(union) => {
             for input in &union.inputs {
                 add_input(Arc::clone(input), is_distinct, out)?;

@@ -1,9 +1,9 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, fold constants, and push down projections. Conditions and limits are
-//! where they belong already (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value of a
-//! subquery in it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for each
-//! row.
+//! They coerce the types of function arguments, simplify expressions, and push down projections. The algebra has decided
+//! what has no rows, and where conditions and limits go (`sheaf_algebra::rules`); what comes up while the rules are
+//! applied, or has the value of a subquery in it, is pushed down here. Subqueries are joins already, but for those that
+//! are computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -17,7 +17,6 @@
 //! | [`connect_joins`] | conditions of WHERE become keys of joins |
 //! | [`join_keys`] | equalities of a join's condition become its keys |
 //! | [`apply`] | subqueries that are computed for each row |
-//! | [`empty_subqueries`] | a subquery that is known to have no rows is a constant |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
 //! | [`flat_unions`] | a union of unions becomes one |
@@ -34,7 +33,6 @@
 pub(crate) mod apply;
 pub(crate) mod connect_joins;
 pub(crate) mod distinct_aggregates;
-pub(crate) mod empty_subqueries;
 pub(crate) mod equality;
 pub(crate) mod flat_unions;
 pub(crate) mod forgotten_keys;
@@ -61,12 +59,8 @@ use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
-use datafusion_optimizer::eliminate_filter::EliminateFilter;
-use datafusion_optimizer::eliminate_join::EliminateJoin;
-use datafusion_optimizer::eliminate_limit::EliminateLimit;
 use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
-use datafusion_optimizer::propagate_empty_relation::PropagateEmptyRelation;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
@@ -84,7 +78,6 @@ use crate::PlannerContext;
 use crate::logical::apply::with_applies;
 use crate::logical::connect_joins::{ConnectJoins, is_above_joins};
 use crate::logical::distinct_aggregates::DistinctAggregates;
-use crate::logical::empty_subqueries::EmptySubqueries;
 use crate::logical::flat_unions::FlatUnions;
 use crate::logical::forgotten_keys::{keys_mislead, without_keys};
 use crate::logical::join_keys::ExtractJoinKeys;
@@ -240,8 +233,6 @@ impl TreeNodeRewriter for Coercion<'_> {
     }
 }
 
-/// DataFusion's order. But EliminateJoin comes when conditions have been pushed down, because they would hinder it.
-///
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
 /// later passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
@@ -249,14 +240,9 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_set_operation, FlatUnions),
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
-        Rule::on_subqueries(EmptySubqueries),
         Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
-        Rule::on(is_filter, EliminateFilter::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
-        Rule::on(is_limit, EliminateLimit::new()),
-        Rule::on(has_empty_part, FlatUnions),
-        Rule::on(has_empty_input, PropagateEmptyRelation::new()),
         Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
         Rule::on(
             |node| {
@@ -265,7 +251,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             },
             PushDownFilter::new(),
         ),
-        Rule::on(is_join, EliminateJoin::new()),
         Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, DistinctAggregates),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
@@ -327,10 +312,6 @@ fn tests_variables(node: &LogicalPlan) -> bool {
     }
 }
 
-fn is_limit(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Limit(_))
-}
-
 fn is_aggregate(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Aggregate(_))
 }
@@ -378,19 +359,4 @@ fn may_repeat_itself(node: &LogicalPlan) -> bool {
         }
         _ => false,
     }
-}
-
-/// A union that has an input without rows.
-fn has_empty_part(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
-}
-
-/// Unions are [`FlatUnions`]' business.
-fn has_empty_input(node: &LogicalPlan) -> bool {
-    !matches!(node, LogicalPlan::Union(_)) && has_empty_relation(node)
-}
-
-fn has_empty_relation(node: &LogicalPlan) -> bool {
-    let mut inputs = node.inputs().into_iter();
-    inputs.any(|input| matches!(input, LogicalPlan::EmptyRelation(_)))
 }

@@ -40,8 +40,6 @@ pub(crate) enum About {
     Nodes(fn(&LogicalPlan) -> bool),
     /// The same, of a rule that walks over what is below such a node by itself, and would walk there from the root.
     Subtrees(fn(&LogicalPlan) -> bool),
-    /// Subqueries in expressions.
-    Subqueries,
 }
 
 /// A rule, and when it is applied.
@@ -78,10 +76,6 @@ impl Rule {
         Rule::new(About::Subtrees(about), rule)
     }
 
-    pub(crate) fn on_subqueries(rule: impl OptimizerRule + Send + Sync + 'static) -> Rule {
-        Rule::new(About::Subqueries, rule)
-    }
-
     /// After the first pass only where a node is like this.
     pub(crate) fn again_on(self, again: fn(&LogicalPlan) -> bool) -> Rule {
         Rule {
@@ -101,25 +95,15 @@ impl Rule {
     fn is_about(&self, node: &LogicalPlan) -> bool {
         match self.about {
             About::Nodes(about) | About::Subtrees(about) => about(node),
-            About::Subqueries => true,
         }
     }
 
     /// Whether there is anything for the rule in the plan, as far as that can be told without applying it; `has_nodes`:
     /// there are nodes that it is about.
-    fn may_apply(
-        &self,
-        plan: &LogicalPlan,
-        pass: usize,
-        has_nodes: bool,
-        has_subqueries: bool,
-    ) -> bool {
-        if !has_nodes || matches!(self.about, About::Subqueries) && !has_subqueries {
-            return false;
-        }
+    fn may_apply(&self, plan: &LogicalPlan, pass: usize, has_nodes: bool) -> bool {
         match self.again {
-            Some(again) if pass > 0 => has_node(plan, &again),
-            _ => true,
+            Some(again) if pass > 0 => has_nodes && has_node(plan, &again),
+            _ => has_nodes,
         }
     }
 
@@ -328,9 +312,7 @@ pub(crate) fn apply_rules(
     for pass in 0..max_passes {
         let state_before = state;
         for (at, rule) in rules.iter().enumerate() {
-            if left_alone[at] == Some(state)
-                || !rule.may_apply(&plan, pass, has_nodes[at], has_subqueries)
-            {
+            if left_alone[at] == Some(state) || !rule.may_apply(&plan, pass, has_nodes[at]) {
                 continue;
             }
             let claims_change;
