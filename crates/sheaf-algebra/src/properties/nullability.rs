@@ -1,6 +1,7 @@
 //! Columns that are never NULL: NOT NULL in their table, or tested by a condition. Not those of the inner side of an
-//! outer join, whatever they are below it.
+//! outer join, whatever they are below it. And conditions that are never true where some columns are NULL.
 
+use datafusion_common::ScalarValue;
 use sheaf_exec::functions::in_values::values_of;
 
 use super::{RightSide, plain_column, sides};
@@ -142,4 +143,159 @@ pub fn refuses_null(condition: &Scalar) -> ColumnSet {
         }
     }
     columns
+}
+
+/// Whether a condition is never true where all of these columns are NULL.
+///
+/// ```text
+///   b.v + 1 > 3                  yes, of the columns of b
+///   b.v > 3 OR b.k = 1           yes
+///   b.v > 3 OR a.v > 3           no
+///   NOT (b.v <=> 3)              no
+/// ```
+pub fn refuses_missing(condition: &Scalar, missing: &ColumnSet) -> bool {
+    !Outcomes::of(condition, missing).may_be_true
+}
+
+/// What a condition may be.
+#[derive(Clone, Copy)]
+struct Outcomes {
+    may_be_true: bool,
+    may_be_false: bool,
+    may_be_unknown: bool,
+}
+
+impl Outcomes {
+    const ANY: Outcomes = Outcomes {
+        may_be_true: true,
+        may_be_false: true,
+        may_be_unknown: true,
+    };
+
+    fn only(value: Option<bool>) -> Outcomes {
+        Outcomes {
+            may_be_true: value == Some(true),
+            may_be_false: value == Some(false),
+            may_be_unknown: value.is_none(),
+        }
+    }
+
+    /// Of a condition, where columns are NULL.
+    fn of(condition: &Scalar, missing: &ColumnSet) -> Outcomes {
+        let of = |operand: &Scalar| Outcomes::of(operand, missing);
+        match condition.kind() {
+            ScalarKind::Literal(ScalarValue::Boolean(value)) => Outcomes::only(*value),
+            ScalarKind::And(conditions) => {
+                let all = conditions.iter().map(of);
+                all.reduce(Outcomes::and).unwrap_or(Outcomes::ANY)
+            }
+            ScalarKind::Or(conditions) => {
+                let all = conditions.iter().map(|operand| of(operand).not());
+                all.reduce(Outcomes::and)
+                    .map_or(Outcomes::ANY, Outcomes::not)
+            }
+            ScalarKind::Not(operand) => of(operand).not(),
+            ScalarKind::Test {
+                operand,
+                is,
+                negated,
+            } => {
+                let found = match is {
+                    Truth::Null | Truth::Unknown if is_missing(operand, missing) => {
+                        Outcomes::only(Some(true))
+                    }
+                    Truth::Null if !operand.is_condition() => Outcomes::ANY,
+                    is => of(operand).test(*is),
+                };
+                match negated {
+                    true => found.not(),
+                    false => found,
+                }
+            }
+            ScalarKind::Comparison {
+                operator: Comparison::NullSafeEqual,
+                left,
+                right,
+            } => match [left, right].map(|operand| is_missing(operand, missing)) {
+                [true, true] => Outcomes::only(Some(true)),
+                [true, false] if is_value(right) => Outcomes::only(Some(false)),
+                [false, true] if is_value(left) => Outcomes::only(Some(false)),
+                _ => Outcomes::ANY,
+            },
+            ScalarKind::Call {
+                function,
+                arguments,
+            } if values_of(function).is_some() => {
+                // A row that is not in a list for another of its values may be false.
+                let mut arguments = arguments.iter();
+                Outcomes {
+                    may_be_true: !arguments.any(|argument| is_missing(argument, missing)),
+                    ..Outcomes::ANY
+                }
+            }
+            _ if is_missing(condition, missing) => Outcomes::only(None),
+            _ => Outcomes::ANY,
+        }
+    }
+
+    fn and(self, other: Outcomes) -> Outcomes {
+        Outcomes {
+            may_be_true: self.may_be_true && other.may_be_true,
+            may_be_false: self.may_be_false || other.may_be_false,
+            may_be_unknown: self.may_be_unknown || other.may_be_unknown,
+        }
+    }
+
+    fn not(self) -> Outcomes {
+        Outcomes {
+            may_be_true: self.may_be_false,
+            may_be_false: self.may_be_true,
+            may_be_unknown: self.may_be_unknown,
+        }
+    }
+
+    /// Of `condition IS TRUE` and its relatives.
+    fn test(self, is: Truth) -> Outcomes {
+        let (yes, no) = match is {
+            Truth::True => (self.may_be_true, self.may_be_false || self.may_be_unknown),
+            Truth::False => (self.may_be_false, self.may_be_true || self.may_be_unknown),
+            Truth::Null | Truth::Unknown => {
+                (self.may_be_unknown, self.may_be_true || self.may_be_false)
+            }
+        };
+        Outcomes {
+            may_be_true: yes,
+            may_be_false: no,
+            may_be_unknown: false,
+        }
+    }
+}
+
+/// Whether it is a literal that is not NULL. A column may be NULL where its type says that it is not.
+fn is_value(scalar: &Scalar) -> bool {
+    scalar.as_literal().is_some_and(|value| !value.is_null())
+}
+
+/// Whether a value is NULL wherever these columns are.
+fn is_missing(value: &Scalar, missing: &ColumnSet) -> bool {
+    let is_missing = |operand: &Scalar| is_missing(operand, missing);
+    match value.kind() {
+        ScalarKind::Column(id) => missing.contains(*id),
+        ScalarKind::Literal(value) => value.is_null(),
+        ScalarKind::Cast(operand) | ScalarKind::Not(operand) => is_missing(operand),
+        ScalarKind::InList { operand, .. } => is_missing(operand),
+        ScalarKind::Call {
+            function,
+            arguments,
+        } => function.is_strict() && arguments.iter().any(is_missing),
+        ScalarKind::Comparison {
+            operator,
+            left,
+            right,
+        } => *operator != Comparison::NullSafeEqual && (is_missing(left) || is_missing(right)),
+        ScalarKind::And(_)
+        | ScalarKind::Or(_)
+        | ScalarKind::Test { .. }
+        | ScalarKind::Case { .. } => false,
+    }
 }

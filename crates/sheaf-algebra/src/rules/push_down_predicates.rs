@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use super::infer_predicates::{OfSides, inferred};
 use crate::column::ColumnId;
 use crate::column_set::ColumnSet;
-use crate::properties::nullability::refuses_null;
+use crate::properties::nullability::refuses_missing;
 use crate::relation::{
     DependentKind, Filter, Group, Item, Join, JoinKind, Operator, Project, Relation, SetKind,
     SetOperation, Sort, Window,
@@ -194,7 +194,7 @@ fn set_operation(operation: SetOperation, conditions: Vec<Scalar>) -> Relation {
 fn push_into_join(mut join: Join, conditions: Vec<Scalar>) -> Relation {
     let (left, right) = (join.left.column_set(), join.right.column_set());
     if join.kind == JoinKind::LeftOuter {
-        let refuses = |condition: &Scalar| refuses_null(condition).intersects(&right);
+        let refuses = |condition: &Scalar| refuses_missing(condition, &right);
         if conditions.iter().any(refuses) {
             join.kind = JoinKind::Inner;
         }

@@ -233,6 +233,44 @@ Join inner, #0 = #4
 }
 
 #[test]
+fn a_condition_refuses_null_whatever_it_is_computed_by() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let on = statement.equal(of_a.id, of_b.k);
+    let typing = statement.typing();
+    let number = |value| typing.literal(ScalarValue::Int64(Some(value))).unwrap();
+    let above = |column: ColumnId| {
+        let one_more = vec![statement.column(column), number(1)];
+        let one_more = typing.call("$add", one_more).unwrap();
+        typing
+            .comparison(Comparison::Greater, one_more, number(3))
+            .unwrap()
+    };
+    let both = || [above(of_b.k), above(of_b.id)];
+    let cases = [
+        (above(of_b.k), true),
+        (above(of_b.k).not(), true),
+        (Scalar::or(both()), true),
+        (Scalar::and(both()).not(), true),
+        (above(of_b.k).test(Truth::False, false), true),
+        (Scalar::or([above(of_b.k), above(of_a.k)]), false),
+        (above(of_b.k).test(Truth::True, true), false),
+        (above(of_b.k).is_null(), false),
+    ];
+    let cases = cases.map(|(condition, is_inner)| {
+        let outer = a
+            .clone()
+            .join(JoinKind::LeftOuter, b.clone(), Some(on.clone()));
+        (outer.filter(condition), is_inner)
+    });
+    for (relation, is_inner) in cases {
+        let rewritten = statement.rewritten(relation);
+        assert_eq!(rewritten.contains("Join inner"), is_inner, "{rewritten}");
+    }
+}
+
+#[test]
 fn what_holds_of_one_side_of_a_join_holds_of_what_is_equal_to_it() {
     let mut statement = Statement::new();
     let (a, of_a) = statement.table("a");

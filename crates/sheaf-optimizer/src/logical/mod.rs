@@ -59,7 +59,6 @@ use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
-use datafusion_optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
@@ -243,7 +242,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
-        Rule::on(is_above_outer_join, EliminateOuterJoin::new()),
         Rule::on(
             |node| {
                 let is_fixed = is_above_whole_aggregate(node) || tests_variables(node);
@@ -335,18 +333,6 @@ fn lacks_condition(node: &LogicalPlan) -> bool {
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner && join.on.is_empty(),
         _ => false,
     }
-}
-
-/// A condition on what an outer join gives, perhaps under projections.
-fn is_above_outer_join(node: &LogicalPlan) -> bool {
-    let LogicalPlan::Filter(filter) = node else {
-        return false;
-    };
-    let mut below = &filter.input;
-    while let LogicalPlan::Projection(projection) = below.as_ref() {
-        below = &projection.input;
-    }
-    matches!(below.as_ref(), LogicalPlan::Join(join) if join.join_type.is_outer())
 }
 
 /// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
