@@ -307,19 +307,39 @@ pub(crate) fn exact_column(scalar: &Scalar) -> Option<ColumnId> {
     }
 }
 
+/// Those in front of the point.
+fn whole_digits(precision: u8, scale: i8) -> i16 {
+    i16::from(precision) - i16::from(scale)
+}
+
 /// Whether different values of one type are different ones of another.
 fn is_wider(wider: &DataType, narrow: &DataType) -> bool {
     match wider {
         _ if wider == narrow => true,
         wider if wider.is_integer() => narrow.is_integer(),
-        DataType::Decimal128(..) => {
-            narrow.is_integer() || matches!(narrow, DataType::Decimal128(..))
+        DataType::Decimal128(precision, scale) => {
+            let (digits, narrow_scale) = match narrow {
+                DataType::Decimal128(precision, scale) => {
+                    (whole_digits(*precision, *scale), *scale)
+                }
+                DataType::Int8 | DataType::UInt8 => (3, 0),
+                DataType::Int16 | DataType::UInt16 => (5, 0),
+                DataType::Int32 | DataType::UInt32 => (10, 0),
+                DataType::Int64 => (19, 0),
+                DataType::UInt64 => (20, 0),
+                _ => return false,
+            };
+            *scale >= narrow_scale && whole_digits(*precision, *scale) >= digits
         }
         DataType::Float64 => match narrow {
             DataType::Float32 => true,
             narrow => narrow.is_integer() && narrow.primitive_width() < Some(size_of::<i64>()),
         },
-        DataType::Timestamp(..) => matches!(narrow, DataType::Date32 | DataType::Timestamp(..)),
+        DataType::Timestamp(unit, _) => match narrow {
+            DataType::Date32 => true,
+            DataType::Timestamp(narrow, _) => unit >= narrow,
+            _ => false,
+        },
         _ => false,
     }
 }

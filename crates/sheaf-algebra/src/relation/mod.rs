@@ -127,6 +127,13 @@ impl Relation {
         }
     }
 
+    /// Whether something in it is [volatile](Scalar::is_volatile).
+    pub fn contains_volatile(&self) -> bool {
+        let mut found = false;
+        self.for_each_scalar(&mut |scalar| found = found || scalar.is_volatile());
+        found || self.inputs().into_iter().any(Relation::contains_volatile)
+    }
+
     /// How many operators it has.
     pub fn operators(&self) -> usize {
         let inputs = self.inputs().into_iter();

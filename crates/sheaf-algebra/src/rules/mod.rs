@@ -5,6 +5,7 @@
 //! | [`push_down_predicates`] | conditions go as far down as they mean the same |
 //! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
+//! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
@@ -19,6 +20,7 @@ pub mod push_down_predicates;
 mod repeatable;
 pub mod tested_marks;
 pub mod unnest;
+pub mod unused_joins;
 
 pub(crate) use unnest::calls_only_row;
 
@@ -38,5 +40,6 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = unnest::apply(relation, columns, typing)?;
     let relation = push_down_predicates::apply(relation);
     let relation = no_rows::apply(relation, columns);
+    let relation = unused_joins::apply(relation);
     Ok(push_down_limits::apply(relation))
 }

@@ -402,7 +402,7 @@ fn a_count_of_no_rows_is_0() {
         statement.rewritten(relation),
         "\
 Project #6
-  Project #0, #1, #2, #6 := CASE WHEN #7 IS NOT NULL THEN #7 ELSE 0 END
+  Project #6 := CASE WHEN #7 IS NOT NULL THEN #7 ELSE 0 END
     Join left outer, #0 = #4
       Scan a #0 #1 #2
       Group by #4: #7 := count(1)
@@ -641,4 +641,85 @@ fn a_computed_column_of_a_missing_row_may_be_null() {
     let is_missing = statement.column(next).is_null();
     let rewritten = statement.rewritten(listed.filter(is_missing));
     assert!(rewritten.starts_with("Filter "), "{rewritten}");
+}
+
+#[test]
+fn an_outer_join_that_nobody_needs_goes() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let shown = |statement: &Statement, relation: Relation, column: ColumnId| {
+        relation.project(vec![Item {
+            column,
+            value: statement.column(column),
+        }])
+    };
+    let by_key = statement.equal(of_a.k, of_b.id);
+    let by_other = statement.equal(of_a.id, of_b.k);
+    let outer = |condition: &Scalar| {
+        let condition = Some(condition.clone());
+        a.clone().join(JoinKind::LeftOuter, b.clone(), condition)
+    };
+    let relation = shown(&statement, outer(&by_key), of_a.k);
+    assert_eq!(
+        statement.rewritten(relation),
+        "Project #1\n  Scan a #0 #1 #2"
+    );
+    // There may be several partners.
+    let relation = shown(&statement, outer(&by_other), of_a.k);
+    let joined = "\
+Project #1
+  Join left outer, #0 = #4
+    Scan a #0 #1 #2
+    Scan b #3 #4 #5";
+    assert_eq!(statement.rewritten(relation), joined);
+    // How many, does not matter below a distinct.
+    let relation = outer(&by_other).distinct(vec![of_a.k]);
+    assert_eq!(
+        statement.rewritten(relation),
+        "Group by #1\n  Scan a #0 #1 #2"
+    );
+    let inner = a.join(JoinKind::Inner, b, Some(by_other));
+    assert_eq!(
+        statement.rewritten(inner.distinct(vec![of_b.s])),
+        "\
+Group by #5
+  Join semi, #0 = #4
+    Scan b #3 #4 #5
+    Scan a #0 #1 #2"
+    );
+}
+
+#[test]
+fn a_key_that_compares_otherwise_has_several_partners() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let texts = b.clone().distinct(vec![of_b.s]);
+    let typing = statement.typing();
+    let collated = |name: &str| {
+        let name = typing
+            .literal(ScalarValue::Utf8(Some(name.to_string())))
+            .unwrap();
+        let text = typing.call("$collate", vec![statement.column(of_a.s), name]);
+        let of_b = statement.column(of_b.s);
+        typing
+            .comparison(Comparison::Equal, text.unwrap(), of_b)
+            .unwrap()
+    };
+    let joined = |condition: Scalar| {
+        let joined = a
+            .clone()
+            .join(JoinKind::LeftOuter, texts.clone(), Some(condition));
+        joined.project(vec![Item {
+            column: of_a.k,
+            value: statement.column(of_a.k),
+        }])
+    };
+    let (own, other) = (
+        joined(collated("utf8mb4_0900_ai_ci")),
+        joined(collated("utf8mb4_general_ci")),
+    );
+    assert_eq!(statement.rewritten(own), "Project #1\n  Scan a #0 #1 #2");
+    assert!(statement.rewritten(other).contains("Join left outer"));
 }
