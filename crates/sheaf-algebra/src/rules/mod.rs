@@ -6,6 +6,7 @@
 //! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
+//! | [`shorter_orders`] | sort keys go that those before them determine |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
@@ -18,6 +19,7 @@ pub mod no_rows;
 pub mod push_down_limits;
 pub mod push_down_predicates;
 mod repeatable;
+pub mod shorter_orders;
 pub mod tested_marks;
 pub mod unnest;
 pub mod unused_joins;
@@ -41,5 +43,6 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = push_down_predicates::apply(relation);
     let relation = no_rows::apply(relation, columns);
     let relation = unused_joins::apply(relation);
+    let relation = shorter_orders::apply(relation);
     Ok(push_down_limits::apply(relation))
 }

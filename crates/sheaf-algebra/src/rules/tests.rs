@@ -723,3 +723,71 @@ fn a_key_that_compares_otherwise_has_several_partners() {
     assert_eq!(statement.rewritten(own), "Project #1\n  Scan a #0 #1 #2");
     assert!(statement.rewritten(other).contains("Join left outer"));
 }
+
+#[test]
+fn orders_are_as_short_as_keys_allow() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let key = |statement: &Statement, column: ColumnId| SortKey {
+        value: statement.column(column),
+        descends: false,
+    };
+    let on = statement.equal(of_a.k, of_b.k);
+    let joined = a.clone().join(JoinKind::Inner, b, Some(on));
+    let keys = [of_a.k, of_b.k, of_a.id, of_a.k, of_b.id, of_b.s];
+    let keys = keys.map(|column| key(&statement, column));
+    assert_eq!(
+        statement.rewritten(joined.sort(keys.to_vec())),
+        "\
+Sort #1, #4, #0, #3
+  Join inner, #1 = #4
+    Scan a #0 #1 #2
+    Scan b #3 #4 #5"
+    );
+    // A text determines nothing: 'a' and 'A' are equal, and are not the same.
+    let keys = [of_a.s, of_a.k].map(|column| key(&statement, column));
+    assert_eq!(
+        statement.rewritten(a.clone().sort(keys.to_vec())),
+        "Sort #2, #1\n  Scan a #0 #1 #2"
+    );
+    let one = a.clone().limit(0, Some(1));
+    let sorted = one.sort(vec![key(&statement, of_a.k)]);
+    assert_eq!(statement.rewritten(sorted), "Limit 1\n  Scan a #0 #1 #2");
+}
+
+#[test]
+fn constants_of_a_list_sort_nothing() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let (b, of_b) = statement.table("b");
+    let never = || Scalar::constant(false);
+    let keys = [of_b.s, of_a.k, of_b.id].map(|column| SortKey {
+        value: statement.column(column),
+        descends: false,
+    });
+    let joined = |b: Relation| {
+        a.clone()
+            .join(JoinKind::LeftOuter, b, None)
+            .sort(keys.to_vec())
+    };
+    assert_eq!(
+        statement.rewritten(joined(b.clone().filter(never()))),
+        "\
+Sort #1
+  Project #0, #1, #2, #3 := NULL, #4 := NULL, #5 := NULL
+    Scan a #0 #1 #2"
+    );
+    // Where a row of the list is missing, its constant is NULL.
+    let listed = b.project(vec![
+        Item {
+            column: of_b.s,
+            value: Scalar::literal(ScalarValue::Int64(Some(1))),
+        },
+        Item {
+            column: of_b.id,
+            value: statement.column(of_b.id),
+        },
+    ]);
+    assert!(statement.rewritten(joined(listed)).starts_with("Sort #5, "));
+}

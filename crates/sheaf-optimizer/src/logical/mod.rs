@@ -1,9 +1,9 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, simplify expressions, and push down projections. The algebra has decided
-//! what has no rows, and where conditions and limits go (`sheaf_algebra::rules`); what comes up while the rules are
-//! applied, or has the value of a subquery in it, is pushed down here. Subqueries are joins already, but for those that
-//! are computed once, or for each row.
+//! They coerce the types of function arguments, simplify expressions, and push down projections. The algebra has
+//! decided what has no rows, which joins and sort keys are needed, and where conditions and limits go
+//! (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value of a subquery in it, is pushed
+//! down here. Subqueries are joins already, but for those that are computed once, or for each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -58,7 +58,6 @@ use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
 use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
-use datafusion_optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
@@ -240,7 +239,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         Rule::on(computes, SimplifyExpressions::new()),
         Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on(is_filtered_join, ExtractJoinKeys),
-        Rule::on(may_repeat_itself, EliminateDuplicatedExpr::new()),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
         Rule::on(
             |node| {
@@ -331,18 +329,6 @@ fn lacks_condition(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
         LogicalPlan::Join(join) => join.join_type == JoinType::Inner && join.on.is_empty(),
-        _ => false,
-    }
-}
-
-/// Sorts by several expressions, one of which may follow from the others, or groups by one twice.
-fn may_repeat_itself(node: &LogicalPlan) -> bool {
-    match node {
-        LogicalPlan::Sort(sort) => sort.expr.len() > 1,
-        LogicalPlan::Aggregate(aggregate) => {
-            let groups = &aggregate.group_expr;
-            (1..groups.len()).any(|at| groups[..at].contains(&groups[at]))
-        }
         _ => false,
     }
 }
