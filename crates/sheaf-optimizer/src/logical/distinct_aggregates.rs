@@ -9,9 +9,6 @@
 //!   outer:  g, COUNT(d), SUM(n), MAX(m)        GROUP BY g
 //! ```
 //!
-//! DataFusion's rule does this for one column, but not under an alias, which an aggregate of strings has: they are
-//! counted by their collation's keys. Nor does it know COUNT beside it.
-//!
 //! With several columns of distinct values there is a grouping set for each of them, in which the others are NULL:
 //!
 //! ```text

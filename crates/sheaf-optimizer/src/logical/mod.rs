@@ -62,7 +62,6 @@ use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion_optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use sheaf_access::cancel;
 use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
@@ -247,7 +246,6 @@ static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
             },
             PushDownFilter::new(),
         ),
-        Rule::on(is_aggregate, SingleDistinctToGroupBy::new()),
         Rule::on(is_aggregate, DistinctAggregates),
         Rule::on(|_| true, OptimizeProjections::new()).at_once(),
     ]
