@@ -334,6 +334,10 @@ impl Session {
             self.findings.truncated_texts.take();
             self.outcome.assigned_variables.take();
         }
+        tracing::warn!(
+            session = self.handle.id(),
+            "a statement has begun again {MAX_RESTARTS} times"
+        );
         Err(SqlError::lock_wait_timeout())
     }
 
