@@ -14,6 +14,8 @@ use arrow::array::{
     ArrayRef, BinaryArray, BinaryBuilder, Int64Array, StringViewArray, StringViewBuilder,
 };
 use arrow::datatypes::Field;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use datafusion_common::Result;
 use sheaf_types::Collation;
 use sheaf_types::number::rescale;
@@ -134,6 +136,32 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("char", (1, VARIADIC), bytes_of_all, char_codes).never_null(),
     Function::strict("hex", (1, 1), text, hex).growing(),
     Function::new("unhex", (1, 1), bytes_of_all, unhex),
+    Function::strict("to_base64", (1, 1), text, |call| {
+        let bytes = call.bytes(0)?;
+        texts(call, |row, out| {
+            push_base64(out, bytes.get(row)?);
+            Some(())
+        })
+    })
+    .growing(),
+    Function::strict("from_base64", (1, 1), bytes_of_all, from_base64),
+    Function::new(
+        "make_set",
+        (2, VARIADIC),
+        |operands| text_field(&operands.fields[1..], "make_set"),
+        make_set,
+    ),
+    Function::strict(
+        "export_set",
+        (3, 5),
+        |operands| {
+            text_field(
+                &operands.fields[1..operands.fields.len().min(4)],
+                "export_set",
+            )
+        },
+        export_set,
+    ),
     Function::strict("bin", (1, 1), text, |call| radix(call, 2)),
     Function::strict("oct", (1, 1), text, |call| radix(call, 8)),
     Function::new("conv", (3, 3), text, conv),
@@ -725,6 +753,88 @@ fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
         })
         .collect();
     Ok(Arc::new(result))
+}
+
+/// Characters of a line of what TO_BASE64 writes.
+const BASE64_LINE: usize = 76;
+
+fn push_base64(out: &mut String, bytes: &[u8]) {
+    // Three bytes are four characters.
+    for (line, bytes) in bytes.chunks(BASE64_LINE / 4 * 3).enumerate() {
+        if line > 0 {
+            out.push('\n');
+        }
+        BASE64_STANDARD.encode_string(bytes, out);
+    }
+}
+
+/// White space is skipped. What is no base64 is NULL.
+fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
+    let texts = call.text(0)?;
+    let mut digits = Vec::new();
+    let bytes: BinaryArray = (0..call.rows())
+        .map(|row| {
+            let text = texts.get(row)?.bytes();
+            digits.clear();
+            // As C has it, a vertical tab included.
+            digits.extend(text.filter(|byte| !matches!(byte, b' ' | 9..=13)));
+            BASE64_STANDARD.decode(&digits).ok()
+        })
+        .collect();
+    Ok(Arc::new(bytes))
+}
+
+/// The texts whose bits are set, with commas between them. Those that are NULL are left out.
+fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let bits = call.int(0)?;
+    let members = (1..call.len())
+        .map(|argument| call.text(argument))
+        .collect::<Result<Vec<_>>>()?;
+    texts(call, |row, out| {
+        let bits = bits.get(row)? as u64;
+        let chosen = members
+            .iter()
+            .take(u64::BITS as usize)
+            .enumerate()
+            .filter(|(bit, _)| bits >> bit & 1 == 1)
+            .filter_map(|(_, member)| member.get(row));
+        for (at, member) in chosen.enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            out.push_str(member);
+        }
+        Some(())
+    })
+}
+
+/// A text for each bit, the lowest one first.
+fn export_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let bits = call.int(0)?;
+    let (on, off) = (call.text(1)?, call.text(2)?);
+    let separator = (call.len() > 3).then(|| call.text(3)).transpose()?;
+    let count = (call.len() > 4).then(|| call.int(4)).transpose()?;
+    texts(call, |row, out| {
+        let bits = bits.get(row)? as u64;
+        let (on, off) = (on.get(row)?, off.get(row)?);
+        let separator = match &separator {
+            Some(separator) => separator.get(row)?,
+            None => ",",
+        };
+        let all = u64::from(u64::BITS);
+        let count = match &count {
+            // Below zero it is a large one.
+            Some(count) => (count.get(row)? as u64).min(all),
+            None => all,
+        };
+        for bit in 0..count {
+            if bit > 0 {
+                out.push_str(separator);
+            }
+            out.push_str(if bits >> bit & 1 == 1 { on } else { off });
+        }
+        Some(())
+    })
 }
 
 fn push_radix(out: &mut String, mut value: u64, base: u32) {

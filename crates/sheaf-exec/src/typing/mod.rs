@@ -656,11 +656,13 @@ fn is_division(operator: &str) -> bool {
 
 /// Operands that are to be numbers, of functions that take texts and others beside them: from which one on, and how
 /// many.
-const NUMBERS: [(&str, NumberKind, Range<usize>); 31] = [
+const NUMBERS: [(&str, NumberKind, Range<usize>); 34] = [
     ("$cast_decimal", NumberKind::Decimal, 0..1),
     ("char", NumberKind::Integer, 0..usize::MAX),
     ("conv", NumberKind::Integer, 1..3),
     ("elt", NumberKind::Integer, 0..1),
+    ("export_set", NumberKind::Integer, 0..1),
+    ("export_set", NumberKind::Integer, 4..5),
     ("format", NumberKind::Double, 0..1),
     ("format", NumberKind::Integer, 1..2),
     ("from_days", NumberKind::Integer, 0..1),
@@ -671,6 +673,7 @@ const NUMBERS: [(&str, NumberKind, Range<usize>); 31] = [
     ("left", NumberKind::Integer, 1..2),
     ("locate", NumberKind::Integer, 2..3),
     ("lpad", NumberKind::Integer, 1..2),
+    ("make_set", NumberKind::Integer, 0..1),
     ("makedate", NumberKind::Integer, 0..2),
     ("maketime", NumberKind::Integer, 0..2),
     ("maketime", NumberKind::Decimal, 2..3),
