@@ -204,6 +204,7 @@ fn equal_columns(condition: &Scalar) -> Vec<(ColumnId, ColumnSet)> {
             if let Some(column) = exact_column(side)
                 && is_plain
                 && !of.is_volatile()
+                && !of.is_of_variables()
             {
                 found.push((column, of.columns()));
             }
