@@ -214,7 +214,17 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
     }
     check_plan_size(&plan)?;
     let nullable = outputs.iter().map(|output| output.field.is_nullable());
-    let nullable: Vec<bool> = nullable.collect();
+    let mut nullable: Vec<bool> = nullable.collect();
+    if relations.last().is_some_and(has_no_rows)
+        && let Some((_, written)) = made_by.iter().find(|(number, _)| number.is_none())
+        && let Ok(plans) = to_logical_plans(std::slice::from_ref(written), &columns)
+    {
+        // A client is told the same of a query whether or not it is known to find no rows.
+        let fields = plans.iter().flat_map(|plan| plan.schema().fields());
+        for (nullable, field) in nullable.iter_mut().zip(fields) {
+            *nullable |= field.is_nullable();
+        }
+    }
     let outputs = outputs.into_iter();
     let outputs = outputs.map(|output| ((output.id, output.field), output.header));
     let (outputs, headers): (Vec<_>, Vec<Header>) = outputs.unzip();
@@ -230,6 +240,16 @@ fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
         locking,
         hint_warnings,
     })
+}
+
+/// Whether nothing is left of a query but its columns.
+fn has_no_rows(relation: &Relation) -> bool {
+    match relation.operator() {
+        Operator::Values(values) => values.rows.is_empty(),
+        Operator::Project(project) => has_no_rows(&project.input),
+        Operator::Sort(sort) => has_no_rows(&sort.input),
+        _ => false,
+    }
 }
 
 /// See [`Shown::made_by`].

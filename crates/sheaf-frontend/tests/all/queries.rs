@@ -273,11 +273,12 @@ fn expressions_have_the_values_of_mysql() {
     );
 }
 
-/// The predicate of the plan's filter.
+/// The predicate of the plan's filter, or of its scan.
 fn filter_of(catalog: &Catalog, condition: &str, table: &str) -> String {
     fn find(plan: &LogicalPlan) -> Option<Expr> {
         match plan {
             LogicalPlan::Filter(filter) => Some(filter.predicate.clone()),
+            LogicalPlan::TableScan(scan) => scan.filters.iter().cloned().reduce(Expr::and),
             other => other.inputs().into_iter().find_map(find),
         }
     }
