@@ -53,6 +53,26 @@ fn pages_of_scan(storage: &Storage, tree: &Arc<Tree>, range: KeyRange) -> u64 {
     storage.pool_counters().pages_read - before
 }
 
+/// Scans a tree, and after so many of its leaves each time uses the next leaf of another one. Says how many of these
+/// uses waited for the disk.
+fn waits_beside_scan(storage: &Storage, scanned: &Arc<Tree>, used: &Arc<Tree>, every: u32) -> u64 {
+    let used_leaves = used.statistics().leaf_pages as u32;
+    let kept = scanned.kept_share(&[KeyRange::all()]).unwrap();
+    let mut cursor = scanned.scan(KeyRange::all(), Direction::Forward, READ_AHEAD);
+    cursor.keep(kept);
+    let (mut leaves, mut value) = (0, Vec::new());
+    let before = storage.pool_counters().reads;
+    while cursor.next_leaf().unwrap().is_some() {
+        leaves += 1;
+        if leaves % every == 0 {
+            let key = leaves / every % used_leaves * 10;
+            used.get(&key.to_be_bytes(), &mut value).unwrap();
+        }
+    }
+    scanned.end_large_scan();
+    storage.pool_counters().reads - before
+}
+
 #[test]
 fn a_scan_that_is_larger_than_the_pool_finds_most_of_the_pool_again() {
     let storage = open();
@@ -141,19 +161,8 @@ fn what_is_used_again_and_again_survives_a_scan_that_is_larger_than_the_pool() {
     }
     // Twice: the first scan is no repetition.
     for _ in 0..2 {
-        let kept = scanned.kept_share(&[KeyRange::all()]).unwrap();
-        let mut cursor = scanned.scan(KeyRange::all(), Direction::Forward, READ_AHEAD);
-        cursor.keep(kept);
-        let mut leaves = 0u32;
-        let before = storage.pool_counters().reads;
-        while cursor.next_leaf().unwrap().is_some() {
-            leaves += 1;
-            // One leaf of the other tree for each.
-            let key = leaves * 10 % 1000;
-            used.get(&key.to_be_bytes(), &mut value).unwrap();
-        }
-        scanned.end_large_scan();
-        let read = storage.pool_counters().reads - before;
+        // One leaf of the other tree for each of the scan.
+        let read = waits_beside_scan(&storage, &scanned, &used, 1);
         assert!(read < 40, "{read} accesses waited for the disk");
     }
 }
@@ -168,19 +177,7 @@ fn a_scan_that_nobody_repeats_leaves_what_is_used_now_and_then() {
             used.get(&i.to_be_bytes(), &mut value).unwrap();
         }
     }
-    let kept = scanned.kept_share(&[KeyRange::all()]).unwrap();
-    let mut cursor = scanned.scan(KeyRange::all(), Direction::Forward, READ_AHEAD);
-    cursor.keep(kept);
-    let mut leaves = 0u32;
-    let before = storage.pool_counters().reads;
-    while cursor.next_leaf().unwrap().is_some() {
-        leaves += 1;
-        // Each leaf of the other tree once for 2,400 leaves of the scan, more than twice the pool.
-        if leaves.is_multiple_of(8) {
-            let key = leaves / 8 % 300 * 10;
-            used.get(&key.to_be_bytes(), &mut value).unwrap();
-        }
-    }
-    let read = storage.pool_counters().reads - before;
+    // Each leaf of the other tree once for 2,400 leaves of the scan, more than twice the pool.
+    let read = waits_beside_scan(&storage, &scanned, &used, 8);
     assert!(read < 300, "{read} of 1,000 accesses waited for the disk");
 }

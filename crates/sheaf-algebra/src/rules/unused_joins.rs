@@ -10,7 +10,7 @@
 //! Below a distinct it does not matter how often a row comes, so that there is no need of a key. An inner join by a key
 //! stays what it is: it has the rows of the semijoin, and may be computed in any order.
 //!
-//! Who needs which columns is told from the top down. A list and a group lose what nobody needs on the way.
+//! Which columns are needed is told from the top down. A list and a group lose what nobody needs on the way.
 
 use crate::column_set::ColumnSet;
 use crate::properties::keys::equal_columns;

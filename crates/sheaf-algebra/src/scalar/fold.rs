@@ -102,7 +102,7 @@ mod tests {
         // The collation says whether texts are equal.
         let equal = call("$eq", vec![text("a"), text("A")]).folded();
         assert_eq!(equal.as_literal(), Some(&ScalarValue::Boolean(Some(true))));
-        // A division by zero is noted by those who meet it, and every call of RAND gives another number.
+        // A division by zero is noted for the rows that meet it, and every call of RAND gives another number.
         for varies in [
             call("$divide", vec![number(1), number(0)]),
             call("rand", Vec::new()),
