@@ -24,7 +24,7 @@ use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal};
 
 use super::Function;
-use super::limits::{self, Account, ResultLimits};
+use super::limits::{self, Account, ResultLimits, Turns};
 use super::types::{HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
 
 /// An argument as an array of one type, or one value for all rows.
@@ -152,6 +152,11 @@ impl<'a> Call<'a> {
             self.bytewise,
             self.args.return_field.is_nullable(),
         )
+    }
+
+    /// For a look at whether the kernel shall stop within a value.
+    pub(super) fn turns(&self) -> Turns<'a> {
+        Turns::new(&self.limits.cancel)
     }
 
     /// Rows that the kernel computes.

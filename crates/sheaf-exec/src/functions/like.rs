@@ -30,17 +30,22 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
     let collation = matching_collation(&call.sql_type(0), &call.sql_type(1), "like")?;
     let (values, patterns, escapes) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let escape = |row: usize| escapes.get(row).map_or(Ok(None), escape_character);
+    let turns = call.turns();
+    let matches = |pattern: &Pattern, text: &str| {
+        !turns.is_over() && pattern.matches_until(text, &|| turns.is_over_now()) == Some(true)
+    };
     if patterns.constant && escapes.constant && !values.constant {
         let Some(pattern) = patterns.get(0).filter(|_| escapes.get(0).is_some()) else {
             return Ok(Arc::new(BooleanArray::new_null(call.rows())));
         };
         let pattern = Pattern::new(pattern, escape(0)?, collation);
         // NULL rows are masked by the validity of the texts.
-        let matches = BooleanBuffer::collect_bool(call.rows(), |row| {
-            values.array.is_valid(row) && pattern.matches(values.array.value(row))
+        let matched = BooleanBuffer::collect_bool(call.rows(), |row| {
+            values.array.is_valid(row) && matches(&pattern, values.array.value(row))
         });
+        turns.check()?;
         return Ok(Arc::new(BooleanArray::new(
-            matches,
+            matched,
             values.array.nulls().cloned(),
         )));
     }
@@ -49,10 +54,10 @@ fn like(call: &Call<'_>) -> Result<ArrayRef> {
             let (Some(text), Some(pattern)) = (values.get(row), patterns.get(row)) else {
                 return Ok(None);
             };
-            Ok(Some(
-                Pattern::new(pattern, escape(row)?, collation).matches(text),
-            ))
+            let pattern = Pattern::new(pattern, escape(row)?, collation);
+            Ok(Some(matches(&pattern, text)))
         })
         .collect();
+    turns.check()?;
     Ok(Arc::new(result?))
 }

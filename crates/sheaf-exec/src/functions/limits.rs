@@ -7,7 +7,7 @@
 //! ```text
 //!   one value     longer than max_allowed_packet: NULL, and warning 1301; error 1301 if NULL cannot be
 //!   all values    of a batch, more than a share of the query memory: error 1041
-//!   KILL          looked at before each call, and between its rows
+//!   KILL          looked at before each call, between its rows, and within a long value
 //! ```
 //!
 //! The limits belong to a session, and reach the kernels with the configuration that plans run under. Where there is
@@ -15,6 +15,7 @@
 //! are evaluated, if they ever are.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -235,6 +236,52 @@ impl<'l> Account<'l> {
             return Err(EvaluationError::batch_too_large(self.function, limit).into());
         }
         Ok(true)
+    }
+}
+
+/// Whether a kernel shall stop in the middle of a value. It asks in each turn of a loop, and every few turns the flag is
+/// looked at. What has been computed by then does not matter: the call ends with [`check`](Self::check).
+pub(super) struct Turns<'l> {
+    cancel: &'l CancelFlag,
+    taken: Cell<u32>,
+    is_over: Cell<bool>,
+}
+
+impl<'l> Turns<'l> {
+    /// Turns between two looks at the flag.
+    const BETWEEN_LOOKS: u32 = 64;
+
+    pub(super) fn new(cancel: &'l CancelFlag) -> Turns<'l> {
+        Turns {
+            cancel,
+            taken: Cell::new(0),
+            is_over: Cell::new(false),
+        }
+    }
+
+    /// For turns that take nanoseconds.
+    pub(super) fn is_over(&self) -> bool {
+        let taken = self.taken.get();
+        self.taken.set(taken.wrapping_add(1));
+        match taken % Self::BETWEEN_LOOKS {
+            0 => self.is_over_now(),
+            _ => self.is_over.get(),
+        }
+    }
+
+    /// For turns that take microseconds.
+    pub(super) fn is_over_now(&self) -> bool {
+        if self.cancel.is_cancelled() {
+            self.is_over.set(true);
+        }
+        self.is_over.get()
+    }
+
+    /// # Errors
+    /// The statement has been told to stop.
+    pub(super) fn check(&self) -> Result<()> {
+        let checked = self.cancel.check();
+        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
     }
 }
 

@@ -486,7 +486,8 @@ fn trim(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn replace(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, from, to) = (call.text(0)?, call.text(1)?, call.text(2)?);
-    long_texts(call, |row, out| {
+    let turns = call.turns();
+    let replaced = long_texts(call, |row, out| {
         let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
         if from.is_empty() {
             out.push_str(text);
@@ -494,13 +495,19 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
         }
         let mut done = 0;
         for (at, _) in text.match_indices(from) {
+            if turns.is_over() {
+                break;
+            }
             out.push_str(&text[done..at]);
             out.push_str(to);
             done = at + from.len();
         }
         out.push_str(&text[done..]);
         Some(())
-    })
+    })?;
+    // What was left out is nobody's value.
+    turns.check()?;
+    Ok(replaced)
 }
 
 fn repeat(call: &Call<'_>) -> Result<ArrayRef> {

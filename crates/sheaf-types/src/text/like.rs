@@ -100,47 +100,84 @@ impl Pattern {
     }
 
     pub fn matches(&self, text: &str) -> bool {
+        self.matches_until(text, &|| false) == Some(true)
+    }
+
+    /// The same for long texts: `is_over` is asked now and then, and `None` is what it has ended.
+    pub fn matches_until(&self, text: &str, is_over: &dyn Fn() -> bool) -> Option<bool> {
+        let mut effort = Effort { steps: 0, is_over };
         match &self.ascii {
             // Pieces of bytes find what they look for in any UTF-8 when bytes are compared exactly.
             Some(pieces) if is_exact(self.collation) => {
-                match_bytes(text.as_bytes(), pieces, |a, b| a == b)
+                match_bytes(text.as_bytes(), pieces, |a, b| a == b, &mut effort)
             }
             Some(pieces) if text.is_ascii() => {
-                match_bytes(text.as_bytes(), pieces, |a, b| a.to_ascii_lowercase() == b)
+                let is_same = |a: u8, b| a.to_ascii_lowercase() == b;
+                match_bytes(text.as_bytes(), pieces, is_same, &mut effort)
             }
-            _ => self.match_characters(text),
+            _ => self.match_characters(text, &mut effort),
         }
     }
 
-    fn match_characters(&self, text: &str) -> bool {
+    fn match_characters(&self, text: &str, effort: &mut Effort<'_>) -> Option<bool> {
         let text: Vec<char> = text.chars().collect();
-        let fits = |text: &[char], piece: &[Element]| {
-            text.len() >= piece.len()
-                && piece
-                    .iter()
-                    .zip(text)
-                    .all(|(element, character)| match element {
-                        Element::AnyCharacter => true,
-                        Element::Literal(expected) => {
-                            same_character(*expected, *character, self.collation)
-                        }
-                    })
+        // How many elements fit, at most all.
+        let fitting = |text: &[char], piece: &[Element]| {
+            let pairs = piece.iter().zip(text);
+            let fits = |(element, character): &(&Element, &char)| match element {
+                Element::AnyCharacter => true,
+                Element::Literal(expected) => {
+                    same_character(*expected, **character, self.collation)
+                }
+            };
+            pairs.take_while(fits).count()
         };
         let (first, rest) = self.pieces.split_first().expect("a pattern has a piece");
-        if !fits(&text, first) {
-            return false;
+        if fitting(&text, first) < first.len() {
+            return Some(false);
         }
         let Some((last, middle)) = rest.split_last() else {
-            return text.len() == first.len();
+            return Some(text.len() == first.len());
         };
         let mut text = &text[first.len()..];
         for piece in middle {
-            let Some(at) = (0..=text.len()).find(|at| fits(&text[*at..], piece)) else {
-                return false;
-            };
+            let mut at = 0;
+            loop {
+                if at + piece.len() > text.len() {
+                    return Some(false);
+                }
+                let fits = fitting(&text[at..], piece);
+                if fits == piece.len() {
+                    break;
+                }
+                effort.take(fits + 1)?;
+                at += 1;
+            }
             text = &text[at + piece.len()..];
         }
-        text.len() >= last.len() && fits(&text[text.len() - last.len()..], last)
+        let is_last = |text: &[char]| fitting(&text[text.len() - last.len()..], last) == last.len();
+        Some(text.len() >= last.len() && is_last(text))
+    }
+}
+
+/// How much a match has compared since it last asked whether to go on.
+struct Effort<'s> {
+    steps: usize,
+    is_over: &'s dyn Fn() -> bool,
+}
+
+impl Effort<'_> {
+    /// Comparisons of characters between two questions.
+    const STRETCH: usize = 32 << 10;
+
+    /// `None`: it is over.
+    fn take(&mut self, steps: usize) -> Option<()> {
+        self.steps += steps;
+        if self.steps >= Self::STRETCH {
+            self.steps = 0;
+            return (!(self.is_over)()).then_some(());
+        }
+        Some(())
     }
 }
 
@@ -165,7 +202,12 @@ fn same_character(a: char, b: char, collation: Collation) -> bool {
         .is_eq()
 }
 
-fn match_bytes(text: &[u8], pieces: &[Vec<u8>], same: impl Fn(u8, u8) -> bool + Copy) -> bool {
+fn match_bytes(
+    text: &[u8],
+    pieces: &[Vec<u8>],
+    same: impl Fn(u8, u8) -> bool + Copy,
+    effort: &mut Effort<'_>,
+) -> Option<bool> {
     let fits = |text: &[u8], piece: &[u8]| {
         text.iter()
             .zip(piece)
@@ -173,39 +215,52 @@ fn match_bytes(text: &[u8], pieces: &[Vec<u8>], same: impl Fn(u8, u8) -> bool + 
     };
     let (first, rest) = pieces.split_first().expect("a pattern has a piece");
     if text.len() < first.len() || !fits(text, first) {
-        return false;
+        return Some(false);
     }
     let Some((last, middle)) = rest.split_last() else {
-        return text.len() == first.len();
+        return Some(text.len() == first.len());
     };
     let mut text = &text[first.len()..];
     for piece in middle {
-        match find(text, piece, same) {
+        match find(text, piece, same, effort)? {
             Some(at) => text = &text[at + piece.len()..],
-            None => return false,
+            None => return Some(false),
         }
     }
-    text.len() >= last.len() && fits(&text[text.len() - last.len()..], last)
+    Some(text.len() >= last.len() && fits(&text[text.len() - last.len()..], last))
 }
 
-/// First position of `piece` in `text`.
-fn find(text: &[u8], piece: &[u8], same: impl Fn(u8, u8) -> bool + Copy) -> Option<usize> {
+/// First position of `piece` in `text`; `None` outside: the match is over.
+fn find(
+    text: &[u8],
+    piece: &[u8],
+    same: impl Fn(u8, u8) -> bool + Copy,
+    effort: &mut Effort<'_>,
+) -> Option<Option<usize>> {
     let Some((first, rest)) = piece.split_first() else {
-        return Some(0);
+        return Some(Some(0));
     };
-    let last_start = text.len().checked_sub(piece.len())?;
+    let Some(last_start) = text.len().checked_sub(piece.len()) else {
+        return Some(None);
+    };
     // Both cases of the first byte; for other bytes and exact collations the same byte twice, or one that cannot match.
     let upper = first.to_ascii_uppercase();
     let mut from = 0;
     loop {
-        let at = from + memchr::memchr2(*first, upper, text.get(from..=last_start)?)?;
-        let fits = same(text[at], *first)
-            && text[at + 1..]
-                .iter()
-                .zip(rest)
-                .all(|(byte, expected)| same(*byte, *expected));
-        if fits {
-            return Some(at);
+        let starts = text.get(from..=last_start);
+        let Some(next) = starts.and_then(|starts| memchr::memchr2(*first, upper, starts)) else {
+            return Some(None);
+        };
+        let at = from + next;
+        if same(text[at], *first) {
+            let pairs = text[at + 1..].iter().zip(rest);
+            let fitting = pairs
+                .take_while(|(byte, expected)| same(**byte, **expected))
+                .count();
+            if fitting == rest.len() {
+                return Some(Some(at));
+            }
+            effort.take(fitting + 1)?;
         }
         from = at + 1;
     }
@@ -243,6 +298,24 @@ mod tests {
                 exact,
                 "{text} LIKE BINARY {pattern}"
             );
+        }
+    }
+
+    #[test]
+    fn a_long_match_asks_whether_to_go_on() {
+        for (text, collation) in [
+            ("a".repeat(100_000), Collation::Utf8mb4_bin),
+            ("a".repeat(100_000), Collation::Utf8mb4_0900_ai_ci),
+            ("ä".repeat(10_000), Collation::Utf8mb4_0900_ai_ci),
+        ] {
+            let piece = &text[..2_000];
+            let pattern = Pattern::new(&format!("%{piece}b%"), None, collation);
+            let asked = std::cell::Cell::new(0);
+            let is_over = || asked.replace(asked.get() + 1) == 3;
+            assert_eq!(pattern.matches_until(&text, &is_over), None);
+            assert_eq!(asked.get(), 4);
+            let short = &text[..1_000];
+            assert_eq!(pattern.matches_until(short, &|| true), Some(false));
         }
     }
 
