@@ -410,15 +410,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "tree/search",
         ],
     ),
-    (
-        "sheaf-exec",
-        &[
-            "typing/choose",
-            "typing/compare",
-            "typing/plan",
-            "typing/subquery",
-        ],
-    ),
+    ("sheaf-exec", &["typing/choose", "typing/compare"]),
     ("sheaf-algebra", &["rules/repeatable", "rules/unnest"]),
     (
         "sheaf-optimizer",

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_expr::AggregateUDF;
 use datafusion_expr::expr::AggregateFunction;
 use datafusion_expr::{Expr, SortExpr};
 
 use super::Scalar;
+use super::expression::as_taken;
 use crate::column::ColumnId;
 
-/// An aggregate, with arguments as its function wants them. AVG is none: it is a quotient of two.
+/// An aggregate. AVG is none: it is a quotient of two.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     pub(super) function: Arc<AggregateUDF>,
     pub(super) arguments: Vec<Scalar>,
+    /// The types that the function takes its arguments in: integers add up as DECIMALs.
+    pub(super) taken_types: Vec<DataType>,
     pub(super) distinct: bool,
     /// Sort keys, and whether they descend.
     pub(super) order_by: Vec<(Scalar, bool)>,
@@ -67,11 +70,9 @@ impl Aggregate {
     }
 
     pub fn to_expr(&self, column: &dyn Fn(ColumnId, &FieldRef) -> Expr) -> Expr {
-        let arguments = self.arguments.iter();
-        let arguments = arguments.map(|argument| argument.to_expr(column)).collect();
         Expr::AggregateFunction(AggregateFunction::new_udf(
             Arc::clone(&self.function),
-            arguments,
+            as_taken(&self.arguments, &self.taken_types, column),
             self.distinct,
             None,
             self.order_by

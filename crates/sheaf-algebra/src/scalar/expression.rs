@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{Result, internal_err};
 use datafusion_expr::expr::{Case, Cast, InList, ScalarFunction};
-use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF};
+use datafusion_expr::{BinaryExpr, Expr, Operator, ReturnFieldArgs, ScalarUDF, cast};
 
 use super::{Comparison, Scalar, ScalarKind, Truth, condition};
 use crate::column::ColumnId;
@@ -190,6 +190,24 @@ fn case(branches: Vec<(Scalar, Scalar)>, otherwise: Option<Scalar>) -> Scalar {
         otherwise: otherwise.map(Box::new),
     };
     Scalar::new(kind, field)
+}
+
+/// Arguments in the types in which their function takes them.
+pub(super) fn as_taken(
+    arguments: &[Scalar],
+    types: &[DataType],
+    column: &dyn Fn(ColumnId, &FieldRef) -> Expr,
+) -> Vec<Expr> {
+    let arguments = arguments.iter().zip(types);
+    arguments
+        .map(|(argument, taken)| {
+            let expr = argument.to_expr(column);
+            match argument.field().data_type() == taken {
+                true => expr,
+                false => cast(expr, taken.clone()),
+            }
+        })
+        .collect()
 }
 
 /// The field of a function's result.

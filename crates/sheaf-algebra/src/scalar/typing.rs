@@ -19,18 +19,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit};
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{
-    Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, internal_err,
+    Column as PlanColumn, DFSchema, Result, ScalarValue, TableReference, exec_err, internal_err,
 };
 use datafusion_expr::expr::{
     AggregateFunction, NullTreatment, ScalarFunction, WindowFunction as WindowExpr,
     WindowFunctionParams,
 };
+use datafusion_expr::type_coercion::functions::{UDFCoercionExt, fields_with_udf};
 use datafusion_expr::{
     AggregateUDF, BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, SortExpr, WindowFrame,
-    WindowFunctionDefinition,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 use sheaf_exec::functions::stand_in::{stand_in, stand_in_number};
 use sheaf_exec::functions::{as_function, scalar_function};
@@ -303,9 +304,11 @@ impl Typing<'_> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = typed else {
             return internal_err!("the typing rule has made {typed} of an aggregate");
         };
+        let arguments = operands.parts(params.args)?;
         Ok(Aggregate {
+            taken_types: taken_types(&arguments, func.as_ref())?,
             function: func,
-            arguments: operands.parts(params.args)?,
+            arguments,
             distinct: params.distinct,
             order_by: Vec::new(),
             field,
@@ -346,12 +349,23 @@ impl Typing<'_> {
                 nulls_first: order.nulls_first,
             })
         });
+        let order_by = order_by.collect::<Result<Vec<_>>>()?;
+        let arguments = operands.parts(params.args)?;
+        let taken_types = match &fun {
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                taken_types(&arguments, function.as_ref())
+            }
+            WindowFunctionDefinition::WindowUDF(function) => {
+                taken_types(&arguments, function.as_ref())
+            }
+        };
         Ok(WindowFunction {
             function: fun,
-            order_by: order_by.collect::<Result<_>>()?,
-            arguments: operands.parts(params.args)?,
+            arguments,
+            taken_types: taken_types?,
             partition_by: operands.parts(params.partition_by)?,
-            frame: params.window_frame,
+            frame: typed_frame(params.window_frame, &order_by)?,
+            order_by,
             null_treatment: params.null_treatment,
             distinct: params.distinct,
             field,
@@ -362,6 +376,64 @@ impl Typing<'_> {
         let schema = operands.schema()?;
         let typed = resolve_node(expr, &schema, self.texts, self.purpose)?;
         operands.scalar(typed)
+    }
+}
+
+/// The types in which a function takes these arguments.
+fn taken_types<F: UDFCoercionExt>(arguments: &[Scalar], function: &F) -> Result<Vec<DataType>> {
+    let arguments = arguments.iter();
+    let fields: Vec<FieldRef> = arguments
+        .map(|argument| Arc::clone(argument.field()))
+        .collect();
+    let taken = fields_with_udf(&fields, function)?.into_iter();
+    Ok(taken.map(|field| field.data_type().clone()).collect())
+}
+
+/// A frame with its distances as values, which are texts so far: in the type of the order of a RANGE, spans of time for
+/// one over dates. A distance that the order's type has no room for has no end.
+fn typed_frame(mut frame: WindowFrame, order_by: &[WindowOrder]) -> Result<WindowFrame> {
+    let data_type = match frame.units {
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => DataType::UInt64,
+        WindowFrameUnits::Range => match order_by.first() {
+            Some(order) => match order.value.field().data_type() {
+                DataType::Date32
+                | DataType::Date64
+                | DataType::Timestamp(..)
+                | DataType::Time32(_)
+                | DataType::Time64(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+                other => other.clone(),
+            },
+            None => return internal_err!("a frame of RANGE without an order"),
+        },
+    };
+    for bound in [&mut frame.start_bound, &mut frame.end_bound] {
+        if let WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) = bound
+        {
+            *distance = typed_distance(distance, &data_type)?;
+        }
+    }
+    Ok(frame)
+}
+
+fn typed_distance(distance: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
+    match distance {
+        ScalarValue::Utf8(Some(text)) => {
+            let typed = ScalarValue::try_from_string(text.clone(), data_type);
+            typed.or_else(|error| {
+                let widest = match data_type {
+                    DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => DataType::UInt64,
+                    DataType::Int8 | DataType::Int16 | DataType::Int32 => DataType::Int64,
+                    DataType::Float16 | DataType::Float32 => DataType::Float64,
+                    _ => return Err(error),
+                };
+                match ScalarValue::try_from_string(text.clone(), &widest) {
+                    Ok(_) => ScalarValue::try_from(data_type),
+                    Err(_) => exec_err!("Cannot cast {text} to {data_type}"),
+                }
+            })
+        }
+        endless if endless.is_null() => ScalarValue::try_from(data_type),
+        typed => Ok(typed.clone()),
     }
 }
 
@@ -628,5 +700,80 @@ mod tests {
         assert_eq!(nodes(&many), 2);
         assert_eq!(many, case(1000));
         assert_ne!(many, case(999));
+    }
+
+    #[test]
+    fn functions_get_their_arguments_in_the_types_that_they_take() {
+        let texts = Texts::of(Default::default(), TruncatedTexts::default());
+        let typing = Typing {
+            texts: &texts,
+            purpose: Purpose::Shown,
+        };
+        let name = |id: ColumnId, _: &FieldRef| Expr::Column(PlanColumn::from_name(id.to_string()));
+        let sum = || sheaf_exec::aggregates::aggregate_function("$sum").unwrap();
+        let aggregate = typing.aggregate(AggregateCall {
+            function: sum(),
+            arguments: vec![column(0, "a")],
+            distinct: false,
+        });
+        let aggregate = aggregate.unwrap();
+        assert_eq!(aggregate.arguments(), [column(0, "a")]);
+        let expr = aggregate.to_expr(&name).to_string();
+        assert_eq!(expr, "$sum(CAST(#0 AS Decimal128(20, 0)))");
+
+        let distance = |text: &str| ScalarValue::Utf8(Some(text.to_string()));
+        let frame = |units, distance| {
+            let (start, end) = (
+                WindowFrameBound::Preceding(distance),
+                WindowFrameBound::CurrentRow,
+            );
+            WindowFrame::new_bounds(units, start, end)
+        };
+        let window = |order: Scalar, frame: WindowFrame| {
+            let function = typing.window(WindowCall {
+                function: WindowFunctionDefinition::AggregateUDF(sum()),
+                arguments: vec![column(0, "a")],
+                partition_by: Vec::new(),
+                order_by: vec![(order, false)],
+                frame,
+                null_treatment: None,
+                distinct: false,
+            });
+            function.unwrap().to_expr(&name).to_string()
+        };
+        let rows = window(column(1, "b"), frame(WindowFrameUnits::Rows, distance("1")));
+        let summed = "$sum(CAST(#0 AS Decimal128(20, 0)))";
+        assert_eq!(
+            rows,
+            format!(
+                "{summed} ORDER BY [#1 ASC NULLS FIRST] ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
+            )
+        );
+        let tenths = Field::new("c", DataType::Decimal128(38, 4), true);
+        let tenths = || Scalar::column(ColumnId(2), Arc::new(tenths.clone()));
+        let order = |value: Scalar| WindowOrder {
+            value,
+            ascending: true,
+            nulls_first: true,
+        };
+        let start = |frame: WindowFrame, value: Scalar| {
+            let frame = typed_frame(frame, &[order(value)]).unwrap();
+            match frame.start_bound {
+                WindowFrameBound::Preceding(distance) => distance,
+                other => panic!("{other:?}"),
+            }
+        };
+        let range = |text: &str| frame(WindowFrameUnits::Range, distance(text));
+        let typed = start(range("1.5"), tenths());
+        assert_eq!(typed, ScalarValue::Decimal128(Some(15_000), 38, 4));
+        let small = || {
+            let field = Field::new("d", DataType::Int8, true);
+            Scalar::column(ColumnId(3), Arc::new(field))
+        };
+        // Further than any value is from another.
+        assert_eq!(start(range("1000"), small()), ScalarValue::Int8(None));
+        assert!(typed_frame(range("far"), &[order(small())]).is_err());
+        let endless = frame(WindowFrameUnits::Range, ScalarValue::Null);
+        assert_eq!(start(endless, small()), ScalarValue::Int8(None));
     }
 }

@@ -1,11 +1,12 @@
 //! Functions over windows: one value for each row, computed from rows around it.
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion_expr::expr::WindowFunction as WindowExpr;
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, SortExpr, WindowFrame, WindowFunctionDefinition};
 
 use super::Scalar;
+use super::expression::as_taken;
 use crate::column::ColumnId;
 
 /// A function and its window. Unlike in a [Group](crate::relation::Group), what rows are divided and ordered by is
@@ -14,6 +15,8 @@ use crate::column::ColumnId;
 pub struct WindowFunction {
     pub(super) function: WindowFunctionDefinition,
     pub(super) arguments: Vec<Scalar>,
+    /// The types that the function takes its arguments in.
+    pub(super) taken_types: Vec<DataType>,
     pub(super) partition_by: Vec<Scalar>,
     pub(super) order_by: Vec<WindowOrder>,
     pub(super) frame: WindowFrame,
@@ -110,7 +113,7 @@ impl WindowFunction {
         Expr::WindowFunction(Box::new(WindowExpr {
             fun: self.function.clone(),
             params: WindowFunctionParams {
-                args: all(&self.arguments),
+                args: as_taken(&self.arguments, &self.taken_types, column),
                 partition_by: all(&self.partition_by),
                 order_by: order_by.collect(),
                 window_frame: self.frame.clone(),

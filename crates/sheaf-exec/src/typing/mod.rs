@@ -58,9 +58,7 @@ pub use change_condition::{
 pub use choose::as_column_of;
 pub use compare::number_of_column;
 pub use once::{nodes_of_call, stand_ins_in_bodies};
-pub use plan::{
-    distinct_by_key, group_by_key, group_key, refused_texts, rewrite_changed, schema_of_operands,
-};
+pub use plan::{distinct_by_key, group_by_key, group_key, refused_texts, schema_of_operands};
 pub use subquery::{outer_columns_of, without_or_null};
 
 /// Expressions nest deeply: where less of the stack is left, more is added.
@@ -180,12 +178,6 @@ fn is_condition_operator(op: Operator) -> bool {
 pub fn type_of(expr: &Expr, schema: &DFSchema) -> Result<SqlType> {
     let field = field_of(expr, schema)?;
     Ok(SqlType::of(&field))
-}
-
-/// Whether two expressions have values of one Arrow type.
-pub fn is_of_same_type(one: &Expr, other: &Expr, schema: &DFSchema) -> Result<bool> {
-    let (one, other) = (field_of(one, schema)?, field_of(other, schema)?);
-    Ok(one.data_type() == other.data_type())
 }
 
 /// What is to be known of a statement's texts, and of its day.

@@ -6,222 +6,25 @@
 //!   GROUP BY name                Aggregate by ck(name), with any_value(name); a projection above gives the old names
 //!   DISTINCT                     a grouping by all columns
 //! ```
-//!
-//! Whoever rewrites the expressions of a plan does so from its leaves up ([`rewrite_changed`]). A recursive table has
-//! the names and types of its first part, so its second part is rewritten when these are known.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
-use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
+use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
-use datafusion_expr::logical_plan::{
-    Aggregate, Distinct, Projection, RecursiveQuery, TableScan, TableScanBuilder,
-};
+use datafusion_expr::logical_plan::{Aggregate, Distinct, Projection};
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, TableSource, lit};
+use datafusion_expr::{BinaryExpr, Expr, LogicalPlan, lit};
 
-use sheaf_access::cancel;
-
-use super::choose::{as_column_of, as_shown, with_metadata};
-use super::subquery::{outer_columns_of, with_outer_fields};
-use super::{Texts, literal, type_of, typed_literal};
+use super::choose::{as_shown, with_metadata};
+use super::{Texts, literal, type_of};
 use crate::aggregates::aggregate_function;
+use crate::functions::as_function;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::truncated::NumberKind;
 use crate::functions::types::SqlType;
-use crate::functions::{as_function, call};
 use crate::group_keys::has_doubtful_keys;
-use crate::operator::scan_exec::access_error;
-use crate::table_source::WorkTableSource;
-
-/// What becomes of one node of a plan. It also gets whether the schema of an input has changed, and says whether the
-/// node's has.
-pub type RewriteNode = dyn Fn(LogicalPlan, bool) -> Result<Transformed<LogicalPlan>>;
-
-/// Rewrites the expressions of a plan from its leaves up, subqueries included.
-///
-/// `rewrite` gets each node that has expressions, or an input whose schema has changed. It is to leave the node with the
-/// schema that follows from these. The rest is as it was: the tables at the bottom of a plan, and the joins that have
-/// no condition yet. These are most nodes of a join of many tables, and their schemas are the widest.
-pub fn rewrite_changed(plan: LogicalPlan, rewrite: &RewriteNode) -> Result<LogicalPlan> {
-    Ok(rewrite_from_below(plan, rewrite)?.data)
-}
-
-/// `transformed` says that the schema has changed.
-fn rewrite_from_below(
-    plan: LogicalPlan,
-    rewrite: &RewriteNode,
-) -> Result<Transformed<LogicalPlan>> {
-    cancel::check_statement().map_err(access_error)?;
-    if let LogicalPlan::RecursiveQuery(query) = plan {
-        return rewrite_recursive(query, rewrite);
-    }
-    let plan = plan.map_children(|input| rewrite_from_below(input, rewrite))?;
-    let inputs_changed = plan.transformed;
-    if !inputs_changed && is_without_expressions(&plan.data) {
-        return Ok(plan);
-    }
-    if !has_subqueries(&plan.data) {
-        return rewrite(plan.data, inputs_changed);
-    }
-    let inputs = plan.data.inputs().into_iter();
-    let inputs: Vec<DFSchemaRef> = inputs.map(|input| Arc::clone(input.schema())).collect();
-    let plan = plan.data.map_subqueries(|mut subquery| {
-        // What a subquery says of columns outside of it follows from what these are now.
-        for schema in &inputs {
-            subquery = with_outer_fields(subquery, schema)?;
-        }
-        let mut subquery = rewrite_from_below(subquery, rewrite)?;
-        if let LogicalPlan::Subquery(subquery) = &mut subquery.data {
-            subquery.outer_ref_columns = outer_columns_of(&subquery.subquery)?;
-        }
-        Ok(subquery)
-    })?;
-    // What its expressions are may have changed with them.
-    rewrite(plan.data, true)
-}
-
-/// Whether the expressions of a node have subqueries.
-fn has_subqueries(plan: &LogicalPlan) -> bool {
-    let is_subquery = |expr: &Expr| {
-        let is_one = matches!(
-            expr,
-            Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-        );
-        Ok(is_one)
-    };
-    let mut found = false;
-    // The closures do not fail.
-    let _ = plan.apply_expressions(|expr| {
-        found |= expr.exists(is_subquery).unwrap_or(true);
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
-        })
-    });
-    found
-}
-
-/// What a recursive table holds is what its first part gives, in names and types. So the second part is rewritten when
-/// these are known, and gives its rows in these types.
-fn rewrite_recursive(
-    query: RecursiveQuery,
-    rewrite: &RewriteNode,
-) -> Result<Transformed<LogicalPlan>> {
-    let first = rewrite_from_below(Arc::unwrap_or_clone(query.static_term), rewrite)?;
-    let round = Arc::unwrap_or_clone(query.recursive_term);
-    let round = over_rows_of(round, &query.name, first.data.schema())?;
-    let round = rewrite_from_below(round, rewrite)?;
-    let transformed = first.transformed || round.transformed;
-    let round = in_types_of(round.data, first.data.schema())?;
-    let (first, round) = (Arc::new(first.data), Arc::new(round));
-    let query = RecursiveQuery::try_new(query.name, first, round, query.is_distinct)?;
-    let plan = LogicalPlan::RecursiveQuery(query);
-    Ok(match transformed {
-        true => Transformed::yes(plan),
-        false => Transformed::no(plan),
-    })
-}
-
-/// The second part of a recursive table, where the table has these columns.
-fn over_rows_of(round: LogicalPlan, name: &str, columns: &DFSchema) -> Result<LogicalPlan> {
-    let nullable = columns
-        .fields()
-        .iter()
-        .map(|field| field.as_ref().clone().with_nullable(true));
-    let schema: SchemaRef = Arc::new(Schema::new(nullable.collect::<Vec<_>>()));
-    let is_other = |scan: &TableScan| {
-        let source = scan.source.downcast_ref::<WorkTableSource>();
-        source.is_some_and(|source| source.name == name && source.schema() != schema)
-    };
-    let mut has_other = false;
-    round.apply_with_subqueries(|plan| {
-        has_other |= matches!(plan, LogicalPlan::TableScan(scan) if is_other(scan));
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    if !has_other {
-        return Ok(round);
-    }
-    let round = round.transform_up_with_subqueries(|plan| {
-        let plan = match plan {
-            LogicalPlan::TableScan(scan) if is_other(&scan) => {
-                let source = WorkTableSource::new(name.to_string(), Arc::clone(&schema));
-                let other = TableScanBuilder::new(scan.table_name, Arc::new(source))
-                    .with_projection(scan.projection)
-                    .with_filters(scan.filters)
-                    .with_fetch(scan.fetch);
-                LogicalPlan::TableScan(other.build()?)
-            }
-            other => other,
-        };
-        Ok(Transformed::yes(plan.recompute_schema()?))
-    })?;
-    Ok(round.data)
-}
-
-/// The rows of `plan` in the types of `columns`.
-fn in_types_of(plan: LogicalPlan, columns: &DFSchema) -> Result<LogicalPlan> {
-    // Casts that DataFusion has put there cut what MySQL rounds.
-    let plan = match plan {
-        LogicalPlan::Projection(projection) => {
-            let own = projection.expr.into_iter().map(|expr| {
-                let (relation, name) = expr.qualified_name();
-                let uncast = match expr.clone().unalias() {
-                    Expr::Cast(cast) => *cast.expr,
-                    _ => return Ok(expr),
-                };
-                Ok(renamed(uncast, relation, &name))
-            });
-            let own = own.collect::<Result<Vec<_>>>()?;
-            LogicalPlan::Projection(Projection::try_new(own, projection.input)?)
-        }
-        other => other,
-    };
-    let schema = Arc::clone(plan.schema());
-    let is_same = |(field, to): (&FieldRef, &FieldRef)| {
-        field.data_type() == to.data_type() && field.metadata() == to.metadata()
-    };
-    if schema.fields().iter().zip(columns.fields()).all(is_same) {
-        return Ok(plan);
-    }
-    let exprs = schema.iter().zip(columns.fields()).map(|(from, to)| {
-        let column = Expr::Column(Column::from(from));
-        let (relation, field) = from;
-        let is_exact =
-            matches!(to.data_type(), DataType::Decimal128(..)) || to.data_type().is_integer();
-        let value = match field.data_type() {
-            from if !is_exact || from == to.data_type() || from.is_null() => column,
-            _ => {
-                let null = typed_literal(ScalarValue::try_from(to.data_type())?, to);
-                call("$fitted", vec![column, null, lit(to.name().as_str())])
-            }
-        };
-        Ok(renamed(
-            as_column_of(value, to, &schema, None)?,
-            relation.cloned(),
-            field.name(),
-        ))
-    });
-    let exprs = exprs.collect::<Result<Vec<_>>>()?;
-    let projection = Projection::try_new(exprs, Arc::new(plan))?;
-    Ok(LogicalPlan::Projection(projection))
-}
-
-fn is_without_expressions(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
-        LogicalPlan::Join(join) => join.on.is_empty() && join.filter.is_none(),
-        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => true,
-        _ => false,
-    }
-}
 
 /// The columns that a node's expressions may name: those of its inputs, or of its table.
 pub fn schema_of_operands(plan: &LogicalPlan) -> Result<DFSchema> {

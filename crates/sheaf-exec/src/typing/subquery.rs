@@ -4,10 +4,8 @@
 //! A subquery that finds no row is NULL, though its column may not be: `$or_null(subquery)` says so until the value is
 //! a column.
 
-use std::sync::Arc;
-
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion_common::{DFSchema, Result, internal_datafusion_err};
+use datafusion_common::{Result, internal_datafusion_err};
 use datafusion_expr::expr::ScalarFunction;
 use datafusion_expr::{Expr, LogicalPlan};
 
@@ -66,26 +64,4 @@ pub fn outer_columns_of(subquery: &LogicalPlan) -> Result<Vec<Expr>> {
         })
     })?;
     Ok(columns)
-}
-
-/// The plan of a subquery whose columns of the query around it have the types that this has now, `schema`.
-pub(super) fn with_outer_fields(subquery: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
-    let with_fields = subquery.transform_down_with_subqueries(|node| {
-        node.map_expressions(|expr| {
-            expr.transform(|expr| {
-                let Expr::OuterReferenceColumn(field, column) = expr else {
-                    return Ok(Transformed::no(expr));
-                };
-                let at = schema.maybe_index_of_column(&column);
-                let now = at
-                    .map(|at| &schema.fields()[at])
-                    .filter(|now| **now != field);
-                let is_changed = now.is_some();
-                let field = now.map_or(field, Arc::clone);
-                let outer = Expr::OuterReferenceColumn(field, column);
-                Ok(Transformed::new_transformed(outer, is_changed))
-            })
-        })
-    })?;
-    Ok(with_fields.data)
 }

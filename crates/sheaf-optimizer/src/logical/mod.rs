@@ -1,9 +1,10 @@
 //! The logical half: DataFusion's rewrites that we keep, in the order they need.
 //!
-//! They coerce the types of function arguments, simplify expressions, and push down projections. The algebra has
-//! decided what has no rows, which joins and sort keys are needed, and where conditions and limits go
-//! (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value of a subquery in it, is pushed
-//! down here. Subqueries are joins already, but for those that are computed once, or for each row.
+//! They simplify expressions, and push down projections. All types are those that functions and operators take: the
+//! algebra has written the conversions out. It has decided what has no rows, which joins and sort keys are needed, and
+//! where conditions and limits go (`sheaf_algebra::rules`); what comes up while the rules are applied, or has the value
+//! of a subquery in it, is pushed down here. Subqueries are joins already, but for those that are computed once, or for
+//! each row.
 //!
 //! What is left out, and why:
 //! - FilterNullJoinKeys would add `IS NOT NULL` to scans; a keyed join skips NULL keys anyway.
@@ -49,27 +50,20 @@ pub(crate) mod semantics;
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::datatypes::DataType;
-use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
-use datafusion_common::{DFSchema, Result};
-use datafusion_expr::expr_rewriter::NamePreserver;
+use datafusion_common::Result;
+use datafusion_common::tree_node::TreeNodeRecursion;
 use datafusion_expr::logical_plan::InvariantLevel;
-use datafusion_expr::{Expr, ExprSchemable, JoinType, LogicalPlan};
+use datafusion_expr::{Expr, JoinType, LogicalPlan};
 use datafusion_optimizer::OptimizerContext;
-use datafusion_optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
 use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
-use sheaf_access::cancel;
-use sheaf_exec::functions::as_function;
-use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
 use sheaf_exec::row_by_row::RowByRow;
 use sheaf_exec::runtime::planning_options;
-use sheaf_exec::typing::{is_condition, is_of_same_type, rewrite_changed, schema_of_operands};
 
 use crate::PlannerContext;
 use crate::logical::apply::with_applies;
@@ -92,7 +86,6 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     context.cancel.check().map_err(access_error)?;
     check_plan_size(&plan)?;
     plan.check_invariants(InvariantLevel::Always)?;
-    let plan = rewrite_changed(plan, &coerce_types)?;
     let plan = match keys_mislead(&plan)? {
         true => without_keys(plan)?,
         false => plan,
@@ -112,122 +105,6 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     }
     let plan = put_back(last.plan, any)?;
     compute_long_arguments_below(plan)
-}
-
-/// Makes the types of operands and arguments those that operators and functions take, where the typing rule has left
-/// that to DataFusion. Inputs have been coerced.
-fn coerce_types(plan: LogicalPlan, inputs_changed: bool) -> Result<Transformed<LogicalPlan>> {
-    let schema = schema_of_operands(&plan)?;
-    if !inputs_changed && is_coerced(&plan, &schema)? {
-        return Ok(Transformed::no(plan));
-    }
-    let before = Arc::clone(plan.schema());
-    let plan = match plan {
-        LogicalPlan::Filter(mut filter) => {
-            filter.predicate = filter.predicate.cast_to(&DataType::Boolean, &schema)?;
-            LogicalPlan::Filter(filter)
-        }
-        plan => plan,
-    };
-    let mut coercion = Coercion {
-        rewriter: TypeCoercionRewriter::new(&schema),
-        schema: &schema,
-    };
-    let names = NamePreserver::new(&plan);
-    let plan = plan.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let coerced = expr.rewrite(&mut coercion)?;
-        Ok(coerced.update_data(|expr| name.restore(expr)))
-    })?;
-    let plan = match coercion.rewriter.coerce_plan(plan.data)? {
-        // Its schema is that of its input.
-        filter @ LogicalPlan::Filter(_) => filter,
-        plan => plan.recompute_schema()?,
-    };
-    let is_another = before.as_ref() != plan.schema().as_ref();
-    Ok(Transformed::new_transformed(plan, is_another))
-}
-
-/// Whether a node is sure to be what coercion would leave.
-fn is_coerced(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
-    let is_plain = match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_) => true,
-        LogicalPlan::Filter(filter) => is_condition(&filter.predicate),
-        LogicalPlan::Join(join) => {
-            for (left, right) in &join.on {
-                if !is_of_same_type(left, right, schema)? {
-                    return Ok(false);
-                }
-            }
-            join.filter.as_ref().is_none_or(is_condition)
-        }
-        _ => false,
-    };
-    if !is_plain {
-        return Ok(false);
-    }
-    let mut is_coerced = true;
-    plan.apply_expressions(|expr| {
-        is_coerced = !expr.exists(|part| Ok(!is_left_alone(part, schema)?))?;
-        Ok(match is_coerced {
-            true => TreeNodeRecursion::Continue,
-            false => TreeNodeRecursion::Stop,
-        })
-    })?;
-    Ok(is_coerced)
-}
-
-/// Whether coercion leaves an expression alone whose operands are coerced: it has none, or they are what it takes. It
-/// would ask for the types and names of all operands at each level of a nest.
-fn is_left_alone(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    Ok(match expr {
-        Expr::Alias(_)
-        | Expr::Column(_)
-        | Expr::Literal(..)
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::Cast(_)
-        | Expr::TryCast(_) => true,
-        Expr::ScalarFunction(call) => {
-            as_function(&call.func).is_some() || closed_operator(&call.func).is_some()
-        }
-        Expr::BinaryExpr(chain) if chain.op.is_logic_operator() => {
-            is_condition(&chain.left) && is_condition(&chain.right)
-        }
-        Expr::BinaryExpr(comparison) if comparison.op.supports_propagation() => {
-            is_of_same_type(&comparison.left, &comparison.right, schema)?
-        }
-        Expr::Not(operand)
-        | Expr::IsTrue(operand)
-        | Expr::IsFalse(operand)
-        | Expr::IsUnknown(operand)
-        | Expr::IsNotTrue(operand)
-        | Expr::IsNotFalse(operand)
-        | Expr::IsNotUnknown(operand) => is_condition(operand),
-        _ => false,
-    })
-}
-
-/// DataFusion's coercion of what it does not [leave alone](is_left_alone).
-struct Coercion<'a> {
-    rewriter: TypeCoercionRewriter<'a>,
-    schema: &'a DFSchema,
-}
-
-impl TreeNodeRewriter for Coercion<'_> {
-    type Node = Expr;
-
-    fn f_down(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
-        cancel::check_statement().map_err(access_error)?;
-        self.rewriter.f_down(expr)
-    }
-
-    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
-        match is_left_alone(&expr, self.schema)? {
-            true => Ok(Transformed::no(expr)),
-            false => self.rewriter.f_up(expr),
-        }
-    }
 }
 
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:
