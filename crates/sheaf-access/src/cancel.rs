@@ -10,14 +10,16 @@
 //! ```
 //!
 //! A look at the flag costs a few nanoseconds, so a loop looks in each turn that does more than a little. Each look is
-//! also a [safe point](sheaf_memory::safe_point): the statement can be stopped there because it has too much memory.
+//! also a [safe point](sheaf_memory::safe_point): the statement can be stopped there because it has too much memory. It
+//! is where a statement that is planned [asks for more](planning::has_share_for), and may wait for others. So no loop
+//! looks while it has a latch.
 //!
 //! What sleeps looks at nothing. A plan whose tasks all wait for each other [is woken](CancelFlag::sleeper).
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use sheaf_memory::{Sleeper, StatementMemory, StopFlag};
+use sheaf_memory::{Sleeper, StatementMemory, StopFlag, planning};
 
 use crate::error::{AccessError, Result};
 
@@ -91,6 +93,8 @@ impl CancelFlag {
 
 /// Whether the statement that this thread parses or plans shall stop. False outside of [`CancelFlag::during`].
 pub fn is_statement_cancelled() -> bool {
+    // What comes of it is in the flag.
+    let _ = planning::has_share_for(0);
     OF_THREAD.with_borrow(|flag| flag.as_ref().is_some_and(CancelFlag::is_cancelled))
 }
 
@@ -105,7 +109,7 @@ pub fn check_statement() -> Result<()> {
 /// Makes room for so many bytes, which the statement that this thread parses or plans is about to take at once.
 /// [`AccessError::Cancelled`] if there is none, or the statement shall stop for another reason.
 pub fn check_room_for(bytes: usize) -> Result<()> {
-    match sheaf_memory::has_room_for(bytes) {
+    match planning::has_share_for(bytes) && sheaf_memory::has_room_for(bytes) {
         true => check_statement(),
         false => Err(AccessError::Cancelled),
     }

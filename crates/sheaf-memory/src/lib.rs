@@ -29,6 +29,7 @@
 //! bound the memory.
 
 mod budget;
+pub mod planning;
 pub mod process;
 mod statement;
 mod stop_flag;

@@ -153,7 +153,7 @@ impl StatementMemory {
     }
 
     /// The running statement shall stop because the process has too much memory.
-    fn stop_for_memory(&self) {
+    pub(crate) fn stop_for_memory(&self) {
         let statement = self.statement.load(Ordering::Relaxed);
         self.stopped.store(statement, Ordering::Relaxed);
         self.stop.raise_for_memory();
@@ -310,7 +310,7 @@ fn least_stopped() -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::alloc::{GlobalAlloc, Layout, System};
 
     use super::*;
@@ -340,7 +340,7 @@ mod tests {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    fn count() {
+    pub(crate) fn count() {
         crate::set_allocator(crate::Allocator {
             held_by_thread: || HELD.get(),
             give_back: || (),

@@ -76,6 +76,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "process",
             "thread_memory",
             "statement",
+            "planning",
             "watch",
         ],
     ),

@@ -1077,6 +1077,79 @@ fn long_statements_of_many_clients_have_an_answer() {
     terminate(&child);
 }
 
+/// Statements that take much before they run wait for one another, and small ones do not wait for them.
+#[test]
+fn many_clients_whose_statements_are_planned_stay_within_memory() {
+    let (_directory, child, port, mut connection) = empty();
+    let process = child.id();
+    let mut nest = "SELECT 1 AS n".to_string();
+    for level in 0..25 {
+        nest = format!("SELECT t{level}.n + 1 AS n FROM ({nest}) t{level}");
+    }
+    let list = |count: usize, one: &dyn Fn(usize) -> String, between: &str| {
+        let all: Vec<String> = (0..count).map(one).collect();
+        all.join(between)
+    };
+    let of_items = format!("SELECT {}", list(4000, &|n| format!("{n}+1"), ", "));
+    let of_unions = list(700, &|n| format!("SELECT {n} + 1"), " UNION ALL ");
+    let of_terms = format!(
+        "SELECT COUNT(*) FROM d.few WHERE {}",
+        list(20_000, &|n| format!("k = {n}"), " OR ")
+    );
+    let of_members = format!(
+        "SELECT COUNT(*) FROM d.few WHERE k IN ({})",
+        list(100_000, &|n| n.to_string(), ",")
+    );
+    for sql in [
+        // The machine may be busy with other tests.
+        "SET GLOBAL query_memory_wait_timeout = 600",
+        "CREATE TABLE d.few (id INT PRIMARY KEY, k INT)",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for query memory'";
+    let mut have_waited = false;
+    for (sql, clients, least_answered) in [
+        (of_items, 60, 31),
+        (of_unions, 60, 31),
+        (nest, 100, 51),
+        (of_members, 60, 31),
+        // One of them takes more than there is for all. It is refused, and so may be all.
+        (of_terms, 60, 0),
+    ] {
+        let clients: Vec<Conn> = (0..clients).map(|_| connect(port)).collect();
+        let answered = within_memory(process, || {
+            thread::scope(|scope| {
+                let sql = sql.as_str();
+                let running: Vec<_> = clients
+                    .into_iter()
+                    .map(|mut client| {
+                        scope.spawn(move || match client.query_drop(sql) {
+                            Ok(()) => true,
+                            Err(error) => {
+                                assert_eq!(error_of::<()>(Err(error)).0, 1041);
+                                false
+                            }
+                        })
+                    })
+                    .collect();
+                while running.iter().any(|client| !client.is_finished()) {
+                    have_waited |= answer_of(&mut connection, waiting) != ["0"];
+                    thread::sleep(Duration::from_millis(10));
+                }
+                let ended = running.into_iter().map(|client| client.join());
+                ended
+                    .filter(|is_answered| *is_answered.as_ref().expect("no panic"))
+                    .count()
+            })
+        });
+        assert!(answered >= least_answered, "{answered}: {}", &sql[..80]);
+    }
+    assert!(have_waited, "they wait for one another");
+    wait_until("the memory is given back", || resident_mib(process) < 40);
+    terminate(&child);
+}
+
 /// Variables, prepared statements and parameters of all sessions share one limit.
 #[test]
 fn what_sessions_keep_has_a_limit() {

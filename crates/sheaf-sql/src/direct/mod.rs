@@ -367,27 +367,34 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
 impl Session {
     /// What is known of a statement whose places for values are `?`: what some session has found out, or what this one
     /// finds out now.
-    pub(crate) fn known_plan(&self, text: &str) -> (PlanKey, Known) {
+    ///
+    /// # Errors
+    /// It could not be found out: what stops the running statement, for want of memory among others.
+    pub(crate) fn known_plan(&self, text: &str) -> Result<(PlanKey, Known)> {
         let key = PlanKey::of(self, text);
         if !self.variables.direct_plans() {
-            return (key, Known::NotDirect);
+            return Ok((key, Known::NotDirect));
         }
         let version = self.engine.catalog().schema_version();
         if let Some(known) = self.engine.plans.find(&key, version)
             && known.is_current()
         {
             self.handle.commands.count(Command::StatementCacheHits);
-            return (key, known);
+            return Ok((key, known));
         }
         self.handle.commands.count(Command::StatementCacheMisses);
-        let known = match self.measured_plan(text) {
+        self.admit(text)?;
+        let measured = || self.measured_plan(text);
+        let plan = self.workers.planning().during(measured);
+        self.handle.cancel_flag().check()?;
+        let known = match plan {
             Some(plan) if plan.bytes <= MAX_PLAN_BYTES => Known::Direct(Arc::new(plan)),
             _ => Known::NotDirect,
         };
         if text.len() <= MAX_STATEMENT_BYTES {
             self.engine.plans.keep(key.clone(), version, known.clone());
         }
-        (key, known)
+        Ok((key, known))
     }
 
     /// The direct plan of a statement whose places for values are `?`, which knows its size.
@@ -606,6 +613,7 @@ impl Session {
         let Some(parameters) = self.given_of(plan, parameters) else {
             return Ok(false);
         };
+        self.workers.planning().pause();
         let warnings = self.warnings.clone();
         self.clear_warnings();
         // A panic may have left them.

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sheaf_memory::kept_by;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
@@ -104,8 +105,10 @@ impl Session {
             }
             None => text[range].to_string(),
         };
-        let (statement, parameters) =
-            parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)?;
+        self.admit(&text)?;
+        let (statement, parameters) = self.workers.planning().during(|| {
+            parser::parse_with_parameters(&text, &self.dialect(), Parameters::Unknown)
+        })?;
         let columns = self.columns_of_statement(Parsed::new(&statement, &text))?;
         let id = self.prepared.next_id();
         self.prepared.by_id.insert(
@@ -114,7 +117,7 @@ impl Session {
                 text: text.into(),
                 database: self.database.as_deref().map(Arc::from),
                 parameters,
-                _memory: memory,
+                memory,
                 compiled: None,
             },
         );
@@ -181,40 +184,54 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         // It is used where it is: counting one's users would be noticed by all sessions that have the same plan.
-        let compiled = self.enter_prepared(id, text);
+        let (compiled, is_kept) = self.enter_prepared(id, text)?;
         let outcome = match compiled.as_ref().map(|compiled| &compiled.run) {
             Some(Run::Direct(plan)) => {
                 self.run_direct(plan, (parameters, Spelled::AsWritten), sink)
             }
             Some(Run::Parsed(statement)) => {
-                let statement = ParsedStatement::new(Statement::clone(statement), text);
-                self.dispatch(statement, sink).map(|()| true)
+                let copied = self.admit(text).map(|()| {
+                    let planning = self.workers.planning();
+                    planning.during(|| Statement::clone(statement))
+                });
+                copied.and_then(|statement| {
+                    self.dispatch(ParsedStatement::new(statement, text), sink)
+                        .map(|()| true)
+                })
             }
             Some(Run::ByText) | None => Ok(false),
         };
         // Unless it has closed itself.
-        if let Some(prepared) = self.prepared.by_id.get_mut(&id) {
+        if is_kept && let Some(prepared) = self.prepared.by_id.get_mut(&id) {
             prepared.compiled = compiled;
         }
         if outcome? {
             return Ok(());
         }
-        let (statement, _) =
-            parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))?;
+        self.admit(text)?;
+        let (statement, _) = self.workers.planning().during(|| {
+            parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))
+        })?;
         self.dispatch(ParsedStatement::new(statement, text), sink)
     }
 
     /// Names mean what they meant at PREPARE: the session has its own database back when the request has ended. Returns
-    /// what is known of the statement, found out anew if the circumstances have changed. `None`: nothing is kept of it.
-    fn enter_prepared(&mut self, id: u32, text: &str) -> Option<Box<Compiled>> {
-        let prepared = self.prepared.by_id.get_mut(&id)?;
+    /// what is known of the statement, found out anew if the circumstances have changed, and whether that may be kept.
+    /// `None`: nothing is known of it.
+    ///
+    /// # Errors
+    /// What stops the running statement.
+    fn enter_prepared(&mut self, id: u32, text: &str) -> Result<(Option<Box<Compiled>>, bool)> {
+        let Some(prepared) = self.prepared.by_id.get_mut(&id) else {
+            return Ok((None, true));
+        };
         if prepared.database.as_deref() != self.database.as_deref() {
             let database = prepared.database.as_deref().map(str::to_string);
             let own = std::mem::replace(&mut self.database, database);
             self.statement.own_database.get_or_insert(own);
         }
         if text.len() > MAX_KEPT_TEXT_BYTES {
-            return None;
+            return Ok((None, true));
         }
         let has_parameters = prepared.parameters > 0;
         let compiled = prepared.compiled.take();
@@ -222,26 +239,54 @@ impl Session {
             .as_ref()
             .is_some_and(|compiled| compiled.holds(self))
         {
-            return compiled;
+            return Ok((compiled, true));
         }
-        Some(Box::new(Compiled {
+        let (run, bytes) = kept_by(|| self.compile(text, has_parameters));
+        let run = run?;
+        let of_tree = match run {
+            Run::Parsed(_) => bytes,
+            // Plans are counted where all sessions have them.
+            Run::Direct(_) | Run::ByText => 0,
+        };
+        let is_kept = self.keep_tree(id, of_tree) || of_tree == 0;
+        let compiled = Compiled {
             circumstances: Circumstances::of(self),
-            run: self.compile(text, has_parameters),
-        }))
+            run,
+        };
+        Ok((Some(Box::new(compiled)), is_kept))
     }
 
-    fn compile(&self, text: &str, has_parameters: bool) -> Run {
-        if let (_, Known::Direct(plan)) = self.known_plan(text) {
-            return Run::Direct(plan);
+    /// Whether a prepared statement may keep a syntax tree of so many bytes, until it keeps another one. Texts, user
+    /// variables and the like have to be kept, so half of the memory is left to them.
+    fn keep_tree(&mut self, id: u32, bytes: usize) -> bool {
+        let budget = self.engine.kept_by_sessions();
+        let Some(prepared) = self.prepared.by_id.get_mut(&id) else {
+            return false;
+        };
+        let of_text = PREPARED_BYTES + prepared.text.len();
+        // The tree that it had before is gone.
+        prepared.memory.resize(of_text)
+            && budget.taken_bytes().saturating_add(bytes) <= budget.limit_bytes() / 2
+            && prepared.memory.resize(of_text + bytes)
+    }
+
+    /// # Errors
+    /// What stops the running statement. What is wrong with the text is told when it runs.
+    fn compile(&self, text: &str, has_parameters: bool) -> Result<Run> {
+        if let (_, Known::Direct(plan)) = self.known_plan(text)? {
+            return Ok(Run::Direct(plan));
         }
         if has_parameters {
-            return Run::ByText;
+            return Ok(Run::ByText);
         }
-        match parser::parse_statement(text, &self.dialect()) {
+        self.admit(text)?;
+        let planning = self.workers.planning();
+        let parsed = planning.during(|| parser::parse_statement(text, &self.dialect()));
+        self.handle.cancel_flag().check()?;
+        Ok(match parsed {
             Ok(statement) => Run::Parsed(Box::new(statement)),
-            // What is wrong is told when it runs.
             Err(_) => Run::ByText,
-        }
+        })
     }
 
     /// Unknown ids are ignored, as COM_STMT_CLOSE has no answer.

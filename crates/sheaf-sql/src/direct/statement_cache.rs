@@ -55,13 +55,17 @@ impl StatementCache {
     }
 
     /// The plan of a text with `?` in the places of its literals.
-    pub(super) fn plan_of(&mut self, session: &Session, text: &str) -> Option<Arc<DirectPlan>> {
+    pub(super) fn plan_of(
+        &mut self,
+        session: &Session,
+        text: &str,
+    ) -> Result<Option<Arc<DirectPlan>>> {
         self.keep_current(session);
         session.plan_at_hand(&mut self.known, text)?;
-        match self.known.get(text) {
+        Ok(match self.known.get(text) {
             Some(Known::Direct(plan)) => Some(Arc::clone(plan)),
             _ => None,
-        }
+        })
     }
 }
 
@@ -128,7 +132,7 @@ impl Session {
         cache.keep_current(self);
         let StatementCache { known, taken, .. } = &mut cache;
         let outcome = match self.plan_at_hand(known, &taken.text) {
-            Some(plan) if plan.parameters == taken.literals.len() => {
+            Ok(Some(plan)) if plan.parameters == taken.literals.len() => {
                 let given = (taken.literals.as_slice(), taken.spelled(sql));
                 let is_done = self.run_direct(plan, given, sink);
                 is_done.map(|is_done| match is_done {
@@ -136,7 +140,8 @@ impl Session {
                     false => Cached::Declined,
                 })
             }
-            _ => Ok(Cached::NotDirect),
+            Ok(_) => Ok(Cached::NotDirect),
+            Err(error) => Err(error),
         };
         self.statement_cache = cache;
         outcome
@@ -146,7 +151,7 @@ impl Session {
         &self,
         known: &'k mut BTreeMap<Arc<str>, Known>,
         text: &str,
-    ) -> Option<&'k DirectPlan> {
+    ) -> Result<Option<&'k DirectPlan>> {
         let is_known = known.get(text).is_some_and(Known::is_current);
         if is_known {
             self.handle.commands.count(Command::StatementCacheHits);
@@ -156,13 +161,13 @@ impl Session {
             if known.len() >= MAX_STATEMENTS || bytes > MAX_PLANS_BYTES {
                 known.clear();
             }
-            let (key, found) = self.known_plan(text);
+            let (key, found) = self.known_plan(text)?;
             known.insert(Arc::clone(key.text()), found);
         }
-        match known.get(text) {
+        Ok(match known.get(text) {
             Some(Known::Direct(plan)) => Some(plan),
             _ => None,
-        }
+        })
     }
 }
 

@@ -375,9 +375,9 @@ impl Session {
         let mut cache = std::mem::take(&mut self.statement_cache);
         let plans = lists.forms.iter();
         let plans = plans.map(|form| cache.plan_of(self, &form.text));
-        let plans = plans.collect::<Option<Vec<Arc<DirectPlan>>>>();
+        let plans = plans.collect::<Result<Option<Vec<Arc<DirectPlan>>>>>();
         self.statement_cache = cache;
-        match plans {
+        match plans? {
             Some(plans) => self.run_lists_by(&plans, lists, sink),
             None => Ok(Cached::NotDirect),
         }

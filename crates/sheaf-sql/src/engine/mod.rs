@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use sheaf_access::SessionCounters;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
@@ -73,6 +74,8 @@ const MAX_PACKET_BYTES: usize = 64 << 20;
 /// requests may take. See `session_memory` and `long_statement_memory`.
 const SESSION_MEMORY_SHARE: usize = 8;
 const LONG_STATEMENT_SHARE: usize = 8;
+/// The part of the memory that statements may take together before they run, and for the plans that run.
+const PLANNING_SHARE: usize = 8;
 /// Clients that may identify themselves while all places of `max_connections` are taken: one of them may be let in yet.
 const LOGINS: usize = 16;
 /// Worker threads are never more than this.
@@ -157,6 +160,10 @@ fn long_statement_bytes(memory_bytes: usize) -> usize {
     memory_bytes / LONG_STATEMENT_SHARE
 }
 
+fn planning_bytes(memory_bytes: usize) -> usize {
+    memory_bytes / PLANNING_SHARE
+}
+
 fn session_bytes(memory_bytes: usize) -> usize {
     memory_bytes / SESSION_MEMORY_SHARE
 }
@@ -182,6 +189,8 @@ pub struct Engine {
     pub(crate) prepared_statements: AtomicU64,
     /// Memory of requests that are not short, from their first byte to their answer.
     long_statements: Arc<Budget>,
+    /// What statements take before they run.
+    planning: Arc<PlanningMemory>,
     /// What sessions keep: user variables, texts of prepared statements, parameters that were sent ahead.
     kept_by_sessions: Arc<Budget>,
     pub(crate) timer: StatementTimer,
@@ -255,6 +264,7 @@ impl Engine {
             aborted_clients: AtomicU64::new(0),
             prepared_statements: AtomicU64::new(0),
             long_statements: Budget::new(long_statement_bytes(memory_bytes)),
+            planning: PlanningMemory::new(planning_bytes(memory_bytes)),
             kept_by_sessions,
             timer: StatementTimer::default(),
             plans: SharedPlans::default(),
@@ -315,6 +325,10 @@ impl Engine {
 
     pub(crate) fn long_statements(&self) -> &Arc<Budget> {
         &self.long_statements
+    }
+
+    pub(crate) fn planning(&self) -> &Arc<PlanningMemory> {
+        &self.planning
     }
 
     pub(crate) fn kept_by_sessions(&self) -> &Arc<Budget> {

@@ -132,6 +132,11 @@ impl TableLocks {
         self.named.is_some()
     }
 
+    /// Others may wait for what the session has locked, or until it unlocks.
+    pub(crate) fn keep_others_waiting(&self) -> bool {
+        self.named.is_some() || self.global.is_some()
+    }
+
     /// Releases what LOCK TABLES has locked.
     pub(crate) fn unlock_tables(&mut self, catalog: &Catalog) {
         self.named = None;

@@ -65,6 +65,9 @@ impl SessionHandle {
                     if self.should_stop_waiting() {
                         return Err(SqlError::query_interrupted());
                     }
+                    if began.is_none() {
+                        self.waits_for_lock();
+                    }
                     let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
                     let limit = limit();
                     if waited >= limit {

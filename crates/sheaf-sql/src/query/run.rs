@@ -194,6 +194,7 @@ impl<'s> Runner<'s> {
         mut planned: PlannedQuery,
         mut take: impl FnMut(&RecordBatch) -> Result<ControlFlow<()>>,
     ) -> Result<Arc<PhysicalQuery>> {
+        self.workers.planning().pause();
         loop {
             let _running = self.handle.show_plan(&planned.physical);
             let plan = Arc::clone(&planned.physical.plan);
@@ -260,7 +261,9 @@ impl<'s> Runner<'s> {
         context.settings.query_memory_bytes = 0;
         self.take_small_batches(&mut context);
         context.trace = Trace::default();
-        let mut physical = plan_physical(&query, &context)?;
+        let planning = self.workers.planning();
+        let mut physical = planning.during(|| plan_physical(&query, &context))?;
+        planning.pause();
         if is_measured {
             physical.measure()?;
         }
@@ -581,12 +584,15 @@ impl Session {
                     true => self.tables_locked_inside(query.ast),
                     false => Vec::new(),
                 };
-                let mut planned = self.finish_plan(lowered, sources, guards, purpose, view)?;
+                let planning = Arc::clone(self.workers.planning());
+                let mut planned = planning
+                    .during(|| self.finish_plan(lowered, sources, guards, purpose, view))?;
                 planned.to_lock = to_lock;
                 planned.asked = asked;
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
+                    planning.pause();
                     self.lock_all_it_reads(&planned, mode, wait)?;
                 }
                 if read.locks != LockWhen::Never || purpose == Purpose::Change {
@@ -678,7 +684,8 @@ impl Session {
             listed,
             is_over_rows,
         };
-        bind(query.ast, &context)
+        let planning = self.workers.planning();
+        planning.during(|| bind(query.ast, &context))
     }
 
     /// As [`Self::lower`], of a query of which only its columns are asked for: a direct plan of it checks before each

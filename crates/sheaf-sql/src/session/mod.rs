@@ -19,7 +19,7 @@
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
 //! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
 //! | `traces` | what is kept of the optimizer's traces | [`traces`] |
-//! | `workers` | what runs plans: threads of a resource group, query memory | [`workers`] |
+//! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
@@ -31,6 +31,7 @@ pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod info;
 pub(crate) mod outcome;
+pub(crate) mod planning;
 pub(crate) mod prepared;
 pub(crate) mod progress;
 pub(crate) mod request_memory;
@@ -78,10 +79,12 @@ use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
+use crate::session::planning::{SMALL_TEXT_BYTES, expected_bytes, hinted_limit, is_query};
 use crate::session::prepared::PreparedStatements;
 use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
+use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
 use crate::session::traces::OptimizerTraces;
 use crate::session::unrelated_tables::UnrelatedTables;
@@ -152,7 +155,11 @@ impl Session {
     ) -> Result<Session> {
         let mut session = Session {
             variables: engine.globals(),
-            workers: Workers::new(engine.runtime(), handle.memory()),
+            workers: Workers::new(
+                engine.runtime(),
+                handle.memory(),
+                planning::share_of(engine.planning(), engine.runtime(), &handle),
+            ),
             user_variables: UserVariables::new(engine.kept_by_sessions()),
             engine,
             handle,
@@ -374,6 +381,7 @@ impl Session {
             let memory = Arc::clone(self.handle.memory());
             memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
+        self.workers.planning().end();
         self.table_locks.end_change(self.engine.catalog());
         self.transactions.end_change();
         match self.transactions.has_unfinished_commit() {
@@ -449,13 +457,17 @@ impl Session {
         may_be_direct: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        match parser::parse_statement(text, &self.dialect()) {
+        let planning = Arc::clone(self.workers.planning());
+        let parsed = self
+            .admit(text)
+            .and_then(|()| planning.during(|| parser::parse_statement(text, &self.dialect())));
+        match parsed {
             Ok(statement) => {
                 let plan = match statement {
                     // Nothing is saved: its values are at hand.
                     Statement::Insert(_) => None,
                     _ if !may_be_direct => None,
-                    _ => self.direct_plan(&statement, (text, 0)),
+                    _ => planning.during(|| self.direct_plan(&statement, (text, 0))),
                 };
                 match plan {
                     Some(plan) if self.run_direct(&plan, (&[], Spelled::AsWritten), sink)? => {
@@ -551,6 +563,41 @@ impl Session {
         let budget = self.engine.kept_by_sessions();
         let share = budget.try_take(bytes);
         share.ok_or_else(|| sessions_keep_too_much(budget))
+    }
+
+    /// Takes the memory that a statement of this text is likely to take until it runs. It waits where others have it.
+    ///
+    /// # Errors
+    /// 1041: they still have it; and what ends the statement.
+    pub(crate) fn admit(&self, text: &str) -> Result<()> {
+        match text.len() <= SMALL_TEXT_BYTES {
+            true => Ok(()),
+            false => self.admit_long(text),
+        }
+    }
+
+    fn admit_long(&self, text: &str) -> Result<()> {
+        let bytes = expected_bytes(text);
+        let holds_locks = self.transactions.is_open() || self.table_locks.keep_others_waiting();
+        let limit_time = || self.limit_time_of_wait(text);
+        let planning = self.workers.planning();
+        if planning.admit(bytes, holds_locks, limit_time) {
+            return Ok(());
+        }
+        if self.handle.should_stop_waiting() {
+            return Err(SqlError::query_interrupted());
+        }
+        Err(SqlError::out_of_memory(
+            "other statements that are planned have what there is for them; try again, or raise --memory",
+        ))
+    }
+
+    /// The time that a statement may take passes while it waits to be parsed, too.
+    fn limit_time_of_wait(&self, text: &str) -> Option<ArmedTimer> {
+        match hinted_limit(text) {
+            Some(limit) => self.engine.timer.arm(self.handle(), limit),
+            None => self.limit_time(is_query(text)),
+        }
     }
 
     /// Releases what the next statement can make again: the client has had nothing to say for a while.

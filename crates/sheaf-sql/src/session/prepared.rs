@@ -25,8 +25,8 @@ pub(crate) struct Prepared {
     /// The current database of PREPARE, which is that of each execution, too.
     pub(crate) database: Option<Arc<str>>,
     pub(crate) parameters: usize,
-    /// Of what all sessions may keep.
-    pub(crate) _memory: Share,
+    /// Of what all sessions may keep: for its text, and for its syntax tree.
+    pub(crate) memory: Share,
     /// Not while it runs. It is taken out and put back by each execution.
     pub(crate) compiled: Option<Box<Compiled>>,
 }

@@ -12,6 +12,7 @@ use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, ThreadPlacement};
 use sheaf_memory::StatementMemory;
+use sheaf_memory::planning::PlanningShare;
 use sheaf_table::ResourceGroup;
 
 use crate::error::Result;
@@ -72,16 +73,28 @@ pub(crate) struct Workers {
     task: Option<Arc<TaskContext>>,
     /// What the session's statements have of the query memory.
     memory: Arc<StatementPool>,
+    /// What they have of the memory for what is planned.
+    planning: Arc<PlanningShare>,
 }
 
 impl Workers {
-    pub(crate) fn new(default: &Arc<QueryRuntime>, memory: &Arc<StatementMemory>) -> Workers {
+    pub(crate) fn new(
+        default: &Arc<QueryRuntime>,
+        memory: &Arc<StatementMemory>,
+        planning: Arc<PlanningShare>,
+    ) -> Workers {
         Workers {
             default: Arc::clone(default),
             group: SessionGroup::default(),
             task: None,
             memory: default.statement_pool(Arc::clone(memory)),
+            planning,
         }
+    }
+
+    /// What the session's statement has of the memory for what is planned.
+    pub(crate) fn planning(&self) -> &Arc<PlanningShare> {
+        &self.planning
     }
 
     /// Which of the session's moves between groups is known.

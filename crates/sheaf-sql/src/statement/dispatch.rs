@@ -11,6 +11,25 @@ use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, properties_of};
 use crate::variables::NextTransaction;
 
+/// Whether queries are planned for a statement. Others have taken all that they take for their text when it is parsed.
+fn plans_queries(statement: &Statement) -> bool {
+    match statement {
+        Statement::Query(_)
+        | Statement::SelectInto { .. }
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Explain(_)
+        | Statement::Set(_)
+        | Statement::Do(_) => true,
+        Statement::Insert(insert) => insert
+            .source
+            .as_ref()
+            .is_some_and(|query| !matches!(query.body.as_ref(), ast::SetExpr::Values(_))),
+        Statement::CreateTable(create) => create.query.is_some(),
+        _ => false,
+    }
+}
+
 impl Session {
     /// Runs a parsed statement.
     pub(crate) fn dispatch(
@@ -68,12 +87,15 @@ impl Session {
             Effect::Begins => self.begin_implicitly(),
             Effect::None => {}
         }
+        if !plans_queries(&statement) {
+            self.workers.planning().pause();
+        }
         let _timer = self.limit_time(properties.is_query);
         match statement {
             Statement::Query(query) => {
                 let planned = self.plan_or_send(Parsed::new(query.as_ref(), text), sink)?;
                 // It may be large, and the plan has all of it.
-                drop(query);
+                self.workers.planning().during(|| drop(query));
                 match planned {
                     Some((planned, limit)) => self.send_planned(planned, limit, sink),
                     None => Ok(()),

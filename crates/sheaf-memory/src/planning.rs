@@ -1,0 +1,822 @@
+//! What statements take before they run: their syntax trees, what they are bound to, and their plans.
+//!
+//! All of that is many times as large as the text: a list of 4,000 expressions, 27 KB, takes 11 MiB. So statements
+//! share [`PlanningMemory`], and only so many large ones are planned at the same time:
+//!
+//! ```text
+//!   |---------------- large statements ----------------|-- small ones --|       and what everyone has:
+//!                                                          an eighth              FREE_BYTES each
+//! ```
+//!
+//! A statement whose text says that it takes much [asks](PlanningShare::admit) before anything is made of it. Where
+//! others have the memory it waits, the large ones in a queue, the small ones in another. It holds nothing then. What
+//! it takes is measured while it is planned ([`PlanningShare::during`]), and when that is more than its share it [asks
+//! for more](has_share_for). When it runs, or waits for a lock, it [keeps](PlanningShare::pause) what is left of it.
+//!
+//! Whoever gives memory back hands it over to those that wait, in the order in which they have asked first, and wakes
+//! only them. A small statement never waits for large ones: they leave a part of the memory alone. It takes more than
+//! that part only while no large one waits.
+//!
+//! # Nobody waits for ever
+//!
+//! A statement that asks for more has memory, and tables that stay as they are. It waits only for statements that are
+//! being planned, and of these the one that asked first gets what it asks for, even if it is more than there is: the
+//! process's [limit](crate::process) may stop it, but it waits for nobody. One that waits for a lock is not being
+//! planned meanwhile.
+//!
+//! A statement that is to be admitted may have locks of its transaction, and one with a share may wait for these. So
+//! such a statement gives up after a [while](STANDSTILL) in which nobody has given anything back.
+//!
+//! Statements that run keep their plans, also those whose clients read slowly. When these are all that is taken, the
+//! next statement is admitted if the process has room for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{StatementMemory, held_by_thread, process};
+
+/// What each statement may take without asking. Most take less.
+pub const FREE_BYTES: usize = 256 << 10;
+/// A statement is small while its share is no more than this part of all.
+const SMALL_SHARE: usize = 16;
+/// Large statements leave this part of all to small ones.
+const RESERVE_SHARE: usize = 8;
+/// A statement that takes more than its share asks for so much more than it takes.
+const STEP_BYTES: usize = 256 << 10;
+/// A statement that waits looks this often whether it shall stop.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+/// A statement with locks that others may wait for waits no longer than this while nobody gives memory back.
+const STANDSTILL: Duration = Duration::from_secs(2);
+
+/// How a session's statements wait.
+pub trait Waiter: Send + Sync {
+    /// Whether the statement shall stop, or its client is gone.
+    fn shall_stop(&self) -> bool;
+    /// How long it waits at most.
+    fn most(&self) -> Duration;
+    /// Does `wait`, which blocks the thread.
+    fn wait(&self, wait: &mut dyn FnMut());
+}
+
+/// The memory that all statements share for what they are before they run. See the module's comment.
+#[derive(Debug)]
+pub struct PlanningMemory {
+    limit_bytes: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What small and large statements have.
+    taken: [usize; 2],
+    /// Statements with shares, and those that wait for one, in the order in which they have asked first.
+    statements: BTreeMap<u64, Statement>,
+    last_number: u64,
+    waiting: usize,
+    /// Counts how often bytes were given back.
+    returns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Statement {
+    bytes: usize,
+    size: Size,
+    /// It is being planned: it neither runs nor waits for anything but memory.
+    is_planned: bool,
+    wanted: Option<Wanted>,
+}
+
+/// Small and large statements have memory of their own. The number of a size is its place in arrays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Size {
+    #[default]
+    Small,
+    Large,
+}
+
+#[derive(Clone, Debug)]
+struct Wanted {
+    /// With what it has.
+    bytes: usize,
+    asks: Asks,
+    given: Arc<Condvar>,
+}
+
+/// Why a statement asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    /// It is to be planned. `holds_locks`: others may wait for it.
+    ToBegin { holds_locks: bool },
+    /// It is being planned.
+    ForMore,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind this lock is changed by additions and subtractions that cannot panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Statement {
+    /// The size that it has with so many bytes. A large one does not become small.
+    fn size_with(&self, bytes: usize, most_of_small: usize) -> Size {
+        match bytes > most_of_small {
+            true => Size::Large,
+            false => self.size,
+        }
+    }
+
+    fn waits_to_begin(&self) -> bool {
+        self.wanted
+            .as_ref()
+            .is_some_and(|wanted| wanted.asks != Asks::ForMore)
+    }
+
+    /// From now on it has so many bytes.
+    fn take(&mut self, bytes: usize, size: Size, taken: &mut [usize; 2]) {
+        taken[self.size as usize] -= self.bytes;
+        taken[size as usize] += bytes;
+        (self.bytes, self.size) = (bytes, size);
+    }
+
+    /// It has what it has asked for.
+    fn take_wanted(&mut self, size: Size, taken: &mut [usize; 2]) {
+        if let Some(wanted) = self.wanted.take() {
+            self.take(wanted.bytes, size, taken);
+            self.is_planned = true;
+            wanted.given.notify_one();
+        }
+    }
+}
+
+impl PlanningMemory {
+    pub fn new(limit_bytes: usize) -> Arc<PlanningMemory> {
+        Arc::new(PlanningMemory {
+            limit_bytes,
+            state: Mutex::default(),
+        })
+    }
+
+    /// What all statements have.
+    pub fn taken_bytes(&self) -> usize {
+        lock(&self.state).taken.iter().sum()
+    }
+
+    /// Statements that wait now.
+    pub fn waiting(&self) -> usize {
+        lock(&self.state).waiting
+    }
+
+    fn most_of_small(&self) -> usize {
+        self.limit_bytes / SMALL_SHARE
+    }
+
+    fn reserve(&self) -> usize {
+        self.limit_bytes / RESERVE_SHARE
+    }
+
+    fn for_large(&self) -> usize {
+        self.limit_bytes - self.reserve()
+    }
+
+    /// Whether so much more is left for statements of this size. `large_wait`: what large ones may take is not for it.
+    fn is_left(&self, taken: &[usize; 2], size: Size, bytes: usize, large_wait: bool) -> bool {
+        let with_it = taken[size as usize].saturating_add(bytes);
+        match size {
+            Size::Large => with_it <= self.for_large(),
+            Size::Small => {
+                let others = taken[Size::Large as usize];
+                with_it <= self.reserve()
+                    || !large_wait && with_it.saturating_add(others) <= self.limit_bytes
+            }
+        }
+    }
+
+    /// Gives those that wait what there is for them.
+    fn hand_over(&self, state: &mut State) {
+        let State {
+            taken, statements, ..
+        } = state;
+        // Of each size: whether one that has asked before is being planned, or waits to be.
+        let (mut planned_before, mut waits_before) = ([false; 2], [false; 2]);
+        for statement in statements.values_mut() {
+            if let Some(wanted) = &statement.wanted {
+                let size = statement.size_with(wanted.bytes, self.most_of_small());
+                let had = match size == statement.size {
+                    true => statement.bytes,
+                    false => 0,
+                };
+                let more = wanted.bytes.saturating_sub(had);
+                let large_wait = waits_before[Size::Large as usize];
+                let fits = self.is_left(taken, size, more, large_wait);
+                let waits_before = &mut waits_before[size as usize];
+                let is_given = match wanted.asks {
+                    // The eldest waits for nobody.
+                    Asks::ForMore if !planned_before[size as usize] => true,
+                    Asks::ForMore => fits && (statement.bytes > 0 || !*waits_before),
+                    Asks::ToBegin { .. } => fits && !*waits_before,
+                };
+                match is_given {
+                    true => statement.take_wanted(size, taken),
+                    false => *waits_before |= statement.waits_to_begin(),
+                }
+            }
+            planned_before[statement.size as usize] |= statement.is_planned;
+        }
+    }
+
+    /// Whether a statement is the next to be admitted, and waits only for statements that run.
+    fn waits_for_running(&self, state: &State, number: u64) -> bool {
+        let size_of = |statement: &Statement| {
+            let wanted = statement.wanted.as_ref();
+            let bytes = wanted.map_or(statement.bytes, |wanted| wanted.bytes);
+            statement.size_with(bytes, self.most_of_small())
+        };
+        let Some(own) = state.statements.get(&number).map(size_of) else {
+            return false;
+        };
+        let mut others = state.statements.iter();
+        !others.any(|(other, statement)| {
+            let is_before = *other < number && statement.waits_to_begin();
+            *other != number && size_of(statement) == own && (statement.is_planned || is_before)
+        })
+    }
+}
+
+/// What a session's running statement has of the [`PlanningMemory`]. Only the session's thread uses it.
+pub struct PlanningShare {
+    all: Arc<PlanningMemory>,
+    memory: Arc<StatementMemory>,
+    waiter: Box<dyn Waiter>,
+    /// What the statement was seen to take when it was planned last.
+    used_bytes: AtomicUsize,
+    /// Of the statement in the state; 0: it has no share.
+    number: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Phase {
+    /// The thread's count when the statement had nothing.
+    base: i64,
+    /// What the statement may take.
+    most: i64,
+}
+
+const NO_PHASE: Phase = Phase {
+    base: 0,
+    most: i64::MAX,
+};
+
+thread_local! {
+    static PHASE: Cell<Phase> = const { Cell::new(NO_PHASE) };
+    /// Of the statement that this thread plans.
+    static SHARE: RefCell<Option<Arc<PlanningShare>>> = const { RefCell::new(None) };
+}
+
+/// Ends a phase in which a statement is planned.
+struct EndPhase;
+
+impl Drop for EndPhase {
+    fn drop(&mut self) {
+        let phase = PHASE.replace(NO_PHASE);
+        if let Some(share) = SHARE.take() {
+            let used = (held_by_thread() - phase.base).max(0) as usize;
+            share.used_bytes.store(used, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether the statement that this thread plans may take so much more now: it asks for it if its share is used up, and
+/// may wait. False: it shall stop. It costs two loads where nothing has to be asked, and outside of
+/// [`PlanningShare::during`].
+#[inline]
+pub fn has_share_for(bytes: usize) -> bool {
+    let phase = PHASE.get();
+    let used = (held_by_thread() - phase.base).saturating_add_unsigned(bytes as u64);
+    used <= phase.most || ask_for_more(phase, used)
+}
+
+#[cold]
+fn ask_for_more(phase: Phase, used: i64) -> bool {
+    let Some(share) = SHARE.with_borrow(Clone::clone) else {
+        return true;
+    };
+    // Waiting passes safe points.
+    PHASE.set(NO_PHASE);
+    let most = share.grow(used.max(0) as usize);
+    PHASE.set(Phase {
+        // One that shall stop does not ask again.
+        most: most.unwrap_or(i64::MAX),
+        ..phase
+    });
+    if most.is_none() && !share.memory.shall_stop() {
+        share.memory.stop_for_memory();
+    }
+    most.is_some()
+}
+
+impl PlanningShare {
+    pub fn new(
+        all: &Arc<PlanningMemory>,
+        memory: &Arc<StatementMemory>,
+        waiter: Box<dyn Waiter>,
+    ) -> Arc<PlanningShare> {
+        Arc::new(PlanningShare {
+            all: Arc::clone(all),
+            memory: Arc::clone(memory),
+            waiter,
+            used_bytes: AtomicUsize::new(0),
+            number: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes the share of a statement that is likely to take so many bytes until it runs. It waits where others have
+    /// them; `begins_to_wait` hears of it, and what it returns is kept until the wait is over. False: others still have
+    /// them, or the statement shall stop. A statement that has a share goes on with it.
+    pub fn admit<T>(
+        &self,
+        bytes: usize,
+        holds_locks: bool,
+        begins_to_wait: impl FnOnce() -> T,
+    ) -> bool {
+        if bytes <= FREE_BYTES || self.has_share() {
+            return true;
+        }
+        let bytes = bytes.min(self.all.for_large());
+        let asks = Asks::ToBegin { holds_locks };
+        let Some(given) = self.ask(bytes, asks) else {
+            return true;
+        };
+        let _until_it_is_over = begins_to_wait();
+        let is_given = self.wait_for(bytes, asks, &given);
+        if !is_given {
+            self.leave();
+        }
+        is_given
+    }
+
+    fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    fn has_share(&self) -> bool {
+        self.number() != 0
+    }
+
+    /// Does `work`, in which the statement is planned: what the thread allocates meanwhile is measured.
+    pub fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+        if SHARE.with_borrow(Option::is_some) {
+            return work();
+        }
+        let _end = self.begin_phase();
+        work()
+    }
+
+    fn begin_phase(self: &Arc<Self>) -> EndPhase {
+        let mut most = FREE_BYTES;
+        if self.has_share()
+            && let Some(own) = lock(&self.all.state).statements.get_mut(&self.number())
+        {
+            own.is_planned = true;
+            most = most.max(own.bytes);
+        }
+        let used = self.used_bytes.load(Ordering::Relaxed);
+        PHASE.set(Phase {
+            base: held_by_thread() - used as i64,
+            most: most as i64,
+        });
+        SHARE.set(Some(Arc::clone(self)));
+        EndPhase
+    }
+
+    /// The statement runs now, or waits for a lock, until it is planned again. It keeps what it uses of its share.
+    pub fn pause(&self) {
+        if self.has_share() {
+            self.keep_used();
+        }
+    }
+
+    #[cold]
+    fn keep_used(&self) {
+        if SHARE.with_borrow(Option::is_some) {
+            // It is not measured yet.
+            return;
+        }
+        let used = self.used_bytes.load(Ordering::Relaxed);
+        if used <= FREE_BYTES {
+            return self.leave();
+        }
+        let mut state = lock(&self.all.state);
+        let State {
+            taken, statements, ..
+        } = &mut *state;
+        let Some(own) = statements.get_mut(&self.number()) else {
+            return;
+        };
+        let before = own.bytes;
+        own.is_planned = false;
+        own.take(used, own.size, taken);
+        state.returns += u64::from(used < before);
+        self.all.hand_over(&mut state);
+    }
+
+    /// The statement is over.
+    pub fn end(&self) {
+        if self.used_bytes.load(Ordering::Relaxed) != 0 {
+            self.used_bytes.store(0, Ordering::Relaxed);
+        }
+        if self.has_share() {
+            self.leave();
+        }
+    }
+
+    /// The statement has no share any more.
+    fn leave(&self) {
+        let number = self.number.swap(0, Ordering::Relaxed);
+        let mut state = lock(&self.all.state);
+        let Some(own) = state.statements.remove(&number) else {
+            return;
+        };
+        state.taken[own.size as usize] -= own.bytes;
+        state.returns += u64::from(own.bytes > 0);
+        self.all.hand_over(&mut state);
+    }
+
+    /// Asks for room for so many bytes, and some more. Returns what the statement may take from now on; `None`: it
+    /// shall stop.
+    fn grow(&self, used: usize) -> Option<i64> {
+        let bytes = used.saturating_add(STEP_BYTES.max(used / 8));
+        let is_given = match self.ask(bytes, Asks::ForMore) {
+            Some(given) => self.wait_for(bytes, Asks::ForMore, &given),
+            None => true,
+        };
+        is_given.then_some(bytes as i64)
+    }
+
+    /// Asks for a share of so many bytes. `None`: the statement has it.
+    fn ask(&self, bytes: usize, asks: Asks) -> Option<Arc<Condvar>> {
+        let given = Arc::new(Condvar::new());
+        let mut state = lock(&self.all.state);
+        if !self.has_share() {
+            state.last_number += 1;
+            self.number.store(state.last_number, Ordering::Relaxed);
+        }
+        let own = state.statements.entry(self.number()).or_default();
+        own.is_planned |= asks == Asks::ForMore;
+        own.wanted = Some(Wanted {
+            bytes,
+            asks,
+            given: Arc::clone(&given),
+        });
+        self.all.hand_over(&mut state);
+        self.wants(&state).then_some(given)
+    }
+
+    /// Whether the statement has asked for something, and does not have it yet.
+    fn wants(&self, state: &State) -> bool {
+        let own = state.statements.get(&self.number());
+        own.is_some_and(|own| own.wanted.is_some())
+    }
+
+    /// Waits until the statement has what it has asked for. False: it does not get it, or shall stop.
+    fn wait_for(&self, bytes: usize, asks: Asks, given: &Condvar) -> bool {
+        let _waiting = Waiting::begin(self);
+        let (began, most) = (Instant::now(), self.waiter.most());
+        let (mut returns, mut moved) = (None, began);
+        loop {
+            let only_running = {
+                let state = lock(&self.all.state);
+                if !self.wants(&state) {
+                    return true;
+                }
+                if returns != Some(state.returns) {
+                    (returns, moved) = (Some(state.returns), Instant::now());
+                }
+                asks != Asks::ForMore && self.all.waits_for_running(&state, self.number())
+            };
+            if only_running && process::make_room(bytes) && self.take_room() {
+                return true;
+            }
+            if began.elapsed() >= most || self.waiter.shall_stop() {
+                return false;
+            }
+            if asks == (Asks::ToBegin { holds_locks: true }) && moved.elapsed() >= STANDSTILL {
+                return false;
+            }
+            self.waiter.wait(&mut || {
+                let state = lock(&self.all.state);
+                if self.wants(&state) {
+                    drop(given.wait_timeout(state, WAIT_SLICE));
+                }
+            });
+        }
+    }
+
+    /// Takes what is wanted, though statements that run have it: the process has room. False: others are planned now.
+    fn take_room(&self) -> bool {
+        let mut state = lock(&self.all.state);
+        if !self.all.waits_for_running(&state, self.number()) {
+            return false;
+        }
+        let State {
+            taken, statements, ..
+        } = &mut *state;
+        if let Some(own) = statements.get_mut(&self.number())
+            && let Some(wanted) = &own.wanted
+        {
+            let size = own.size_with(wanted.bytes, self.all.most_of_small());
+            own.take_wanted(size, taken);
+        }
+        true
+    }
+}
+
+/// A statement that waits.
+struct Waiting<'a>(&'a PlanningShare);
+
+impl<'a> Waiting<'a> {
+    fn begin(share: &'a PlanningShare) -> Waiting<'a> {
+        lock(&share.all.state).waiting += 1;
+        share.memory.set_waiting(true);
+        Waiting(share)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.all.state);
+        state.waiting -= 1;
+        let own = state.statements.get_mut(&self.0.number());
+        if own.is_some_and(|own| own.wanted.take().is_some()) {
+            // It has been in the way of others.
+            self.0.all.hand_over(&mut state);
+        }
+        drop(state);
+        self.0.memory.set_waiting(false);
+    }
+}
+
+impl fmt::Debug for PlanningShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanningShare")
+            .field("own", &lock(&self.all.state).statements.get(&self.number()))
+            .field("used_bytes", &self.used_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for PlanningShare {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    use super::*;
+    use crate::StopFlag;
+    use crate::statement::tests::count;
+
+    const LIMIT: usize = 64 << 20;
+    const MIB: usize = 1 << 20;
+
+    /// Waits as long as it takes, or until it shall stop.
+    #[derive(Clone, Default)]
+    struct Patient(Arc<AtomicBool>);
+
+    impl Waiter for Patient {
+        fn shall_stop(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn most(&self) -> Duration {
+            Duration::from_secs(3600)
+        }
+
+        fn wait(&self, wait: &mut dyn FnMut()) {
+            wait();
+        }
+    }
+
+    fn statement(all: &Arc<PlanningMemory>) -> (Arc<PlanningShare>, Patient) {
+        count();
+        let patient = Patient::default();
+        let memory = StatementMemory::new(Arc::new(StopFlag::default()));
+        let share = PlanningShare::new(all, &memory, Box::new(patient.clone()));
+        (share, patient)
+    }
+
+    fn admit(share: &PlanningShare, bytes: usize) -> bool {
+        share.admit(bytes, false, || ())
+    }
+
+    fn await_waiting(all: &PlanningMemory, waiting: usize) {
+        while all.waiting() != waiting {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn large_statements_wait_in_turn_and_small_ones_do_not() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, _) = statement(&all);
+        assert!(admit(&first, 40 * MIB));
+        thread::scope(|scope| {
+            let (second, third) = (statement(&all).0, statement(&all).0);
+            let (two, three) = (Arc::clone(&second), Arc::clone(&third));
+            let two = scope.spawn(move || admit(&two, 1000 * MIB));
+            await_waiting(&all, 1);
+            // It would fit, but does not pass the other.
+            let three = scope.spawn(move || admit(&three, 5 * MIB));
+            await_waiting(&all, 2);
+            let small = [statement(&all).0, statement(&all).0];
+            assert!(small.iter().all(|small| admit(small, 4 * MIB)));
+            assert!(admit(&statement(&all).0, FREE_BYTES));
+            first.end();
+            assert!(two.join().expect("no panic"));
+            assert_eq!(all.taken_bytes(), 64 * MIB);
+            await_waiting(&all, 1);
+            second.end();
+            assert!(three.join().expect("no panic"));
+            third.end();
+        });
+        assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_measured_is_asked_for_and_the_first_waits_for_nobody() {
+        let all = PlanningMemory::new(LIMIT);
+        let ((first, _), (second, _)) = (statement(&all), statement(&all));
+        assert!(admit(&first, 6 * MIB) && admit(&second, 6 * MIB));
+        let mut plan = Vec::new();
+        first.during(|| {
+            assert!(has_share_for(40 * MIB));
+            thread::scope(|scope| {
+                let other = scope.spawn(|| second.during(|| has_share_for(30 * MIB)));
+                await_waiting(&all, 1);
+                // More than there is.
+                assert!(has_share_for(100 * MIB) && all.taken_bytes() > LIMIT);
+                plan = vec![1u8; 10 * MIB];
+                assert!(has_share_for(0));
+                assert!(!other.is_finished());
+                first.end();
+                assert!(other.join().expect("no panic"));
+            });
+        });
+        second.end();
+        assert_eq!(all.taken_bytes(), 0);
+        drop(plan);
+    }
+
+    #[test]
+    fn a_plan_keeps_what_it_takes() {
+        let all = PlanningMemory::new(LIMIT);
+        let (share, _) = statement(&all);
+        assert!(admit(&share, 30 * MIB));
+        let plan = share.during(|| share.during(|| vec![1u8; 8 * MIB]));
+        assert_eq!(all.taken_bytes(), 30 * MIB);
+        share.pause();
+        assert!(all.taken_bytes().abs_diff(8 * MIB) < 4096, "{share:?}");
+        // It runs, and is planned again.
+        let more = share.during(|| {
+            share.pause();
+            assert!(has_share_for(0) && has_share_for(MIB));
+            vec![1u8; 2 * MIB]
+        });
+        share.pause();
+        assert!(all.taken_bytes().abs_diff(10 * MIB) < 4096, "{share:?}");
+        share.during(|| drop((plan, more)));
+        share.pause();
+        assert_eq!((all.taken_bytes(), share.has_share()), (0, false));
+    }
+
+    #[test]
+    fn small_statements_take_no_share() {
+        let all = PlanningMemory::new(LIMIT);
+        let (share, _) = statement(&all);
+        let plan = share.during(|| {
+            let plan = vec![1u8; FREE_BYTES / 2];
+            assert!(has_share_for(FREE_BYTES / 3));
+            plan
+        });
+        assert_eq!(all.taken_bytes(), 0);
+        // What was made before counts, too.
+        share.during(|| assert!(has_share_for(FREE_BYTES)));
+        assert!(all.taken_bytes() > FREE_BYTES);
+        drop((plan, share));
+        assert_eq!(all.taken_bytes(), 0);
+    }
+
+    #[test]
+    fn waits_end_when_they_shall_and_when_nothing_moves() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, _) = statement(&all);
+        assert!(admit(&first, 50 * MIB));
+        let ((killed, patient), (holder, _)) = (statement(&all), statement(&all));
+        let is_told = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let told = || is_told.store(true, Ordering::Relaxed);
+                killed.admit(20 * MIB, false, told)
+            });
+            await_waiting(&all, 1);
+            assert!(killed.memory.is_waiting() && is_told.load(Ordering::Relaxed));
+            patient.0.store(true, Ordering::Relaxed);
+            assert!(!waits.join().expect("no panic"));
+        });
+        // Others may wait for its locks.
+        assert!(!holder.admit(20 * MIB, true, || ()));
+        holder.end();
+        // Only a plan that runs is in its way, and the process has room.
+        let plan = first.during(|| vec![1u8; 40 * MIB]);
+        first.pause();
+        assert!(holder.admit(30 * MIB, true, || ()));
+        drop((first, holder, plan));
+        assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
+    }
+
+    /// What `work` returns on a thread of its own, while this one goes on.
+    fn spawned<'s, T: Send + 's>(
+        scope: &'s thread::Scope<'s, '_>,
+        work: impl FnOnce() -> T + Send + 's,
+    ) -> thread::ScopedJoinHandle<'s, T> {
+        scope.spawn(work)
+    }
+
+    #[test]
+    fn what_waits_for_a_lock_is_in_nobodys_way() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, _) = statement(&all);
+        assert!(admit(&first, 50 * MIB));
+        let tree = first.during(|| vec![1u8; MIB]);
+        let second = statement(&all).0;
+        thread::scope(|scope| {
+            let waits = spawned(scope, || second.admit(40 * MIB, true, || ()));
+            await_waiting(&all, 1);
+            first.pause();
+            assert!(waits.join().expect("no panic"));
+            // It has its lock, and the other one asked later.
+            let goes_on = first.during(|| has_share_for(50 * MIB));
+            assert!(goes_on && all.taken_bytes() > LIMIT);
+        });
+        drop((first, second, tree));
+        assert_eq!(all.taken_bytes(), 0);
+    }
+
+    #[test]
+    fn small_statements_leave_large_ones_their_turn() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, second) = (statement(&all).0, statement(&all).0);
+        assert!(admit(&first, 30 * MIB));
+        let small: Vec<_> = (0..4).map(|_| statement(&all).0).collect();
+        thread::scope(|scope| {
+            let waits = spawned(scope, || admit(&second, 50 * MIB));
+            await_waiting(&all, 1);
+            assert!(small[..2].iter().all(|small| admit(small, 4 * MIB)));
+            // It would fit into what the large one waits for.
+            let later = spawned(scope, || admit(&small[2], 4 * MIB));
+            await_waiting(&all, 2);
+            // A statement that has nothing yet does not pass it, either.
+            let grows = spawned(scope, || {
+                let newcomer = statement(&all).0;
+                newcomer.during(|| has_share_for(10 * MIB));
+            });
+            await_waiting(&all, 3);
+            first.end();
+            assert!(waits.join().expect("no panic"));
+            second.end();
+            grows.join().expect("no panic");
+            assert!(later.join().expect("no panic"));
+        });
+        drop((first, second, small));
+        assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn any_number_may_wait_and_each_has_its_turn() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, _) = statement(&all);
+        assert!(admit(&first, 50 * MIB));
+        thread::scope(|scope| {
+            let waiting: Vec<_> = (0..300)
+                .map(|_| {
+                    spawned(scope, || {
+                        let share = statement(&all).0;
+                        admit(&share, 50 * MIB)
+                    })
+                })
+                .collect();
+            await_waiting(&all, 300);
+            first.end();
+            let answered = waiting.into_iter().map(|one| one.join());
+            assert!(answered.into_iter().all(|one| one.expect("no panic")));
+        });
+        assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
+    }
+}

@@ -1,0 +1,264 @@
+//! Whose turn it is to be parsed and planned.
+//!
+//! A statement takes many times its text before it runs, and it is known from the text how much about. So a long one
+//! takes a share of the engine's [memory for that](sheaf_memory::planning) before it is parsed, and waits where others
+//! have it. What it really takes is measured, and it keeps of its share what its plan takes while it runs.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sheaf_exec::QueryRuntime;
+use sheaf_memory::planning::{PlanningMemory, PlanningShare, Waiter};
+use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
+
+use crate::parser::TextSize;
+use crate::parser::hint::{Hint, hints_of};
+use crate::session::handle::SessionHandle;
+
+/// Statements of so much text are not looked at: what they take is measured only.
+pub(crate) const SMALL_TEXT_BYTES: usize = 256;
+/// What a statement takes for each token of its text, and for each query in it, until it is planned.
+const TOKEN_BYTES: usize = 700;
+const QUERY_BYTES: usize = 8 << 10;
+/// What it takes for each token where there is no query to plan.
+const PARSED_TOKEN_BYTES: usize = 150;
+/// The same for literals of long lists and for their commas.
+const LISTED_TOKEN_BYTES: usize = 150;
+
+/// The share of a session's statements, which give back what they do not use of it before they wait for locks.
+pub(crate) fn share_of(
+    all: &Arc<PlanningMemory>,
+    runtime: &Arc<QueryRuntime>,
+    handle: &Arc<SessionHandle>,
+) -> Arc<PlanningShare> {
+    let waits = Waits {
+        handle: Arc::downgrade(handle),
+        runtime: Arc::clone(runtime),
+    };
+    let share = PlanningShare::new(all, handle.memory(), Box::new(waits));
+    let of_waiting = Arc::clone(&share);
+    handle.on_lock_wait(Box::new(move || of_waiting.pause()));
+    share
+}
+
+/// How a session's statements wait for their turn.
+struct Waits {
+    handle: Weak<SessionHandle>,
+    runtime: Arc<QueryRuntime>,
+}
+
+impl Waiter for Waits {
+    fn shall_stop(&self) -> bool {
+        let handle = self.handle.upgrade();
+        handle.is_none_or(|handle| handle.should_stop_waiting())
+    }
+
+    fn most(&self) -> Duration {
+        self.runtime.memory().wait_timeout()
+    }
+
+    fn wait(&self, wait: &mut dyn FnMut()) {
+        sheaf_storage::sync::waiting(wait);
+    }
+}
+
+/// What a statement of this text is likely to take until it is planned.
+pub(crate) fn expected_bytes(text: &str) -> usize {
+    let size = TextSize::of(text);
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    let is_words = |words: &[&str]| words.iter().any(|word| first.eq_ignore_ascii_case(word));
+    let plans = size.queries > 0 || is_words(&["UPDATE", "DELETE", "WITH", "EXPLAIN"]);
+    let of_token = match plans {
+        true => TOKEN_BYTES,
+        false => PARSED_TOKEN_BYTES,
+    };
+    size.meaningful * of_token + size.listed * LISTED_TOKEN_BYTES + size.queries * QUERY_BYTES
+}
+
+/// Whether a statement of this text is a query, which `max_execution_time` is for.
+pub(crate) fn is_query(text: &str) -> bool {
+    let text = text.trim_start_matches(['(', ' ', '\n', '\r', '\t']);
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    let words = ["SELECT", "WITH", "VALUES", "TABLE"];
+    words.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
+/// What a hint of the statement says that it may take. It is asked before the statement is parsed.
+pub(crate) fn hinted_limit(text: &str) -> Option<Duration> {
+    let (_, comment) = text.split_once("/*+")?;
+    let (comment, _) = comment.split_once("*/")?;
+    let comment = OptimizerHint {
+        prefix: String::new(),
+        text: comment.to_string(),
+        style: OptimizerHintStyle::MultiLine,
+    };
+    let (hints, _) = hints_of(&[comment], text);
+    hints.iter().find_map(|hint| match hint {
+        Hint::MaxExecutionTime { milliseconds } => Some(Duration::from_millis(*milliseconds)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::SessionInfo;
+    use crate::session::status::Command;
+    use crate::tests::{Bench, Collected, run};
+
+    /// The share of a statement that waits for nothing.
+    struct DoesNotWait;
+
+    impl Waiter for DoesNotWait {
+        fn shall_stop(&self) -> bool {
+            true
+        }
+
+        fn most(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn wait(&self, _: &mut dyn FnMut()) {}
+    }
+
+    /// Takes all that large statements may have, for a statement that is being planned.
+    fn take_all(bench: &Bench) -> Arc<PlanningShare> {
+        let memory = bench.session.handle().memory().clone();
+        let share = PlanningShare::new(bench.engine.planning(), &memory, Box::new(DoesNotWait));
+        assert!(share.admit(usize::MAX, false, || ()));
+        share
+    }
+
+    fn list(item: &str, items: usize) -> String {
+        vec![item; items].join(", ")
+    }
+
+    #[test]
+    fn what_is_refused_once_is_found_out_later() {
+        let mut bench = Bench::new();
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)");
+        let direct = format!("SELECT {} FROM t WHERE id = 1", list("a", 900));
+        let parsed = format!("SELECT {}, SUM(a) OVER () FROM t", list("a + 1", 800));
+        let ids = [direct.as_str(), parsed.as_str()].map(|sql| {
+            let prepared = bench.session.prepare(sql).expect("a statement");
+            prepared.id
+        });
+        // Others may wait for its locks, so it does not wait long.
+        bench.ok("BEGIN; UPDATE t SET a = 3");
+        let taken = take_all(&bench);
+        assert_eq!(bench.error(&direct), 1041);
+        for id in ids {
+            let mut sink = Collected::default();
+            let refused = bench.session.execute_prepared(id, &[], &mut sink);
+            assert_eq!(refused.map_err(|error| error.code), Err(1041));
+        }
+        drop(taken);
+        let handle = bench.session.handle();
+        let runs = || handle.commands.get(Command::Direct);
+        let before = runs();
+        bench.ok(&direct);
+        assert_eq!(runs(), before + 1);
+        for (id, is_direct) in ids.into_iter().zip([1, 0]) {
+            let before = runs();
+            let mut sink = Collected::default();
+            let answered = bench.session.execute_prepared(id, &[], &mut sink);
+            assert!(answered.is_ok() && runs() == before + is_direct, "{id}");
+        }
+    }
+
+    #[test]
+    fn sessions_that_keep_others_waiting_give_up_soon() {
+        let mut bench = Bench::new();
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+        let large = format!("SELECT {} FROM t", list("a + 1", 800));
+        let _taken = take_all(&bench);
+        for locks in ["LOCK TABLES t READ", "FLUSH TABLES WITH READ LOCK", "BEGIN"] {
+            bench.ok(locks);
+            assert_eq!(bench.error(&large), 1041, "{locks}");
+            bench.ok("UNLOCK TABLES");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_table_gives_back_what_it_does_not_use() {
+        let mut bench = Bench::new();
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); LOCK TABLES t WRITE");
+        let mut other = bench
+            .engine
+            .session(SessionInfo::default())
+            .expect("a session");
+        let large = format!("SELECT {} FROM test.t", list("a + 1", 800));
+        let is_answered = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                run(&mut other, &large).expect("an answer");
+                is_answered.store(true, Ordering::Relaxed);
+            });
+            let waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '%metadata lock'";
+            while bench.rows(waits) != ["1"] {
+                thread::yield_now();
+            }
+            // It would be in the way of this one otherwise.
+            bench.ok(&large);
+            assert!(!is_answered.load(Ordering::Relaxed));
+            bench.ok("UNLOCK TABLES");
+        });
+        assert_eq!(bench.engine.planning().taken_bytes(), 0);
+    }
+
+    #[test]
+    fn half_of_what_sessions_keep_is_not_for_trees() {
+        let mut bench = Bench::new();
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)");
+        let budget = bench.engine.kept_by_sessions().limit_bytes();
+        for statement in 0..200 {
+            let sql = format!(
+                "SELECT {statement}, SUM(a) OVER (), {} FROM t",
+                list("a+1", 300)
+            );
+            let prepared = bench.session.prepare(&sql).expect("a statement");
+            for _ in 0..2 {
+                let mut sink = Collected::default();
+                let answered = bench.session.execute_prepared(prepared.id, &[], &mut sink);
+                assert!(answered.is_ok() && sink.rows.len() == 1);
+            }
+        }
+        let kept = bench.engine.kept_by_sessions().taken_bytes();
+        assert!(
+            kept > budget / 3 && kept < budget / 3 * 2,
+            "{kept} of {budget}"
+        );
+        bench.ok(&format!("SET @v = REPEAT('x', {})", budget / 4));
+    }
+
+    #[test]
+    fn what_is_planned_is_expected_to_take_more() {
+        let list = |first: &str| format!("{first} {}", vec!["1"; 1000].join(", "));
+        let of_values = expected_bytes(&list("INSERT INTO t VALUES"));
+        let of_items = expected_bytes(&list("SELECT"));
+        assert!(of_values > 100 << 10 && of_items > 3 * of_values);
+        assert!(expected_bytes(&list("update t set a =")) > 3 * of_values);
+        let queries = vec!["select 1"; 100].join(" union all ");
+        assert!(expected_bytes(&queries) > 100 * QUERY_BYTES);
+        assert!(expected_bytes("select 'select select select', selected") < 2 * QUERY_BYTES);
+        // Blanks and comments are nothing.
+        let spaced = "select 1".replace(' ', &" \n/* select 'em */ -- (\n# '\n".repeat(100));
+        assert_eq!(expected_bytes(&spaced), expected_bytes("select 1"));
+        let of_list =
+            |list: String| expected_bytes(&format!("select * from t where a in ({list})"));
+        let (numbers, terms) = (vec!["-1"; 1000].join(", "), vec!["b + 1"; 1000].join(", "));
+        assert!(of_list(terms) > 5 * of_list(numbers));
+    }
+
+    #[test]
+    fn the_limit_of_a_hint_is_known_before_the_statement_is_parsed() {
+        let hinted = "SELECT /*+ MAX_EXECUTION_TIME(70) */ 1";
+        assert_eq!(hinted_limit(hinted), Some(Duration::from_millis(70)));
+        assert_eq!(hinted_limit("SELECT /*+ NO_ICP(t) */ 1"), None);
+        assert_eq!(hinted_limit("SELECT 1"), None);
+        assert!(is_query("(( select 1") && !is_query("UPDATE t SET a = 1"));
+    }
+}
