@@ -29,6 +29,7 @@
 //! bound the memory.
 
 mod budget;
+pub mod counting;
 pub mod planning;
 pub mod process;
 mod statement;
@@ -39,6 +40,7 @@ mod watch;
 pub use budget::{Budget, Share};
 pub use statement::{
     StatementMemory, current, has_room_for, may_go_on, of_this_statement, safe_point,
+    waits_for_lock,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

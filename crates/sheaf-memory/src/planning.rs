@@ -11,7 +11,8 @@
 //! A statement whose text says that it takes much [asks](PlanningShare::admit) before anything is made of it. Where
 //! others have the memory it waits, the large ones in a queue, the small ones in another. It holds nothing then. What
 //! it takes is measured while it is planned ([`PlanningShare::during`]), and when that is more than its share it [asks
-//! for more](has_share_for). When it runs, or waits for a lock, it [keeps](PlanningShare::pause) what is left of it.
+//! for more](has_share_for). When it runs, or [waits for a lock](crate::waits_for_lock), it [keeps] what is left of it.
+//! A [plan](PlanningShare::begin_plan) that has run is not counted any more.
 //!
 //! Whoever gives memory back hands it over to those that wait, in the order in which they have asked first, and wakes
 //! only them. A small statement never waits for large ones: they leave a part of the memory alone. It takes more than
@@ -25,10 +26,13 @@
 //! planned meanwhile.
 //!
 //! A statement that is to be admitted may have locks of its transaction, and one with a share may wait for these. So
-//! such a statement gives up after a [while](STANDSTILL) in which nobody has given anything back.
+//! such a statement gives up after a [while](STANDSTILL) in which nobody has given anything back. One that looked small
+//! and asks for more has no memory yet: it stands in the same queue, and passes those before it after as long.
 //!
 //! Statements that run keep their plans, also those whose clients read slowly. When these are all that is taken, the
 //! next statement is admitted if the process has room for it.
+//!
+//! [keeps]: PlanningShare::pause
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -49,7 +53,11 @@ const RESERVE_SHARE: usize = 8;
 const STEP_BYTES: usize = 256 << 10;
 /// A statement that waits looks this often whether it shall stop.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
-/// A statement with locks that others may wait for waits no longer than this while nobody gives memory back.
+/// And at most this often, in the end, whether the process has room for it: that look may cost much.
+const ROOM_SLICE: Duration = Duration::from_secs(1);
+/// Sizes are added to each other: what a statement asks for is no more than this.
+const MAX_BYTES: usize = (i64::MAX / 2) as usize;
+/// A statement that others may wait for waits in the queue no longer than this while nobody gives memory back.
 const STANDSTILL: Duration = Duration::from_secs(2);
 
 /// How a session's statements wait.
@@ -77,7 +85,7 @@ struct State {
     statements: BTreeMap<u64, Statement>,
     last_number: u64,
     waiting: usize,
-    /// Counts how often bytes were given back.
+    /// Counts how often bytes were given back, or the queue was passed.
     returns: u64,
 }
 
@@ -129,10 +137,19 @@ impl Statement {
         }
     }
 
-    fn waits_to_begin(&self) -> bool {
-        self.wanted
-            .as_ref()
-            .is_some_and(|wanted| wanted.asks != Asks::ForMore)
+    /// It has nothing yet, whatever it waits for.
+    fn is_new(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// It is being planned with what it has, which it gives back.
+    fn uses_planned(&self) -> bool {
+        self.is_planned && !self.is_new()
+    }
+
+    /// It stands in the queue. Others that wait have something, and wait only for those that are planned.
+    fn is_queued(&self) -> bool {
+        self.is_new() && self.wanted.is_some()
     }
 
     /// From now on it has so many bytes.
@@ -197,9 +214,16 @@ impl PlanningMemory {
 
     /// Gives those that wait what there is for them.
     fn hand_over(&self, state: &mut State) {
+        // One that becomes large leaves room to small ones before it.
+        while self.hand_over_once(state) {}
+    }
+
+    /// False: nobody got anything.
+    fn hand_over_once(&self, state: &mut State) -> bool {
         let State {
             taken, statements, ..
         } = state;
+        let mut has_given = false;
         // Of each size: whether one that has asked before is being planned, or waits to be.
         let (mut planned_before, mut waits_before) = ([false; 2], [false; 2]);
         for statement in statements.values_mut() {
@@ -214,18 +238,20 @@ impl PlanningMemory {
                 let fits = self.is_left(taken, size, more, large_wait);
                 let waits_before = &mut waits_before[size as usize];
                 let is_given = match wanted.asks {
+                    _ if statement.is_new() && *waits_before => false,
                     // The eldest waits for nobody.
-                    Asks::ForMore if !planned_before[size as usize] => true,
-                    Asks::ForMore => fits && (statement.bytes > 0 || !*waits_before),
-                    Asks::ToBegin { .. } => fits && !*waits_before,
+                    Asks::ForMore => fits || !planned_before[size as usize],
+                    Asks::ToBegin { .. } => fits,
                 };
                 match is_given {
                     true => statement.take_wanted(size, taken),
-                    false => *waits_before |= statement.waits_to_begin(),
+                    false => *waits_before |= statement.is_queued(),
                 }
+                has_given |= is_given;
             }
-            planned_before[statement.size as usize] |= statement.is_planned;
+            planned_before[statement.size as usize] |= statement.uses_planned();
         }
+        has_given
     }
 
     /// Whether a statement is the next to be admitted, and waits only for statements that run.
@@ -240,8 +266,9 @@ impl PlanningMemory {
         };
         let mut others = state.statements.iter();
         !others.any(|(other, statement)| {
-            let is_before = *other < number && statement.waits_to_begin();
-            *other != number && size_of(statement) == own && (statement.is_planned || is_before)
+            let is_before = *other < number && statement.is_queued();
+            let is_in_the_way = statement.uses_planned() || is_before;
+            *other != number && size_of(statement) == own && is_in_the_way
         })
     }
 }
@@ -299,6 +326,36 @@ pub fn has_share_for(bytes: usize) -> bool {
     used <= phase.most || ask_for_more(phase, used)
 }
 
+/// Does `work`, what of which stays does not count as planned.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    /// Goes on with the phase, also when `work` panics.
+    struct GoOn {
+        phase: Phase,
+        share: Option<Arc<PlanningShare>>,
+        held: i64,
+    }
+
+    impl Drop for GoOn {
+        fn drop(&mut self) {
+            let Phase { base, most } = self.phase;
+            let base = base + held_by_thread() - self.held;
+            SHARE.set(self.share.take());
+            PHASE.set(Phase { base, most });
+        }
+    }
+
+    let share = SHARE.take();
+    if share.is_none() {
+        return work();
+    }
+    let _go_on = GoOn {
+        phase: PHASE.replace(NO_PHASE),
+        share,
+        held: held_by_thread(),
+    };
+    work()
+}
+
 #[cold]
 fn ask_for_more(phase: Phase, used: i64) -> bool {
     let Some(share) = SHARE.with_borrow(Clone::clone) else {
@@ -324,13 +381,20 @@ impl PlanningShare {
         memory: &Arc<StatementMemory>,
         waiter: Box<dyn Waiter>,
     ) -> Arc<PlanningShare> {
-        Arc::new(PlanningShare {
+        let share = Arc::new(PlanningShare {
             all: Arc::clone(all),
             memory: Arc::clone(memory),
             waiter,
             used_bytes: AtomicUsize::new(0),
             number: AtomicU64::new(0),
-        })
+        });
+        let of_waiting = Arc::downgrade(&share);
+        memory.on_lock_wait(Box::new(move || {
+            if let Some(share) = of_waiting.upgrade() {
+                share.pause();
+            }
+        }));
+        share
     }
 
     /// Takes the share of a statement that is likely to take so many bytes until it runs. It waits where others have
@@ -392,6 +456,16 @@ impl PlanningShare {
         EndPhase
     }
 
+    /// A plan begins to be made. What is used from here on until it [is made](PlanBytes::is_made) goes with what is
+    /// returned.
+    pub fn begin_plan(self: &Arc<Self>) -> PlanBytes {
+        PlanBytes {
+            share: Arc::clone(self),
+            before: self.used_bytes.load(Ordering::Relaxed),
+            bytes: None,
+        }
+    }
+
     /// The statement runs now, or waits for a lock, until it is planned again. It keeps what it uses of its share.
     pub fn pause(&self) {
         if self.has_share() {
@@ -418,7 +492,7 @@ impl PlanningShare {
         };
         let before = own.bytes;
         own.is_planned = false;
-        own.take(used, own.size, taken);
+        own.take(used, own.size_with(used, self.all.most_of_small()), taken);
         state.returns += u64::from(used < before);
         self.all.hand_over(&mut state);
     }
@@ -448,7 +522,7 @@ impl PlanningShare {
     /// Asks for room for so many bytes, and some more. Returns what the statement may take from now on; `None`: it
     /// shall stop.
     fn grow(&self, used: usize) -> Option<i64> {
-        let bytes = used.saturating_add(STEP_BYTES.max(used / 8));
+        let bytes = used.saturating_add(STEP_BYTES.max(used / 8)).min(MAX_BYTES);
         let is_given = match self.ask(bytes, Asks::ForMore) {
             Some(given) => self.wait_for(bytes, Asks::ForMore, &given),
             None => true,
@@ -486,6 +560,7 @@ impl PlanningShare {
         let _waiting = Waiting::begin(self);
         let (began, most) = (Instant::now(), self.waiter.most());
         let (mut returns, mut moved) = (None, began);
+        let (mut room_asked, mut room_slice) = (None::<Instant>, WAIT_SLICE);
         loop {
             let only_running = {
                 let state = lock(&self.all.state);
@@ -494,17 +569,27 @@ impl PlanningShare {
                 }
                 if returns != Some(state.returns) {
                     (returns, moved) = (Some(state.returns), Instant::now());
+                    (room_asked, room_slice) = (None, WAIT_SLICE);
                 }
                 asks != Asks::ForMore && self.all.waits_for_running(&state, self.number())
             };
-            if only_running && process::make_room(bytes) && self.take_room() {
-                return true;
+            if only_running && room_asked.is_none_or(|asked| asked.elapsed() >= room_slice) {
+                if process::make_room(bytes) && self.take_room() {
+                    return true;
+                }
+                if room_asked.replace(Instant::now()).is_some() {
+                    room_slice = ROOM_SLICE.min(room_slice * 2);
+                }
             }
             if began.elapsed() >= most || self.waiter.shall_stop() {
                 return false;
             }
-            if asks == (Asks::ToBegin { holds_locks: true }) && moved.elapsed() >= STANDSTILL {
-                return false;
+            if moved.elapsed() >= STANDSTILL {
+                match asks {
+                    Asks::ToBegin { holds_locks: true } => return false,
+                    Asks::ForMore if self.pass(returns) => return true,
+                    Asks::ForMore | Asks::ToBegin { .. } => {}
+                }
             }
             self.waiter.wait(&mut || {
                 let state = lock(&self.all.state);
@@ -518,19 +603,70 @@ impl PlanningShare {
     /// Takes what is wanted, though statements that run have it: the process has room. False: others are planned now.
     fn take_room(&self) -> bool {
         let mut state = lock(&self.all.state);
-        if !self.all.waits_for_running(&state, self.number()) {
-            return false;
+        let may_take = self.all.waits_for_running(&state, self.number());
+        if may_take {
+            self.take_wanted(&mut state);
         }
+        may_take
+    }
+
+    /// A statement that has nothing yet passes those before it in the queue, which wait for statements that run: these
+    /// may wait for its locks. One does at a time: nobody has since `returns` were counted. False: it waits for
+    /// statements that are planned.
+    fn pass(&self, returns: Option<u64>) -> bool {
+        let mut state = lock(&self.all.state);
+        let own = state.statements.get(&self.number());
+        let may_pass = own.is_some_and(Statement::is_new)
+            && returns == Some(state.returns)
+            && !state.statements.values().any(Statement::uses_planned);
+        if may_pass {
+            state.returns += 1;
+            self.take_wanted(&mut state);
+        }
+        may_pass
+    }
+
+    fn take_wanted(&self, state: &mut State) {
         let State {
             taken, statements, ..
-        } = &mut *state;
+        } = state;
         if let Some(own) = statements.get_mut(&self.number())
             && let Some(wanted) = &own.wanted
         {
             let size = own.size_with(wanted.bytes, self.all.most_of_small());
             own.take_wanted(size, taken);
         }
-        true
+    }
+}
+
+/// What a plan takes of what its statement uses, until this is dropped.
+pub struct PlanBytes {
+    share: Arc<PlanningShare>,
+    /// What the statement used before.
+    before: usize,
+    /// `None`: it is being made.
+    bytes: Option<usize>,
+}
+
+impl PlanBytes {
+    /// What is used from now on is not the plan's.
+    pub fn is_made(&mut self) {
+        self.bytes = Some(self.bytes_now());
+    }
+
+    fn bytes_now(&self) -> usize {
+        let used = self.share.used_bytes.load(Ordering::Relaxed);
+        self.bytes.unwrap_or(used.saturating_sub(self.before))
+    }
+}
+
+impl Drop for PlanBytes {
+    fn drop(&mut self) {
+        let used = &self.share.used_bytes;
+        let left = used
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.bytes_now());
+        used.store(left, Ordering::Relaxed);
     }
 }
 
@@ -580,8 +716,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::StopFlag;
-    use crate::statement::tests::count;
+    use crate::counting::count;
+    use crate::{StopFlag, waits_for_lock};
 
     const LIMIT: usize = 64 << 20;
     const MIB: usize = 1 << 20;
@@ -697,6 +833,59 @@ mod tests {
     }
 
     #[test]
+    fn plans_that_are_gone_do_not_count() {
+        let all = PlanningMemory::new(LIMIT);
+        let (share, _) = statement(&all);
+        assert!(admit(&share, 2 * MIB));
+        let tree = share.during(|| vec![1u8; MIB]);
+        for _ in 0..40 {
+            let mut bytes = share.begin_plan();
+            let bound = share.during(|| vec![1u8; MIB]);
+            let plan = share.during(|| {
+                drop(bound);
+                vec![1u8; 2 * MIB]
+            });
+            bytes.is_made();
+            share.pause();
+            assert!(all.taken_bytes().abs_diff(3 * MIB) < 4096, "{share:?}");
+            drop(plan);
+        }
+        // One that could not be made, beside another that goes in a phase.
+        let mut first = share.begin_plan();
+        let plan = share.during(|| vec![1u8; 2 * MIB]);
+        first.is_made();
+        let second = share.begin_plan();
+        share.during(|| drop(vec![share.during(|| vec![1u8; MIB])]));
+        drop(share.during(|| vec![1u8; MIB]));
+        drop(second);
+        share.during(|| drop((first, plan)));
+        share.pause();
+        assert!(all.taken_bytes().abs_diff(MIB) < 4096, "{share:?}");
+        drop((share, tree));
+        assert_eq!(all.taken_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_made_aside_does_not_count() {
+        let all = PlanningMemory::new(LIMIT);
+        let (share, _) = statement(&all);
+        let (rows, plan) = share.during(|| {
+            let rows = aside(|| {
+                let rows = vec![1u8; 8 * MIB];
+                assert!(has_share_for(8 * MIB));
+                rows
+            });
+            assert_eq!(all.taken_bytes(), 0);
+            let plan = vec![1u8; 2 * MIB];
+            assert!(has_share_for(0));
+            (rows, plan)
+        });
+        share.pause();
+        assert!(all.taken_bytes().abs_diff(2 * MIB) < 4096, "{share:?}");
+        drop((share, rows, plan));
+    }
+
+    #[test]
     fn small_statements_take_no_share() {
         let all = PlanningMemory::new(LIMIT);
         let (share, _) = statement(&all);
@@ -766,6 +955,68 @@ mod tests {
             assert!(goes_on && all.taken_bytes() > LIMIT);
         });
         drop((first, second, tree));
+        assert_eq!(all.taken_bytes(), 0);
+    }
+
+    /// The wait for a lock finds the statement's share by itself.
+    #[test]
+    fn a_thread_that_waits_for_a_lock_gives_way() {
+        let all = PlanningMemory::new(LIMIT);
+        let (share, _) = statement(&all);
+        assert!(admit(&share, 30 * MIB));
+        let tree = share.during(|| vec![1u8; MIB]);
+        waits_for_lock();
+        assert_eq!(all.taken_bytes(), 30 * MIB);
+        share.memory.during(waits_for_lock);
+        assert!(all.taken_bytes().abs_diff(MIB) < 4096, "{share:?}");
+        drop((share, tree));
+    }
+
+    #[test]
+    fn what_asks_later_does_not_pass_what_waits_to_begin() {
+        let all = PlanningMemory::new(LIMIT);
+        let (first, _) = statement(&all);
+        assert!(admit(&first, 50 * MIB));
+        let plan = first.during(|| vec![1u8; 40 * MIB]);
+        let second = statement(&all).0;
+        thread::scope(|scope| {
+            let waits = spawned(scope, || admit(&second, 40 * MIB));
+            await_waiting(&all, 1);
+            // It has nothing yet, and nobody is planned but the first.
+            let later = spawned(scope, || {
+                let newcomer = statement(&all).0;
+                newcomer.during(|| has_share_for(40 * MIB))
+            });
+            await_waiting(&all, 2);
+            first.pause();
+            assert!(waits.join().expect("no panic"));
+            assert!(!later.is_finished() && all.waiting() == 1);
+            second.end();
+            assert!(later.join().expect("no panic"));
+        });
+        drop((first, second, plan));
+        assert_eq!((all.taken_bytes(), all.waiting()), (0, 0));
+    }
+
+    /// What runs may wait for its locks.
+    #[test]
+    fn what_asks_later_passes_what_waits_for_running_statements_one_at_a_time() {
+        let all = PlanningMemory::new(LIMIT);
+        let [first, queued, one, other] = [0; 4].map(|_| statement(&all).0);
+        assert!(admit(&first, 50 * MIB));
+        let plan = first.during(|| vec![1u8; 50 * MIB]);
+        let begins = Asks::ToBegin { holds_locks: false };
+        assert!(queued.ask(40 * MIB, begins).is_some());
+        let newcomers = [&one, &other];
+        assert!(newcomers.map(|new| new.ask(20 * MIB, Asks::ForMore).is_some()) == [true; 2]);
+        let returns = || Some(lock(&all.state).returns);
+        let before = returns();
+        assert!(!one.pass(before), "the first is planned");
+        first.pause();
+        assert!(one.pass(before) && !other.pass(before));
+        one.pause();
+        assert!(other.pass(returns()));
+        drop((first, plan, queued, one, other));
         assert_eq!(all.taken_bytes(), 0);
     }
 

@@ -9,8 +9,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::{StopFlag, held_by_thread, process};
@@ -22,6 +23,9 @@ const MIN_STOPPED_BYTES: usize = 4 << 20;
 const MIN_STOPPED_SHARE: usize = 32;
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
+
+/// Gives back what a statement does not need while it waits for a lock.
+type GiveWay = Box<dyn Fn() + Send + Sync>;
 
 /// The memory of one session's running statement.
 pub struct StatementMemory {
@@ -35,6 +39,8 @@ pub struct StatementMemory {
     stopped: AtomicU64,
     /// It waits for others to give memory back.
     is_waiting: AtomicBool,
+    /// A panic leaves nothing behind in it.
+    give_way: OnceLock<AssertUnwindSafe<GiveWay>>,
     /// What of the statement takes most, as far as operators have said.
     largest_consumer: Mutex<Option<String>>,
     has_consumer: AtomicBool,
@@ -102,6 +108,7 @@ impl StatementMemory {
             is_running: AtomicBool::new(false),
             stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
+            give_way: OnceLock::new(),
             largest_consumer: Mutex::new(None),
             has_consumer: AtomicBool::new(false),
         });
@@ -164,6 +171,12 @@ impl StatementMemory {
         self.stop.is_raised()
     }
 
+    /// What is called, by the statement's thread, when it begins to wait for a lock. The first call counts.
+    pub(crate) fn on_lock_wait(&self, give_way: GiveWay) {
+        // A second one could only give back the same.
+        let _ = self.give_way.set(AssertUnwindSafe(give_way));
+    }
+
     /// Whether the statement waits until others give memory back.
     pub fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
@@ -210,6 +223,16 @@ pub fn current() -> Option<Arc<StatementMemory>> {
 fn enter(account: Arc<StatementMemory>) -> Restore {
     settle();
     Restore(CURRENT.replace(Some(account)))
+}
+
+/// The statement that the calling thread works for begins to wait for a lock.
+pub fn waits_for_lock() {
+    CURRENT.with_borrow(|account| {
+        let give_way = account.as_ref().and_then(|account| account.give_way.get());
+        if let Some(give_way) = give_way {
+            (give_way.0)();
+        }
+    });
 }
 
 /// Work for another thread, for the statement that the calling thread works for.
@@ -310,43 +333,9 @@ fn least_stopped() -> usize {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::alloc::{GlobalAlloc, Layout, System};
-
+mod tests {
     use super::*;
-
-    /// Counts for each thread, as the allocator of a program does.
-    struct Counting;
-
-    thread_local! {
-        static HELD: Cell<i64> = const { Cell::new(0) };
-    }
-
-    // SAFETY: the system's allocator does all of it; counting touches a thread-local number without a destructor.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            HELD.set(HELD.get() + layout.size() as i64);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            HELD.set(HELD.get() - layout.size() as i64);
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(block, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
-
-    pub(crate) fn count() {
-        crate::set_allocator(crate::Allocator {
-            held_by_thread: || HELD.get(),
-            give_back: || (),
-            empty_thread_cache: || (),
-        });
-    }
+    use crate::counting::count;
 
     fn account() -> Arc<StatementMemory> {
         count();

@@ -71,6 +71,7 @@ const ORDER: &[(&str, &[&str])] = &[
     (
         "sheaf-memory",
         &[
+            "counting",
             "budget",
             "stop_flag",
             "process",

@@ -476,7 +476,6 @@ impl Session {
             .into_iter()
             .partition(PlannedSearch::is_known);
         *searches = others;
-        self.workers.planning().pause();
         self.lock_what_was_searched(view, known, wait)
     }
 

@@ -66,7 +66,7 @@ impl SessionHandle {
                         return Err(SqlError::query_interrupted());
                     }
                     if began.is_none() {
-                        self.waits_for_lock();
+                        sheaf_memory::waits_for_lock();
                     }
                     let waited = LOCK_WAIT_SLICE + began.get_or_insert_with(Instant::now).elapsed();
                     let limit = limit();

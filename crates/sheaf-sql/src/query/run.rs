@@ -23,6 +23,7 @@ use sheaf_exec::functions::limits::ResultLimits;
 use sheaf_exec::memory_pool::Admission;
 use sheaf_exec::operator::kept_rows::keeps_rows;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
+use sheaf_memory::planning::{self, PlanBytes};
 use sheaf_optimizer::{
     CommonTables, Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical, widest_row_bytes,
@@ -94,6 +95,8 @@ pub(crate) struct PlannedQuery {
     /// How the statement goes on if there is too little memory for this plan.
     thrifty: Option<Box<ThriftyPlan>>,
     _guards: Vec<ReadGuard>,
+    /// Of all that.
+    bytes: PlanBytes,
 }
 
 /// What a query inside of a statement locks.
@@ -232,7 +235,8 @@ impl<'s> Runner<'s> {
                     if is_stopped && !self.handle.memory().go_on() {
                         return Err(failed.into());
                     }
-                    (planned.physical, planned.task) = self.plan_thriftily(*thrifty)?;
+                    self.plan_thriftily(*thrifty, &mut planned)?;
+                    self.workers.planning().pause();
                     self.handle.counters.sheaf_plan_switches.add(1);
                 }
                 _ => {
@@ -252,7 +256,8 @@ impl<'s> Runner<'s> {
         Ok(admission?)
     }
 
-    fn plan_thriftily(&self, plan: ThriftyPlan) -> Result<(Arc<PhysicalQuery>, Arc<TaskContext>)> {
+    /// Puts a plan that takes less memory in the place of another.
+    fn plan_thriftily(&self, plan: ThriftyPlan, planned: &mut PlannedQuery) -> Result<()> {
         let ThriftyPlan {
             query,
             mut context,
@@ -262,12 +267,16 @@ impl<'s> Runner<'s> {
         self.take_small_batches(&mut context);
         context.trace = Trace::default();
         let planning = self.workers.planning();
+        let mut bytes = planning.begin_plan();
         let mut physical = planning.during(|| plan_physical(&query, &context))?;
-        planning.pause();
+        bytes.is_made();
         if is_measured {
             physical.measure()?;
         }
-        Ok((Arc::new(physical), context.task))
+        planned.physical = Arc::new(physical);
+        planned.task = context.task;
+        planned.bytes = bytes;
+        Ok(())
     }
 
     fn take_small_batches(&self, context: &mut PlannerContext) {
@@ -388,6 +397,7 @@ impl Session {
 
     /// [Keeps](Self::keep_definition) all tables that a query reads.
     pub(crate) fn keep_definitions(&mut self, query: ParsedQuery<'_>) -> Result<()> {
+        let _bytes = self.workers.planning().begin_plan();
         let lowered = self.lower(query, None, Listed::Items)?;
         for table in tables_of(&lowered.plan)? {
             self.keep_definition(&table)?;
@@ -533,7 +543,9 @@ impl Session {
     ) -> Result<PlannedQuery> {
         // The tables of the attempt before: what it waited for does not change again meanwhile.
         let mut held = Vec::new();
+        let planning = Arc::clone(self.workers.planning());
         for _ in 0..MAX_REPLANS {
+            let bytes = planning.begin_plan();
             let mut lowered = self.lower(query, extra, purpose.listed())?;
             self.warn_of_hints(std::mem::take(&mut lowered.hint_warnings));
             let sources = tables_of(&lowered.plan)?;
@@ -584,15 +596,15 @@ impl Session {
                     true => self.tables_locked_inside(query.ast),
                     false => Vec::new(),
                 };
-                let planning = Arc::clone(self.workers.planning());
-                let mut planned = planning
-                    .during(|| self.finish_plan(lowered, sources, guards, purpose, view))?;
+                let made = (bytes, guards);
+                let mut planned =
+                    planning.during(|| self.finish_plan(lowered, sources, made, purpose, view))?;
+                planned.bytes.is_made();
                 planned.to_lock = to_lock;
                 planned.asked = asked;
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
-                    planning.pause();
                     self.lock_all_it_reads(&planned, mode, wait)?;
                 }
                 if read.locks != LockWhen::Never || purpose == Purpose::Change {
@@ -666,7 +678,9 @@ impl Session {
                 if is_over_rows {
                     return self.shape_of_virtual_table(database, table);
                 }
-                let found = information_schema::virtual_table(database, table, self)?;
+                // Rows are not planned.
+                let found = || information_schema::virtual_table(database, table, self);
+                let found = planning::aside(found)?;
                 Ok(found.map(|(schema, batch)| {
                     Arc::new(MemoryTableSource::new(
                         table.to_string(),
@@ -722,7 +736,7 @@ impl Session {
         &mut self,
         lowered: BoundQuery,
         tables: Vec<Arc<Table>>,
-        guards: Vec<ReadGuard>,
+        (bytes, guards): (PlanBytes, Vec<ReadGuard>),
         purpose: Purpose,
         view: ReadView,
     ) -> Result<PlannedQuery> {
@@ -762,6 +776,7 @@ impl Session {
                 is_measured: false,
             })),
             _guards: guards,
+            bytes,
         })
     }
 

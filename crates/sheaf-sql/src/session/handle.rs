@@ -40,9 +40,6 @@ type ClientProbe = Box<dyn Fn() -> bool + Send + Sync>;
 /// Lets those that wait for locks ask whether they shall stop waiting.
 type RouseWaiters = Box<dyn Fn() + Send + Sync>;
 
-/// Gives back what a statement does not need while it waits for a lock.
-type GiveWay = Box<dyn Fn() + Send + Sync>;
-
 /// What a session is doing.
 #[derive(Clone, Debug)]
 pub struct Activity {
@@ -70,7 +67,6 @@ pub struct SessionHandle {
     disconnect: Mutex<Option<Disconnect>>,
     client: OnceLock<ClientProbe>,
     rouse_waiters: OnceLock<RouseWaiters>,
-    give_way: OnceLock<GiveWay>,
     activity: Mutex<Activity>,
     /// It has one of the places of `max_connections`: its client has been authenticated.
     has_place: AtomicBool,
@@ -103,7 +99,6 @@ impl SessionHandle {
             disconnect: Mutex::new(None),
             client: OnceLock::new(),
             rouse_waiters: OnceLock::new(),
-            give_way: OnceLock::new(),
             activity: Mutex::new(Activity {
                 user: user.to_string(),
                 host: host.to_string(),
@@ -154,19 +149,6 @@ impl SessionHandle {
     pub(crate) fn on_cancel(&self, rouse: RouseWaiters) {
         // A second one could only rouse the same waiters.
         let _ = self.rouse_waiters.set(rouse);
-    }
-
-    /// What is called, by the session's thread, when its statement has to wait for a lock. Set once.
-    pub(crate) fn on_lock_wait(&self, give_way: GiveWay) {
-        // A second one could only give back the same.
-        let _ = self.give_way.set(give_way);
-    }
-
-    /// The running statement waits for a lock.
-    pub(crate) fn waits_for_lock(&self) {
-        if let Some(give_way) = self.give_way.get() {
-            give_way();
-        }
     }
 
     /// Whether a statement that waits for a lock shall stop waiting: it was killed, or its client is gone.

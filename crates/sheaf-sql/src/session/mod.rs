@@ -54,7 +54,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::memory_consumers::out_of_memory_in;
@@ -595,6 +595,7 @@ impl Session {
     /// The time that a statement may take passes while it waits to be parsed, too.
     fn limit_time_of_wait(&self, text: &str) -> Option<ArmedTimer> {
         match hinted_limit(text) {
+            Some(Duration::ZERO) => None,
             Some(limit) => self.engine.timer.arm(self.handle(), limit),
             None => self.limit_time(is_query(text)),
         }

@@ -25,7 +25,7 @@ const PARSED_TOKEN_BYTES: usize = 150;
 /// The same for literals of long lists and for their commas.
 const LISTED_TOKEN_BYTES: usize = 150;
 
-/// The share of a session's statements, which give back what they do not use of it before they wait for locks.
+/// The share of a session's statements.
 pub(crate) fn share_of(
     all: &Arc<PlanningMemory>,
     runtime: &Arc<QueryRuntime>,
@@ -35,10 +35,7 @@ pub(crate) fn share_of(
         handle: Arc::downgrade(handle),
         runtime: Arc::clone(runtime),
     };
-    let share = PlanningShare::new(all, handle.memory(), Box::new(waits));
-    let of_waiting = Arc::clone(&share);
-    handle.on_lock_wait(Box::new(move || of_waiting.pause()));
-    share
+    PlanningShare::new(all, handle.memory(), Box::new(waits))
 }
 
 /// How a session's statements wait for their turn.
@@ -75,18 +72,30 @@ pub(crate) fn expected_bytes(text: &str) -> usize {
     size.meaningful * of_token + size.listed * LISTED_TOKEN_BYTES + size.queries * QUERY_BYTES
 }
 
+fn at_first_word(text: &str) -> &str {
+    text.trim_start_matches(['(', ' ', '\n', '\r', '\t'])
+}
+
 /// Whether a statement of this text is a query, which `max_execution_time` is for.
 pub(crate) fn is_query(text: &str) -> bool {
-    let text = text.trim_start_matches(['(', ' ', '\n', '\r', '\t']);
-    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    let first = at_first_word(text)
+        .split_ascii_whitespace()
+        .next()
+        .unwrap_or_default();
     let words = ["SELECT", "WITH", "VALUES", "TABLE"];
     words.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
-/// What a hint of the statement says that it may take. It is asked before the statement is parsed.
+/// What a hint of a SELECT says that it may take; zero: any time. It is asked before the statement is parsed.
 pub(crate) fn hinted_limit(text: &str) -> Option<Duration> {
-    let (_, comment) = text.split_once("/*+")?;
+    const SELECT: &str = "SELECT";
+    let text = at_first_word(text);
+    let (first, rest) = text.split_at_checked(SELECT.len())?;
+    let comment = rest.trim_ascii_start().strip_prefix("/*+")?;
     let (comment, _) = comment.split_once("*/")?;
+    if !first.eq_ignore_ascii_case(SELECT) {
+        return None;
+    }
     let comment = OptimizerHint {
         prefix: String::new(),
         text: comment.to_string(),
@@ -101,13 +110,18 @@ pub(crate) fn hinted_limit(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
+    use arrow::array::RecordBatch;
+    use sheaf_memory::StatementMemory;
+
     use super::*;
-    use crate::SessionInfo;
+    use crate::error::Result;
     use crate::session::status::Command;
     use crate::tests::{Bench, Collected, run};
+    use crate::{ColumnMeta, EndOfRows, OkInfo, ResultSink, SessionInfo};
 
     /// The share of a statement that waits for nothing.
     struct DoesNotWait;
@@ -132,6 +146,70 @@ mod tests {
         share
     }
 
+    /// A client that takes its time: meanwhile other statements are planned.
+    struct Slow {
+        all: Arc<PlanningMemory>,
+        memory: Arc<StatementMemory>,
+        answers: usize,
+    }
+
+    impl Slow {
+        fn takes_its_time(&mut self) -> Result<()> {
+            let other = PlanningShare::new(&self.all, &self.memory, Box::new(DoesNotWait));
+            assert!(other.admit(usize::MAX, false, || ()));
+            self.answers += 1;
+            Ok(())
+        }
+    }
+
+    impl ResultSink for Slow {
+        fn columns(&mut self, _: &[ColumnMeta]) -> Result<()> {
+            self.takes_its_time()
+        }
+
+        fn rows(&mut self, _: &RecordBatch) -> Result<()> {
+            self.takes_its_time()
+        }
+
+        fn end_of_rows(&mut self, _: EndOfRows) -> Result<()> {
+            self.takes_its_time()
+        }
+
+        fn ok(&mut self, _: OkInfo) -> Result<()> {
+            self.takes_its_time()
+        }
+
+        fn local_infile(&mut self, _: &str) -> Result<Box<dyn Read + '_>> {
+            unreachable!("no file is loaded")
+        }
+    }
+
+    #[test]
+    fn what_sends_its_answer_is_in_nobodys_way() {
+        let mut bench = Bench::new();
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)");
+        let mut client = Slow {
+            all: Arc::clone(bench.engine.planning()),
+            memory: Arc::clone(bench.session.handle().memory()),
+            answers: 0,
+        };
+        let items = list("a + 1", 800);
+        for sql in [
+            format!("SELECT {items} FROM t"),
+            format!("SELECT {items} FROM t FOR UPDATE"),
+            format!("SELECT {items} FROM t FOR UPDATE SKIP LOCKED"),
+            format!("SELECT SQL_CALC_FOUND_ROWS {items} FROM t LIMIT 1"),
+            format!("EXPLAIN SELECT {items} FROM t"),
+            format!("EXPLAIN ANALYZE SELECT {items} FROM t"),
+            format!("UPDATE t SET a = {}", list("a + 1", 800).replace(',', " -")),
+        ] {
+            client.answers = 0;
+            let answered = bench.session.execute(&sql, &mut client);
+            answered.expect(&sql[..60]);
+            assert!(client.answers > 0, "{}", &sql[..60]);
+        }
+    }
+
     fn list(item: &str, items: usize) -> String {
         vec![item; items].join(", ")
     }
@@ -147,6 +225,7 @@ mod tests {
             prepared.id
         });
         // Others may wait for its locks, so it does not wait long.
+        bench.ok("SET GLOBAL query_memory_wait_timeout = 3600");
         bench.ok("BEGIN; UPDATE t SET a = 3");
         let taken = take_all(&bench);
         assert_eq!(bench.error(&direct), 1041);
@@ -173,6 +252,7 @@ mod tests {
     fn sessions_that_keep_others_waiting_give_up_soon() {
         let mut bench = Bench::new();
         bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+        bench.ok("SET GLOBAL query_memory_wait_timeout = 3600");
         let large = format!("SELECT {} FROM t", list("a + 1", 800));
         let _taken = take_all(&bench);
         for locks in ["LOCK TABLES t READ", "FLUSH TABLES WITH READ LOCK", "BEGIN"] {
@@ -184,27 +264,45 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_table_gives_back_what_it_does_not_use() {
+        gives_back_while_it_waits("LOCK TABLES t WRITE", "", "UNLOCK TABLES");
+    }
+
+    #[test]
+    fn what_waits_for_a_row_gives_back_what_it_does_not_use() {
+        for clause in [
+            "FOR UPDATE",
+            "WHERE id IN (SELECT id FROM test.t FOR UPDATE)",
+        ] {
+            gives_back_while_it_waits("BEGIN; UPDATE t SET a = 3", clause, "COMMIT");
+        }
+    }
+
+    /// A large query that ends with `clause` waits for what `locks` has locked.
+    fn gives_back_while_it_waits(locks: &str, clause: &str, unlocks: &str) {
         let mut bench = Bench::new();
-        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); LOCK TABLES t WRITE");
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)");
+        bench.ok("SET GLOBAL query_memory_wait_timeout = 3600");
+        bench.ok(locks);
         let mut other = bench
             .engine
             .session(SessionInfo::default())
             .expect("a session");
         let large = format!("SELECT {} FROM test.t", list("a + 1", 800));
+        let waiting = format!("{large} {clause}");
+        run(&mut other, "BEGIN").expect("a transaction");
         let is_answered = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                run(&mut other, &large).expect("an answer");
+                run(&mut other, &waiting).expect("an answer");
                 is_answered.store(true, Ordering::Relaxed);
             });
-            let waits = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '%metadata lock'";
-            while bench.rows(waits) != ["1"] {
+            while bench.engine.planning().taken_bytes() == 0 {
                 thread::yield_now();
             }
-            // It would be in the way of this one otherwise.
+            // It would be in the way of this one otherwise, which gives up soon.
             bench.ok(&large);
             assert!(!is_answered.load(Ordering::Relaxed));
-            bench.ok("UNLOCK TABLES");
+            bench.ok(unlocks);
         });
         assert_eq!(bench.engine.planning().taken_bytes(), 0);
     }
@@ -258,7 +356,19 @@ mod tests {
         let hinted = "SELECT /*+ MAX_EXECUTION_TIME(70) */ 1";
         assert_eq!(hinted_limit(hinted), Some(Duration::from_millis(70)));
         assert_eq!(hinted_limit("SELECT /*+ NO_ICP(t) */ 1"), None);
-        assert_eq!(hinted_limit("SELECT 1"), None);
+        let none = "(select\n/*+ NO_ICP(t) MAX_EXECUTION_TIME(0) */ 1)";
+        assert_eq!(hinted_limit(none), Some(Duration::ZERO));
+        for unhinted in [
+            "SELECT 1",
+            "UPDATE /*+ MAX_EXECUTION_TIME(70) */ t SET a = 1",
+            "INSERT INTO t SELECT /*+ MAX_EXECUTION_TIME(70) */ 1",
+            "SELECT '/*+ MAX_EXECUTION_TIME(70) */'",
+            "SELECT (SELECT /*+ MAX_EXECUTION_TIME(70) */ 1)",
+            "SELECTED /*+ MAX_EXECUTION_TIME(70) */ 1",
+            "SÉLECT",
+        ] {
+            assert_eq!(hinted_limit(unhinted), None, "{unhinted}");
+        }
         assert!(is_query("(( select 1") && !is_query("UPDATE t SET a = 1"));
     }
 }

@@ -54,6 +54,8 @@ impl Session {
                 shown(&explanation, explain.format)
             }
         };
+        // The client may take its time.
+        self.workers.planning().pause();
         rows.send(sink, self.result_collation_id(), self.end_of_rows())
     }
 

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use sheaf_memory::counting::{self, Counting};
 use sheaf_types::Value;
 
 use crate::error::Result;
@@ -25,6 +26,10 @@ use crate::{
     ColumnMeta, EndOfRows, Engine, EngineOptions, OkInfo, ResultSink, Session, SessionInfo,
     SqlError,
 };
+
+/// What statements take is measured, as in a server.
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 /// Compares a document that the code writes with the one in docs/; `SHEAF_WRITE_DOCS=1` writes it.
 pub(crate) fn check_document(name: &str, expected: &str) {
@@ -54,6 +59,7 @@ impl Bench {
     }
 
     pub(crate) fn with_options(options: EngineOptions) -> Bench {
+        counting::count();
         let directory = tempfile::tempdir().expect("a directory");
         let options = EngineOptions {
             memory_bytes: 32 << 20,

@@ -703,7 +703,10 @@ impl RowLocks {
         table.begin_sleep(own.id(), interrupt, *work);
         let (mut table, result) = match self.find_deadlock(table, own, interrupt) {
             (table, Some(error)) => (table, Err(error)),
-            (table, None) => self.sleep(table, own, waiting, limit, done),
+            (table, None) => {
+                sheaf_memory::waits_for_lock();
+                self.sleep(table, own, waiting, limit, done)
+            }
         };
         table.end_sleep(own.id());
         (table, result)
