@@ -42,6 +42,7 @@ pub use keys::key_filter::{KeyFilter, PartInterval};
 pub use method::keyed_join::KeyedLookup;
 pub use method::late_columns::LateColumns;
 pub use method::scan::Scan;
+pub use method::scan_reach::{Reached, ScanReach};
 pub use method::split::split_ranges;
 pub use spec::{
     BatchSize, DEFAULT_BATCH_ROWS, DEFAULT_BATCH_STRING_BYTES, DEFAULT_READ_AHEAD_PAGES, Fetch,

@@ -40,6 +40,8 @@ pub(crate) struct ClusteredScan {
     held_done: usize,
     /// The clustered keys of a leaf, if they are delivered.
     keys: ByteStrings,
+    /// The key of the row that was looked at last, if it is noted.
+    last: Option<Vec<u8>>,
     ended: bool,
 }
 
@@ -82,6 +84,7 @@ impl ClusteredScan {
             reads_end,
             points,
             keys: ByteStrings::default(),
+            last: None,
             held_done: 0,
             ended: false,
         })
@@ -109,7 +112,7 @@ impl ClusteredScan {
                 continue;
             }
             let (assembler, held) = (&mut self.assembler, &mut self.held);
-            let keys = &mut self.keys;
+            let (keys, last) = (&mut self.keys, &mut self.last);
             let has_jumps = self.cursor.has_jumps();
             let walked = self.cursor.next_leaf(tally, |leaf, runs, tally| {
                 held.clear();
@@ -136,7 +139,15 @@ impl ClusteredScan {
                     first_key: 0,
                     tags: &[],
                 };
-                assembler.add_rows(rows, direction, tally)
+                let walked = assembler.add_rows(rows, direction, tally)?;
+                if let (Some(last), 1..) = (last, walked) {
+                    let at = match direction {
+                        Direction::Forward => walked - 1,
+                        Direction::Backward => leaf.len() - walked,
+                    };
+                    leaf.key_into(at, last);
+                }
+                Ok(walked)
             })?;
             match walked {
                 Some(rows) => {
@@ -170,6 +181,10 @@ impl ClusteredScan {
             tags: &[],
         };
         let walked = self.assembler.add_rows(rows, Direction::Forward, tally)?;
+        if let (Some(last), 1..) = (&mut self.last, walked) {
+            last.clear();
+            last.extend_from_slice(self.held.keys.get(start + walked - 1));
+        }
         self.count(walked, tally);
         Ok(())
     }
@@ -180,6 +195,17 @@ impl ClusteredScan {
         } else if !self.points {
             tally.step(self.cursor.direction(), rows);
         }
+    }
+
+    /// The scan has not begun, and notes from now on how far it comes.
+    pub(crate) fn note_last(&mut self) {
+        self.held = RowBlock::new(true);
+        self.last = Some(Vec::new());
+    }
+
+    /// The key of the row that was looked at last, if that is noted.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.last.as_deref()
     }
 
     pub(crate) fn assembler(&self) -> &BatchAssembler {

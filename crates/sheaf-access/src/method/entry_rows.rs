@@ -67,6 +67,8 @@ pub(crate) struct EntryRows {
     /// Rows that are looked up at once although a LIMIT may need fewer: twice as many as the last time, which were not
     /// enough because of the row condition.
     lookups: usize,
+    /// The entry that was worked off last, if it is noted.
+    last: Option<Vec<u8>>,
 }
 
 impl EntryRows {
@@ -181,6 +183,7 @@ impl EntryRows {
             filtered: false,
             limited: limit.is_some(),
             lookups: 0,
+            last: None,
         })
     }
 
@@ -190,6 +193,16 @@ impl EntryRows {
 
     pub(crate) fn assembler_mut(&mut self) -> &mut BatchAssembler {
         &mut self.assembler
+    }
+
+    /// From now on it notes which entry was worked off last.
+    pub(crate) fn note_last(&mut self) {
+        self.last = Some(Vec::new());
+    }
+
+    /// The key of the entry that was worked off last, if that is noted.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.last.as_deref()
     }
 
     /// Whether the limit has been delivered.
@@ -283,12 +296,14 @@ impl EntryRows {
 
     fn take_entries(&mut self, direction: Direction, tally: &mut ScanCounters) -> Result<()> {
         let layout = &self.table.secondary_layouts[self.position];
+        let mut worked_off = 0;
         match &mut self.access {
             RowAccess::Covering => {
                 let candidates = &self.selection[self.taken..];
                 let walked = self
                     .assembler
                     .add_entries(&mut self.block, candidates, tally)?;
+                worked_off = self.taken + walked;
                 self.taken = self.selection.len();
                 self.step_over(direction, walked, tally);
             }
@@ -350,6 +365,17 @@ impl EntryRows {
                 if self.taken < self.selection.len() {
                     self.start_reading(tally)?;
                 }
+            }
+        }
+        if let Some(last) = &mut self.last {
+            // Those of a covering scan count as taken although the limit has come before.
+            let worked_off = match self.access {
+                RowAccess::Covering => worked_off,
+                _ => self.taken,
+            };
+            if let Some(entry) = self.selection[..worked_off].last() {
+                last.clear();
+                last.extend_from_slice(self.block.keys.get(*entry as usize));
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`scan`] | one worker's part of a scan, whatever the method |
+//! | [`scan_reach`] | how far a scan has come |
 //! | [`split`] | splitting a scan for parallel workers |
 //! | [`clustered_scan`] | rows in primary key order |
 //! | [`index_range_scan`] | ranges of a secondary index |
@@ -24,4 +25,5 @@ pub(crate) mod late_columns;
 pub(crate) mod multi_range_read;
 pub(crate) mod range_cursor;
 pub(crate) mod scan;
+pub(crate) mod scan_reach;
 pub(crate) mod split;

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::method::clustered_scan::ClusteredScan;
 use crate::method::index_merge::IndexMerge;
 use crate::method::index_range_scan::IndexRangeScan;
+use crate::method::scan_reach::Reached;
 use crate::scan_counters::ScanCounters;
 use crate::spec::{IndexRef, ScanSpec};
 
@@ -80,6 +81,30 @@ impl Scan {
             Method::Merge(merge) => merge.assembler_mut().start_small(),
         }
         self
+    }
+
+    /// The same scan, which knows [how far it has come](Self::reached).
+    pub fn noting_reach(mut self) -> Self {
+        match &mut self.method {
+            Method::Clustered(scan) => scan.note_last(),
+            Method::Index(scan) => scan.rows_mut().note_last(),
+            // It reads its indexes to their ends.
+            Method::Merge(_) => {}
+        }
+        self
+    }
+
+    /// How far it has come, if it [notes that](Self::noting_reach) and has begun.
+    pub fn reached(&self) -> Reached {
+        let (last, is_done) = match &self.method {
+            Method::Clustered(scan) => (scan.last(), scan.assembler().is_done()),
+            Method::Index(scan) => (scan.rows().last(), scan.rows().is_done()),
+            Method::Merge(_) => (None, false),
+        };
+        match last {
+            Some(last) if !self.finished || is_done => Reached::Key(last.to_vec()),
+            _ => Reached::End,
+        }
     }
 
     /// The schema of the batches.

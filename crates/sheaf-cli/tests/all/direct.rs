@@ -323,7 +323,7 @@ fn direct_and_vectorised_plans_agree() {
     assert!(direct >= least, "only {direct} statements were direct");
 }
 
-/// What the query of an UPDATE or DELETE has searched of the tables that change is locked, and nothing of others.
+/// What the query of an UPDATE or DELETE has searched is locked, of the tables that change and of those that are read.
 #[test]
 fn changes_of_what_a_query_finds_lock_what_it_has_searched() {
     let server = TestServer::start();
@@ -352,10 +352,12 @@ fn changes_of_what_a_query_finds_lock_what_it_has_searched() {
         ("update t set n = 7 where id = 2", true, true),
         ("insert into t values (10, 1, 0)", true, false),
         ("update t set k = 1 where id = 4", true, false),
-        // Elsewhere in the table, and what was only read.
+        // What was only read.
+        ("update u set m = 2 where id = 1", true, false),
+        // Elsewhere in the tables.
         ("insert into t values (11, 9, 0)", false, false),
         ("update t set n = 7 where id = 3", false, false),
-        ("update u set m = 2 where id = 1", false, false),
+        ("update u set m = 2 where id = 5", false, false),
     ];
     for level in ["repeatable read", "read committed"] {
         for change in changes {

@@ -1142,3 +1142,156 @@ fn await_running(scene: &Scene, statement: &str) {
     }
     std::thread::sleep(Duration::from_millis(50));
 }
+
+/// What a change reads of other tables stays as it is until the transaction ends, as in MySQL.
+#[test]
+fn what_a_change_only_reads_is_locked_from_repeatable_read_on() {
+    let scene = Scene::new();
+    let mut admin = scene.session();
+    run(
+        &mut admin,
+        "create table log (id int primary key, value int, key (value))",
+    );
+    run(&mut admin, "insert into log values (1, 10), (9, 90)");
+    let changes = [
+        "insert into log select id + 100, value from test where id = 1",
+        "insert into log select t.id + 100, l.value from log l join test t on t.value = l.value where l.id = 1",
+        "insert into log select id + 100, value from test where value in (10, 11)",
+        "insert into log values (200, (select value from test where id = 1))",
+        "insert into log (id) select 200 from (select id from test where id = 1) d",
+        "replace into log select id + 100, value from test where id = 1",
+        "insert into log values (1, 5) on duplicate key update value = (select value from test where id = 1)",
+        "update log set value = (select value + 1 from test where id = 1) where id = 9",
+        "update log l join test t on t.value = l.value set l.value = 11",
+        "update log set value = 11 where id in (select id from test where id = 1)",
+        "delete from log where value = (select value from test where id = 1)",
+        "delete l from log l join test t on t.value = l.value",
+    ];
+    for level in ALL {
+        let locks = level != COMMITTED;
+        for change in changes {
+            let mut one = scene.begin(level);
+            let mut two = scene.session();
+            run(&mut two, "begin");
+            run(&mut one, change);
+            let sql = "select id from test where id = 1 for update nowait";
+            let expected = if locks { 3572 } else { 0 };
+            assert_eq!(code_of(&mut two, sql), expected, "{level}: {change}");
+            // They are shared.
+            let shared = "select id from test where id = 1 for share nowait";
+            assert_eq!(code_of(&mut two, shared), 0, "{level}: {change}");
+            run(&mut two, "rollback");
+            run(&mut one, "rollback");
+        }
+    }
+    assert_eq!(scene.committed(), [(1, 10), (2, 20)]);
+}
+
+/// A read that stops early has locked what it has read, and the gap before it, and no more.
+#[test]
+fn what_a_change_reads_is_locked_as_far_as_it_has_read() {
+    let scene = Scene::new();
+    let mut admin = scene.session();
+    for sql in [
+        "create table log (id int primary key, value int, key (value))",
+        "insert into log values (1, 10), (9, 90)",
+        "create table big (id int primary key, value int, filler varchar(100), key (value))",
+        "insert into big with recursive n (n) as (select 10 union all select n + 10 from n where n < 4000) \
+         select n, 5000 - n, repeat('x', 100) from n",
+        "analyze table big",
+    ] {
+        run(&mut admin, sql);
+    }
+    // What is read first, what is inserted before it, and whether the row is read with its index's entry.
+    let (first, last) = ((10, 5, true), (4000, 4005, true));
+    let (first_entry, last_entry) = ((10, 5, false), (4000, 4005, false));
+    let changes = [
+        (
+            "insert into log (id) select id + 9000 from big order by id limit 1",
+            first,
+        ),
+        (
+            "insert into log (id) select id + 9000 from big order by id desc limit 1",
+            last,
+        ),
+        (
+            "insert into log (id) select 9000 + (select max(id) from big)",
+            last,
+        ),
+        ("insert into log (id) select max(id) + 1 from big", last),
+        (
+            "insert into log values (9000, (select min(id) from big))",
+            first,
+        ),
+        (
+            "insert into log values (9000, (select id from big order by value limit 1))",
+            last_entry,
+        ),
+        (
+            "insert into log (id) select id + 9000 from big where value > 4000 order by value desc limit 1",
+            first_entry,
+        ),
+        (
+            "replace into log (id) select b.id + 9000 from big b join log l on l.id = 1 order by b.id limit 1",
+            first,
+        ),
+        (
+            "update log set value = (select min(id) from big) where id = 9",
+            first,
+        ),
+        (
+            "update log l join (select id from big order by id limit 1) d set l.value = d.id where l.id = 9",
+            first,
+        ),
+        (
+            "delete from log where value = (select max(id) from big)",
+            last,
+        ),
+    ];
+    for way in ["on", "off"] {
+        for (change, (read, inserted, locks_row)) in changes {
+            let mut one = scene.begin(REPEATABLE);
+            run(&mut one, &format!("set optimizer_switch = 'direct={way}'"));
+            let mut two = scene.session();
+            run(&mut two, "set innodb_lock_wait_timeout = 1");
+            run(&mut two, "begin");
+            run(&mut one, change);
+            let expected = if locks_row { 3572 } else { 0 };
+            for (id, expected) in [(read, expected), (2000, 0)] {
+                let sql = format!("select id from big where id = {id} for update nowait");
+                assert_eq!(code_of(&mut two, &sql), expected, "{way}: {change}: {sql}");
+            }
+            run(&mut two, "insert into big (id, value) values (2005, 2995)");
+            if way == "on" {
+                let value = 5000 - inserted;
+                let sql = format!("insert into big (id, value) values ({inserted}, {value})");
+                assert_eq!(code_of(&mut two, &sql), 1205, "{change}: {sql}");
+            }
+            run(&mut two, "rollback");
+            run(&mut one, "rollback");
+        }
+    }
+}
+
+/// Rows that a locking read finds are locked, and what its subqueries read is not.
+#[test]
+fn a_locking_read_leaves_what_its_subqueries_read_below_serializable() {
+    let scene = Scene::new();
+    run(
+        &mut scene.session(),
+        "create table other (id int primary key)",
+    );
+    run(&mut scene.session(), "insert into other values (1), (2)");
+    let mut one = scene.begin(REPEATABLE);
+    run(
+        &mut one,
+        "select * from test where id in (select id from other where id = 1) for update",
+    );
+    let mut two = scene.session();
+    run(&mut two, "begin");
+    run(&mut two, "select * from other for update nowait");
+    assert_eq!(
+        code_of(&mut two, "select * from test where id = 1 for share nowait"),
+        3572
+    );
+}

@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
@@ -36,8 +36,8 @@ use datafusion_physical_plan::{
 };
 use futures::Stream;
 use sheaf_access::{
-    AccessError, Budget, CancelFlag, Fetch, IndexRef, Prices, Scan, ScanMetrics, ScanSpec,
-    SessionCounters,
+    AccessError, Budget, CancelFlag, Fetch, IndexRef, Prices, Scan, ScanMetrics, ScanReach,
+    ScanSpec, SessionCounters,
 };
 use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
@@ -82,6 +82,8 @@ pub struct ScanExec {
     budget: Option<(Budget, Prices)>,
     /// Perhaps little of it is wanted.
     starts_small: bool,
+    /// Where it records how far it comes, if somebody has asked for that.
+    reach: OnceLock<Arc<ScanReach>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -120,6 +122,7 @@ impl ScanExec {
             cancel,
             budget: None,
             starts_small: false,
+            reach: OnceLock::new(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -184,6 +187,16 @@ impl ScanExec {
 
     pub fn reference(&self) -> u32 {
         self.reference
+    }
+
+    /// Where the scan is going to record how far it comes, if it has not begun to run. `None`: it reads several indexes
+    /// to their ends.
+    pub fn record_reach(&self) -> Option<Arc<ScanReach>> {
+        if self.spec.merge.is_some() {
+            return None;
+        }
+        let new = || Arc::new(ScanReach::new(&self.shares, self.spec.direction));
+        Some(Arc::clone(self.reach.get_or_init(new)))
     }
 }
 
@@ -280,10 +293,15 @@ impl ExecutionPlan for ScanExec {
         if self.starts_small {
             scan = scan.starting_small();
         }
+        let reach = self.reach.get().cloned();
+        if reach.is_some() {
+            scan = scan.noting_reach();
+        }
         // It seldom waits for anything, so it gives way to other tasks once in a while.
         Ok(make_cooperative(Box::pin(ScanStream {
             schema: self.schema(),
             scan,
+            reach: reach.map(|reach| (reach, partition)),
             tree: Arc::clone(&self.spec.table.clustered),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -336,6 +354,8 @@ impl ExecutionPlan for ScanExec {
 struct ScanStream {
     schema: SchemaRef,
     scan: Scan,
+    /// Where it records how far it has come, and its partition.
+    reach: Option<(Arc<ScanReach>, usize)>,
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     totals: ScanCounts,
@@ -357,6 +377,9 @@ impl Stream for ScanStream {
         this.totals
             .record_pages(this.tree.thread_page_work().since(before));
         this.totals.record(&this.scan.metrics());
+        if let Some((reach, partition)) = &this.reach {
+            reach.note(*partition, this.scan.reached());
+        }
         drop(timer);
         let item = match batch {
             Ok(Some(batch)) => Some(with_schema(batch, &this.schema)),

@@ -17,6 +17,7 @@ use crate::change::change_query::{
     ChangeQuery, References, add_items, is_ignorable, key_of, position_of, returned_items,
 };
 use crate::error::{Result, SqlError};
+use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::change::name_of;
 use crate::parser::statement::Delete;
@@ -124,7 +125,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, tables)?;
+            let mut searches = statement.searches_to_lock(&planned, tables, Others::Locked)?;
             let (rows, returned) = match &delete.returning {
                 None => (session.collect_rows(planned)?, None),
                 Some(_) => {

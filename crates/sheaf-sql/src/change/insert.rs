@@ -27,9 +27,11 @@ use crate::change::table_writer::{
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
+use crate::isolation::locking_read::{Locked, locked_rows};
 use crate::parser::Parsed;
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
+use crate::query::read_plan::Purpose;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
@@ -527,7 +529,24 @@ impl Session {
         } = destination;
         let others = take_source_columns(table, alias.as_ref(), assignments, query);
         self.compute_subqueries(assignments, text)?;
-        let planned = self.plan_insert(Parsed::new(&*query, text))?;
+        if locked_rows(query) == Locked::Skip {
+            return Err(SqlError::not_supported_yet(
+                "SKIP LOCKED in INSERT ... SELECT",
+            ));
+        }
+        let query = Parsed::new(&*query, text);
+        self.read_for_change(query, Purpose::Insert, |session, planned, waits| {
+            session.source_rows(table, (targets.clone(), others), (planned, waits))
+        })
+    }
+
+    /// What a planned query of INSERT … SELECT gives. `waits`: it is to be run to its end.
+    fn source_rows(
+        &mut self,
+        table: &Arc<Table>,
+        (targets, others): (Vec<usize>, usize),
+        (planned, waits): (PlannedQuery, bool),
+    ) -> Result<SourceRows> {
         let schema = planned.schema();
         if schema.fields().len() != targets.len() + others {
             return Err(SqlError::wrong_value_count_on_row(1));
@@ -538,9 +557,9 @@ impl Session {
             .collect();
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
         let mut tables = planned.tables.iter();
-        let reads_target = tables.any(|source| Arc::ptr_eq(source, table));
-        let keeps_rows = !reads_target && keeps_rows(&planned.physical.plan);
-        let rows = match reads_target {
+        let waits = waits || tables.any(|source| Arc::ptr_eq(source, table));
+        let keeps_rows = !waits && keeps_rows(&planned.physical.plan);
+        let rows = match waits {
             true => {
                 let origins = planned.origins();
                 RowsToInsert::Collected(self.collect_rows(planned)?, origins)

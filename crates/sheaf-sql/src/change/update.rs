@@ -31,6 +31,7 @@ use crate::change::first_finds::{Finds, FirstFinds};
 use crate::change::table_checks::{TableChecks, violated};
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
+use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
 use crate::parser::{Parsed, ParsedQuery};
@@ -229,7 +230,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut searches = statement.searches_to_lock(&planned, &tables, Others::Locked)?;
             let origins = planned.origins();
             let (rows, finds) = match single {
                 true => (session.collect_rows(planned)?, Finds::all_first()),

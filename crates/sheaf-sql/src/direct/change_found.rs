@@ -339,7 +339,7 @@ impl Session {
                 (Some(key), [_]) => key_of(key)?,
                 _ => None,
             };
-            let mut searches = change.searches_to_lock(searched, statement);
+            let mut searches = change.searches_to_lock(searched)?;
             let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
             Ok(is_stable.then_some(Some(done)))
         });
@@ -359,7 +359,7 @@ impl Session {
         parameters: &[Value],
         (statement, view): (&mut StatementTransaction, &ReadView),
     ) -> Result<Option<Found>> {
-        let Some(locks_searches) = statement.locks_searches_of_targets() else {
+        let Some(locks_searches) = statement.locks_its_searches() else {
             return Ok(None);
         };
         let mut found = Values::default();
@@ -434,24 +434,17 @@ enum Done {
 }
 
 impl ChangeFound {
-    /// Of what was searched, that of the tables which are changed.
-    fn searches_to_lock(
-        &self,
-        searched: Vec<Searched>,
-        statement: &mut StatementTransaction,
-    ) -> Vec<PlannedSearch> {
-        let mut searches = Vec::new();
-        for Searched {
-            table,
-            search,
-            ranges,
-        } in searched
-        {
+    /// What was searched, of the tables which are changed and of those which are only read.
+    fn searches_to_lock(&self, searched: Vec<Searched>) -> Result<Vec<PlannedSearch>> {
+        let is_changed = |table: &Arc<Table>| {
             let mut keys = self.keys.iter();
-            if keys.any(|key| Arc::ptr_eq(&key.table, &table)) {
-                searches.extend(statement.search_to_lock(&table, search, || ranges));
-            }
-        }
-        searches
+            keys.any(|key| Arc::ptr_eq(&key.table, table))
+        };
+        let searched = searched.into_iter();
+        let searches = searched.map(|searched| match is_changed(&searched.table) {
+            true => Ok(PlannedSearch::of_found(searched)),
+            false => PlannedSearch::of_read(searched),
+        });
+        searches.collect()
     }
 }

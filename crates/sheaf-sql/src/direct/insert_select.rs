@@ -20,6 +20,7 @@ use crate::change::assigned::last_part;
 use crate::change::insert::Destination;
 use crate::change::table_writer::{RowShape, TableWriter};
 use crate::error::Result;
+use crate::isolation::statement_locks::PlannedSearch;
 use crate::parser::statement::Statement;
 use crate::query::rows::value_at;
 use crate::query::values::shown_in;
@@ -113,13 +114,21 @@ impl Session {
             }
             None => None,
         };
-        self.statement.view = Some(self.transactions.current_view(self.engine.storage())?);
+        let view = self.transactions.current_view(self.engine.storage())?;
+        self.statement.view = Some(view.clone());
+        let locks_reads = self.transactions.changes_lock_reads();
+        self.statement.searched = locks_reads.then(Vec::new);
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
         let is_done = self.run_action(&insert.query, given, &mut found);
         self.statement.view = None;
-        if !is_done? {
+        let searched = self.statement.searched.take().unwrap_or_default();
+        let searches = searched.into_iter().map(PlannedSearch::of_read);
+        let searches = searches.collect::<Result<_>>()?;
+        let wait = self.row_lock_wait(None);
+        // What is not there any more as it was found is found by the other way.
+        if !is_done? || !self.lock_what_was_searched(&view, searches, wait)? {
             (self.outcome.found_rows, self.outcome.row_count) = before;
             return Ok(false);
         }

@@ -133,6 +133,7 @@ impl Walk<'_, '_> {
                     direction: Direction::Forward,
                 },
                 ranges: bound.keys.ranges(),
+                last: None,
             });
         }
         let way = (access, bound, Direction::Forward);

@@ -757,8 +757,17 @@ impl Session {
                     direction: read.direction,
                 },
                 ranges: bound.keys.ranges(),
+                last: None,
             });
         }
+        // The key of the row at which the read stops early, if somebody has to know.
+        let mut last = self.statement.searched.is_some().then(Vec::new);
+        let mut note_end = |key: &[u8], flow: ControlFlow<()>| {
+            if let Some(last) = last.as_mut().filter(|_| flow.is_break()) {
+                last.extend_from_slice(key);
+            }
+            flow
+        };
         let reader = RowReader {
             table,
             view: &open.view,
@@ -784,18 +793,20 @@ impl Session {
                         false => u64::MAX,
                     };
                     let is_complete =
-                        reader.for_each_of(most, &bound, read.direction, |_, row| {
+                        reader.for_each_of(most, &bound, read.direction, |key, row| {
                             totals.add(&row)?;
-                            Ok(match *ends_at_first && totals.has_value() {
+                            let flow = match *ends_at_first && totals.has_value() {
                                 true => ControlFlow::Break(()),
                                 false => ControlFlow::Continue(()),
-                            })
+                            };
+                            Ok(note_end(key, flow))
                         })?;
                     if !is_complete {
                         return Ok(false);
                     }
                     totals.check()?;
                 }
+                self.searched_to(last);
                 sink.row_columns(&read.columns, &read.schema)?;
                 let sent = limit.min(1);
                 if sent > 0 {
@@ -835,10 +846,21 @@ impl Session {
         };
         output.begin()?;
         if output.left > 0 {
-            reader.for_each(&bound, read.direction, |_, row| output.row(row))?;
+            reader.for_each(&bound, read.direction, |key, row| {
+                Ok(note_end(key, output.row(row)?))
+            })?;
         }
         let sent = output.sent;
+        self.searched_to(last);
         self.end_direct_read(sent, sink)
+    }
+
+    /// The search that was noted last has stopped at the row with this clustered key. None or an empty one: it has not.
+    fn searched_to(&mut self, last: Option<Vec<u8>>) {
+        let searched = self.statement.searched.as_mut();
+        if let Some(searched) = searched.and_then(|searched| searched.last_mut()) {
+            searched.last = last.filter(|last| !last.is_empty());
+        }
     }
 
     /// The rows that a LIMIT wants, if they are found soon.

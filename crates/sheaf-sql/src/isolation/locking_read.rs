@@ -36,6 +36,7 @@ use sqlparser::ast;
 
 use crate::change::change_query::{ChangeQuery, References, add_items, key_of};
 use crate::error::{Result, SqlError};
+use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::ParsedQuery;
 use crate::query::batch_spool::WaitingResult;
@@ -301,7 +302,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(query, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
             let (keys, result) = session.collect_keys_and_result(planned, targets.len())?;
             let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
             let last = match &last {
@@ -399,7 +400,7 @@ impl Session {
         self.until_stable(statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;
             let planned = session.plan_change(keys, view.clone())?;
-            let mut searches = statement.searches_to_lock(&planned, &tables)?;
+            let mut searches = statement.searches_to_lock(&planned, &tables, Others::Free)?;
             let keys = session.collect_rows(planned)?;
             let (is_stable, number, last) = session.lock_found(statement, targets, &view, keys)?;
             let last = match &last {

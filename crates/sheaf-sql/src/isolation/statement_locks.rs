@@ -3,7 +3,7 @@
 //! | level | rows that it finds | what it searched ([`Search`]) |
 //! |---|---|---|
 //! | READ COMMITTED | locked; released if they do not match any more once they are locked | nothing |
-//! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find |
+//! | REPEATABLE READ | locked | of the tables that it locks rows of: nothing is inserted there (next-key locks), and nothing changes if the search reads rows that it does not find; of the tables that a change only reads: nothing changes |
 //! | SERIALIZABLE | locked | of all tables: nothing changes |
 //!
 //! Rows are locked first, one by one as the statement comes to them, and the ranges when it is through. So a
@@ -20,6 +20,9 @@
 //! LIMIT. Then a change of a row there could make it one that the statement would have found. So in REPEATABLE READ
 //! nothing may change in the ranges, whether it matches or not, as in InnoDB, which locks every row that it reads.
 //!
+//! Nor is what a statement only reads locked beyond where its scans have come to ([`ScanReach`]): MAX(id), or the first
+//! rows of an index, are a few of its entries.
+//!
 //! Lookups of a keyed join are not known before it runs. It records them ([`LookupRecord`]), and then the rows that
 //! they have met are locked, and the gaps around them. Plain reads of SERIALIZABLE do the same
 //! (`isolation/serializable_read.rs`). Only a query that is locked before it runs locks the whole index instead: one
@@ -32,7 +35,7 @@ use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::execution_plan::CardinalityEffect;
 use datafusion_physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
-use sheaf_access::Fetch;
+use sheaf_access::{Fetch, ScanReach};
 use sheaf_exec::keyed_join::exec::KeyedJoinExec;
 use sheaf_exec::keyed_join::lookup_record::LookupRecord;
 use sheaf_exec::operator::apply_exec::ApplyExec;
@@ -46,7 +49,7 @@ use crate::isolation::remembered_locks::StatementLocks;
 use crate::isolation::transaction::StatementTransaction;
 use crate::query::run::{Asked, PlannedQuery};
 use crate::session::Session;
-use crate::session::searched::DirectSearch;
+use crate::session::searched::{DirectSearch, Searched};
 use crate::variables::Isolation;
 
 /// Most rows that a plain read locks one by one for a join's lookups. A transaction that has locked so many tries to
@@ -58,6 +61,10 @@ pub(crate) struct PlannedSearch {
     pub(crate) search: Search,
     /// It is the inner side of a keyed join, and these are its ranges once that has run.
     lookups: Option<Arc<LookupRecord>>,
+    /// It is a scan, and this says how far it has come once it has run.
+    reach: Option<Arc<ScanReach>>,
+    /// It may end before it has read all of its ranges.
+    may_end_early: bool,
     /// Something besides the ranges decides which rows are found.
     is_filtered: bool,
     /// It ends after so many rows, which it finds in the order of its index.
@@ -67,6 +74,8 @@ pub(crate) struct PlannedSearch {
     doubts: Vec<Doubt>,
     /// A query inside of the statement says so of the table.
     asked: Option<Asked>,
+    /// No row of the table is locked for being found.
+    is_only_read: bool,
 }
 
 /// A part of a plan that counts only if a plan was not replaced at run time, or only if it was.
@@ -88,7 +97,7 @@ impl Doubt {
 impl PlannedSearch {
     /// Whether it will have been made, and where, whatever happens.
     fn is_known(&self) -> bool {
-        self.lookups.is_none() && self.doubts.is_empty()
+        self.lookups.is_none() && self.doubts.is_empty() && !self.may_end_early
     }
 
     /// Locks what it has read through `view`, now that it is over. False: that is not what is there now.
@@ -102,6 +111,9 @@ impl PlannedSearch {
         let search = &mut self.search;
         if let Some(record) = &self.lookups {
             search.ranges = record.ranges();
+        }
+        if let Some(reach) = &self.reach {
+            search.ranges = reach.ranges();
         }
         let wait = match &self.asked {
             Some(asked) if !asked.waits => LockWait::No,
@@ -123,20 +135,73 @@ impl PlannedSearch {
         self.doubts.iter().all(Doubt::has_come_true)
     }
 
-    fn of_scan(scan: &ScanExec) -> Vec<PlannedSearch> {
+    fn of_scan(scan: &ScanExec, known: Lookups) -> Vec<PlannedSearch> {
         let spec = scan.spec();
         let searches = spec.searches().into_iter();
         searches
             .map(|search| PlannedSearch {
                 search,
                 lookups: None,
+                reach: match known {
+                    Lookups::Noted => scan.record_reach(),
+                    Lookups::Unknown => None,
+                },
+                may_end_early: false,
                 is_filtered: spec.is_filtered(),
                 limit: spec.limit.filter(|_| spec.is_in_order()),
                 direction: spec.direction,
                 doubts: Vec::new(),
                 asked: None,
+                is_only_read: false,
             })
             .collect()
+    }
+
+    fn of_direct(table: &Arc<Table>, search: DirectSearch, ranges: Vec<KeyRange>) -> PlannedSearch {
+        let DirectSearch {
+            index,
+            is_filtered,
+            limit,
+            direction,
+        } = search;
+        let index = index.secondary();
+        PlannedSearch {
+            search: Search {
+                table: Arc::clone(table),
+                index,
+                ranges,
+                reads_rows: index.is_some(),
+            },
+            lookups: None,
+            reach: None,
+            may_end_early: false,
+            is_filtered,
+            limit,
+            direction,
+            doubts: Vec::new(),
+            asked: None,
+            is_only_read: false,
+        }
+    }
+
+    /// Of a table of which the rows that are found are locked.
+    pub(crate) fn of_found(searched: Searched) -> PlannedSearch {
+        PlannedSearch::of_direct(&searched.table, searched.search, searched.ranges)
+    }
+
+    /// Of a table of which the statement locks no rows for being found.
+    ///
+    /// # Errors
+    /// The row cannot be read to which the search has come.
+    pub(crate) fn of_read(searched: Searched) -> Result<PlannedSearch> {
+        let mut planned = PlannedSearch {
+            is_only_read: true,
+            ..PlannedSearch::of_direct(&searched.table, searched.search, searched.ranges)
+        };
+        if let Some(last) = &searched.last {
+            planned.search.end_at_row(last, planned.direction)?;
+        }
+        Ok(planned)
     }
 
     /// Of a subquery that is planned for each row, of which nothing is known before.
@@ -149,11 +214,14 @@ impl PlannedSearch {
                 reads_rows: false,
             },
             lookups: None,
+            reach: None,
+            may_end_early: false,
             is_filtered: true,
             limit: None,
             direction: Direction::Forward,
             doubts: Vec::new(),
             asked: None,
+            is_only_read: false,
         }
     }
 
@@ -168,13 +236,25 @@ impl PlannedSearch {
                 reads_rows: index.is_some() && spec.fetch != Fetch::Covering,
             },
             lookups: (known == Lookups::Noted).then(|| join.record_lookups()),
+            reach: None,
+            may_end_early: false,
             is_filtered: true,
             limit: None,
             direction: Direction::Forward,
             doubts: Vec::new(),
             asked: None,
+            is_only_read: false,
         }
     }
+}
+
+/// What becomes of the tables that a statement only reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// A change depends on them, so they stay as they are from REPEATABLE READ on.
+    Locked,
+    /// A locking read leaves them as they are below SERIALIZABLE.
+    Free,
 }
 
 /// What will be known of the keys that keyed joins look up.
@@ -192,7 +272,7 @@ pub(crate) fn searches_of(
     lookups: Lookups,
 ) -> Result<Vec<PlannedSearch>> {
     let mut searches = Vec::new();
-    let mut is_filtered = false;
+    let (mut is_filtered, mut may_end_early) = (false, false);
     let mut doubted = Vec::new();
     plan.apply(|node| {
         let any: &dyn std::any::Any = node.as_ref();
@@ -201,7 +281,8 @@ pub(crate) fn searches_of(
             return Ok(TreeNodeRecursion::Jump);
         }
         if let Some(scan) = any.downcast_ref::<ScanExec>() {
-            searches.extend(PlannedSearch::of_scan(scan));
+            may_end_early |= scan.spec().limit.is_some();
+            searches.extend(PlannedSearch::of_scan(scan, lookups));
             return Ok(TreeNodeRecursion::Continue);
         }
         if let Some(apply) = any.downcast_ref::<ApplyExec>() {
@@ -211,6 +292,7 @@ pub(crate) fn searches_of(
             searches.push(PlannedSearch::of_lookup(join, lookups));
         }
         is_filtered |= !passes_first_rows(node.as_ref());
+        may_end_early |= node.fetch().is_some();
         Ok(TreeNodeRecursion::Continue)
     })?;
     for regret in doubted {
@@ -218,6 +300,7 @@ pub(crate) fn searches_of(
     }
     for search in &mut searches {
         search.is_filtered |= is_filtered;
+        search.may_end_early |= may_end_early && search.reach.is_some();
     }
     Ok(searches)
 }
@@ -234,6 +317,10 @@ fn searches_in_doubt(
     };
     let mut searches = searches_of(regret.preferred(), lookups)?;
     if searches.iter().all(|search| search.lookups.is_none()) {
+        // If another plan takes its place, it has not come to where that one has.
+        for search in &mut searches {
+            (search.reach, search.may_end_early) = (None, false);
+        }
         return Ok(searches);
     }
     let preferred = searches.len();
@@ -257,7 +344,7 @@ fn passes_first_rows(node: &dyn ExecutionPlan) -> bool {
 
 impl StatementLocks {
     fn kind_of_range(&self, search: &PlannedSearch) -> RangeLock {
-        let reads_more = search.is_filtered || search.asked.is_some();
+        let reads_more = search.is_filtered || search.is_only_read || search.asked.is_some();
         match self.isolation == Isolation::Serializable || reads_more {
             true => RangeLock::NoChanges,
             false => RangeLock::NoInserts,
@@ -318,28 +405,30 @@ impl StatementTransaction {
         }
     }
 
-    /// What of a plan's searches is to be locked when the rows are.
+    /// What of a plan's searches is to be locked when the rows are. `targets` are the tables of which rows are locked.
     pub(crate) fn searches_to_lock(
         &mut self,
         planned: &PlannedQuery,
         targets: &[Arc<Table>],
+        others: Others,
     ) -> Result<Vec<PlannedSearch>> {
         let (_, locks) = self.changes_and_locks();
-        let of_targets = locks.locks_searches();
-        if !of_targets && planned.asked.is_empty() {
+        let locks_searches = locks.locks_searches();
+        if !locks_searches && planned.asked.is_empty() {
             return Ok(Vec::new());
         }
+        let locks_others = others == Others::Locked || locks.isolation == Isolation::Serializable;
         let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
-        for search in &mut searches {
-            search.asked = planned.asked_of(&search.search.table);
-        }
-        if locks.isolation < Isolation::Serializable {
-            searches.retain(|planned| {
-                let mut targets = targets.iter();
-                planned.asked.is_some()
-                    || of_targets && targets.any(|table| Arc::ptr_eq(table, &planned.search.table))
-            });
-        }
+        searches.retain_mut(|planned_search| {
+            let table = &planned_search.search.table;
+            planned_search.asked = planned.asked_of(table);
+            let is_target = targets.iter().any(|target| Arc::ptr_eq(target, table));
+            planned_search.is_only_read = !is_target;
+            if is_target || planned_search.asked.is_some() {
+                planned_search.reach = None;
+            }
+            planned_search.asked.is_some() || locks_searches && (is_target || locks_others)
+        });
         Ok(searches)
     }
 
@@ -349,8 +438,8 @@ impl StatementTransaction {
         lock_asked(changes, view, planned, locks.wait)
     }
 
-    /// Whether the statement locks what it has searched of the tables that it changes; `None`: of all that it reads.
-    pub(crate) fn locks_searches_of_targets(&mut self) -> Option<bool> {
+    /// Whether the statement locks what it has searched; `None`: it is SERIALIZABLE.
+    pub(crate) fn locks_its_searches(&mut self) -> Option<bool> {
         let (_, locks) = self.changes_and_locks();
         (locks.isolation < Isolation::Serializable).then(|| locks.locks_searches())
     }
@@ -363,30 +452,10 @@ impl StatementTransaction {
         ranges: impl FnOnce() -> Vec<KeyRange>,
     ) -> Vec<PlannedSearch> {
         let (_, locks) = self.changes_and_locks();
-        if !locks.locks_searches() {
-            return Vec::new();
+        match locks.locks_searches() {
+            true => vec![PlannedSearch::of_direct(table, search, ranges())],
+            false => Vec::new(),
         }
-        let DirectSearch {
-            index,
-            is_filtered,
-            limit,
-            direction,
-        } = search;
-        let index = index.secondary();
-        vec![PlannedSearch {
-            search: Search {
-                table: Arc::clone(table),
-                index,
-                ranges: ranges(),
-                reads_rows: index.is_some(),
-            },
-            lookups: None,
-            is_filtered,
-            limit,
-            direction,
-            doubts: Vec::new(),
-            asked: None,
-        }]
     }
 
     /// Ends the locking of a statement that has found its rows through `view`, `rows` of them, the last one with this
@@ -403,6 +472,7 @@ impl StatementTransaction {
             searches.retain(PlannedSearch::has_come_to_the_end);
             if let [only] = searches.as_mut_slice()
                 && only.asked.is_none()
+                && !only.is_only_read
                 && only.limit.is_some_and(|limit| limit == rows)
                 // The key of a row in a secondary index may be another by now.
                 && (only.search.index.is_none() || !has_changed)
@@ -464,7 +534,7 @@ impl Session {
         }
     }
 
-    /// Locks what a query of SERIALIZABLE that has not run yet is sure to search, and leaves the other `searches`.
+    /// Locks what a query that has not run yet is sure to search, and leaves the other `searches`.
     /// False: what `view` shows is not what is there now.
     pub(crate) fn lock_known_searches(
         &mut self,
@@ -472,14 +542,18 @@ impl Session {
         searches: &mut Vec<PlannedSearch>,
         wait: LockWait,
     ) -> Result<bool> {
-        let (known, others) = std::mem::take(searches)
+        let (mut known, others): (Vec<_>, Vec<_>) = std::mem::take(searches)
             .into_iter()
             .partition(PlannedSearch::is_known);
         *searches = others;
+        for search in &mut known {
+            // It has not begun.
+            search.reach = None;
+        }
         self.lock_what_was_searched(view, known, wait)
     }
 
-    /// Locks what a query of SERIALIZABLE has searched through `view`. False: that is not what is there now.
+    /// Locks what a query has searched through `view`. False: that is not what is there now.
     pub(crate) fn lock_what_was_searched(
         &mut self,
         view: &ReadView,

@@ -265,6 +265,13 @@ impl Transactions {
             .is_some_and(|open| open.isolation == Isolation::Serializable && !open.read_only)
     }
 
+    /// Whether what changes read of other tables is locked: what they store follows from it.
+    pub(crate) fn changes_lock_reads(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| open.isolation >= Isolation::RepeatableRead && !open.read_only)
+    }
+
     /// The open transaction, to lock what it reads.
     pub(crate) fn open_changes(&mut self) -> Option<&mut Transaction> {
         let open = self.open.as_mut()?;
@@ -318,27 +325,50 @@ impl Session {
     pub(crate) fn until_stable<T>(
         &mut self,
         statement: &mut StatementTransaction,
-        mut attempt: impl FnMut(&mut Session, &mut StatementTransaction) -> Result<Option<T>>,
+        attempt: impl FnMut(&mut Session, &mut StatementTransaction) -> Result<Option<T>>,
     ) -> Result<T> {
+        let done = self.attempts(
+            MAX_RESTARTS,
+            statement,
+            attempt,
+            StatementTransaction::start_again,
+        )?;
+        done.ok_or_else(|| {
+            tracing::warn!(
+                session = self.handle.id(),
+                "a statement has begun again {MAX_RESTARTS} times"
+            );
+            SqlError::lock_wait_timeout()
+        })
+    }
+
+    /// Makes attempts until one succeeds, at most so many. Between them `start_again` undoes what they have done to
+    /// `state`; what they have done to the session is undone here. `None`: none has succeeded.
+    ///
+    /// # Errors
+    /// Those of the attempts, but for changed definitions.
+    pub(crate) fn attempts<S, T>(
+        &mut self,
+        most: usize,
+        state: &mut S,
+        mut attempt: impl FnMut(&mut Session, &mut S) -> Result<Option<T>>,
+        mut start_again: impl FnMut(&mut S) -> Result<()>,
+    ) -> Result<Option<T>> {
         let before = self.warnings.clone();
-        for _ in 0..MAX_RESTARTS {
-            match attempt(self, statement) {
-                Ok(Some(done)) => return Ok(done),
+        for _ in 0..most {
+            match attempt(self, state) {
+                Ok(Some(done)) => return Ok(Some(done)),
                 Ok(None) => {}
                 Err(error) if error.is_definition_changed() => {}
                 Err(error) => return Err(error),
             }
-            statement.start_again()?;
+            start_again(state)?;
             self.warnings.clone_from(&before);
             // Those of rows that the next attempt finds again.
             self.findings.truncated_texts.take();
             self.outcome.assigned_variables.take();
         }
-        tracing::warn!(
-            session = self.handle.id(),
-            "a statement has begun again {MAX_RESTARTS} times"
-        );
-        Err(SqlError::lock_wait_timeout())
+        Ok(None)
     }
 
     /// Error 1290 if the server is read-only for this session (`read_only`, `super_read_only`).

@@ -13,7 +13,8 @@
 //!   any              -                    -                 snapshot   none
 //! ```
 //!
-//! "Level" is SERIALIZABLE in a transaction that may write; "clause" is FOR UPDATE or FOR SHARE. The newest view reads
+//! "Level" is SERIALIZABLE in a transaction that may write, and REPEATABLE READ where it inserts or computes values;
+//! "clause" is FOR UPDATE or FOR SHARE. The newest view reads
 //! what is committed when the locks are there. Outside of a transaction nothing is locked, because the locks would end
 //! with the statement.
 
@@ -76,7 +77,7 @@ impl Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LocksFor {
     Nobody,
-    /// SERIALIZABLE.
+    /// SERIALIZABLE, or REPEATABLE READ of a change.
     Level,
     /// FOR UPDATE or FOR SHARE.
     Clause,

@@ -512,16 +512,6 @@ impl Session {
         self.plan(query, None, Purpose::Locked, Some(view))
     }
 
-    /// Plans the query of INSERT … SELECT.
-    pub(crate) fn plan_insert(&mut self, query: ParsedQuery<'_>) -> Result<PlannedQuery> {
-        if locked_rows(query.ast) == Locked::Skip {
-            return Err(SqlError::not_supported_yet(
-                "SKIP LOCKED in INSERT ... SELECT",
-            ));
-        }
-        self.plan(query, None, Purpose::Insert, None)
-    }
-
     /// Plans the query of a statement that changes rows: the tables of the outermost FROM have their clustered keys,
     /// and rows come in one order, that of the access path.
     pub(crate) fn plan_change(
@@ -571,10 +561,14 @@ impl Session {
                             .check_may_lock(&definition.database, &definition.name)?;
                     }
                 }
+                let level_locks = match purpose {
+                    Purpose::Insert | Purpose::Values => self.transactions.changes_lock_reads(),
+                    _ => self.transactions.reads_lock(),
+                };
                 let read = ReadPlan::choose(ReadFacts {
                     purpose,
                     has_view: view.is_some(),
-                    locks_for: match (obeys_clause, self.transactions.reads_lock()) {
+                    locks_for: match (obeys_clause, level_locks) {
                         (true, _) => LocksFor::Clause,
                         (false, true) => LocksFor::Level,
                         (false, false) => LocksFor::Nobody,
@@ -607,7 +601,9 @@ impl Session {
                     let wait = self.row_lock_wait(lock_wait(query.ast));
                     self.lock_all_it_reads(&planned, mode, wait)?;
                 }
-                if read.locks != LockWhen::Never || purpose == Purpose::Change {
+                let caller_locks = read.view == ViewFor::Given
+                    && matches!(purpose, Purpose::Change | Purpose::Insert | Purpose::Values);
+                if read.locks != LockWhen::Never || caller_locks {
                     // Another plan would read what is not locked, or find its rows in another order.
                     planned.thrifty = None;
                 }

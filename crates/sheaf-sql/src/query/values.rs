@@ -18,6 +18,7 @@ use crate::parser::statement::Scope;
 use crate::parser::statement_bytes::{latin1_digits, latin1_text};
 use crate::query::read_plan::Purpose;
 use crate::query::rows::value_at;
+use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::Origin;
 use crate::variables::{self, SERVER_VERSION, VariableValue, Variables};
@@ -476,7 +477,13 @@ impl Session {
         let count = expressions.len();
         let query = select_of(expressions)?;
         let query = Parsed::new(query.as_ref(), text);
-        let planned = self.plan(query, None, Purpose::Values, None)?;
+        self.read_for_change(query, Purpose::Values, |session, planned, _| {
+            session.only_row(planned, count)
+        })
+    }
+
+    /// The values of the row that a query delivers; NULLs, so many, if there is none.
+    fn only_row(&mut self, planned: PlannedQuery, count: usize) -> Result<Vec<(Value, Origin)>> {
         let origins = planned.origins();
         let mut row = None;
         self.run_planned(planned, |batch| {

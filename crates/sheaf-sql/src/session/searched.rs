@@ -25,4 +25,6 @@ pub(crate) struct Searched {
     pub(crate) table: Arc<Table>,
     pub(crate) search: DirectSearch,
     pub(crate) ranges: Vec<KeyRange>,
+    /// The clustered key of the row at which it has stopped early.
+    pub(crate) last: Option<Vec<u8>>,
 }

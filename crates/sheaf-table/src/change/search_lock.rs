@@ -39,6 +39,24 @@ const MAX_GAPS: usize = 256;
 /// Rows that are locked before the transaction is asked whether it shall stop.
 const ROWS_PER_CHECK: usize = 1024;
 
+/// Leaves of ranges that are walked in this direction what is walked before this key, and the key.
+pub fn end_ranges_at(ranges: &mut Vec<KeyRange>, key: &[u8], direction: Direction) {
+    let is_forward = matches!(direction, Direction::Forward);
+    ranges.retain(|range| match is_forward {
+        true => !range.is_below(key),
+        false => !range.is_above(key),
+    });
+    for range in ranges {
+        if range.contains(key) && *range != KeyRange::prefix(key) {
+            let end = match is_forward {
+                true => &mut range.upper,
+                false => &mut range.lower,
+            };
+            *end = Bound::Included(key.to_vec());
+        }
+    }
+}
+
 /// The ranges of one index that a statement reads.
 #[derive(Clone)]
 pub struct Search {
@@ -94,20 +112,7 @@ impl Search {
 
     /// The search went no further than to this key of its index.
     fn end_at(&mut self, key: &[u8], direction: Direction) {
-        let is_forward = matches!(direction, Direction::Forward);
-        self.ranges.retain(|range| match is_forward {
-            true => !range.is_below(key),
-            false => !range.is_above(key),
-        });
-        for range in &mut self.ranges {
-            if range.contains(key) {
-                let end = match is_forward {
-                    true => &mut range.upper,
-                    false => &mut range.lower,
-                };
-                *end = Bound::Included(key.to_vec());
-            }
-        }
+        end_ranges_at(&mut self.ranges, key, direction);
     }
 
     /// Locks what the search is going to read with [`ReadView::newest`], until the transaction ends: shared, against
