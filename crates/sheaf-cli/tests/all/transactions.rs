@@ -24,6 +24,15 @@ fn two_sessions(server: &TestServer, database: &str) -> (Conn, Conn) {
     (one, two)
 }
 
+/// The error of a statement; 0 if it succeeds.
+fn code_of(connection: &mut Conn, sql: &str) -> u16 {
+    match connection.query_drop(sql) {
+        Ok(()) => 0,
+        Err(mysql::Error::MySqlError(error)) => error.code,
+        Err(error) => panic!("{sql}: {error}"),
+    }
+}
+
 pub fn run(connection: &mut Conn, sql: &str) {
     connection.query_drop(sql).expect(sql);
 }
@@ -768,6 +777,34 @@ fn skip_locked_leaves_out_what_others_have() {
     assert_eq!(rows, [(1, 10)]);
     // It locks no gaps.
     run(&mut three, "insert into t values (3, 30)");
+}
+
+/// `*` of a join is the columns of its tables. One clause treats locked rows of all tables alike.
+#[test]
+fn skip_locked_and_nowait_are_about_the_tables_that_they_name() {
+    let server = TestServer::start();
+    let (mut one, mut two) = two_sessions(&server, "joined");
+    run(&mut one, "create table u (id int primary key, t_id int)");
+    run(&mut one, "insert into u values (11, 1), (12, 2)");
+    run(&mut one, "begin");
+    run(&mut one, "select * from t where id = 1 for update");
+    run(&mut two, "begin");
+    let join = "from t join u on u.t_id = t.id";
+    for (list, of) in [("*", "t"), ("t.*, u.*", "t")] {
+        let sql = format!("select {list} {join} order by u.id for update of {of} skip locked");
+        let rows: Vec<(i64, i64, i64, i64)> = two.query(&sql).expect(&sql);
+        assert_eq!(rows, [(2, 20, 12, 2)], "{sql}");
+    }
+    let sql = format!("select u.* {join} order by u.id limit 1 for update skip locked");
+    let rows: Vec<(i64, i64)> = two.query(&sql).expect(&sql);
+    assert_eq!(rows, [(12, 2)]);
+    let sql = format!("select u.* {join} order by u.id for update of u skip locked");
+    let rows: Vec<(i64, i64)> = two.query(&sql).expect(&sql);
+    assert_eq!(rows, [(11, 1), (12, 2)]);
+    let mixed = format!("select u.id {join} for update of t skip locked for share of u");
+    assert_eq!(code_of(&mut two, &mixed), 1235);
+    let union = "(select id from t where id = 1 for update nowait) union all (select 7)";
+    assert_eq!(code_of(&mut two, union), 3572);
 }
 
 /// Sessions that take jobs off a queue: each job is done once.

@@ -69,6 +69,31 @@ fn quoted(name: &str) -> ast::Ident {
 /// The tables of a statement in the order in which they are written, and the columns that joins make one of.
 pub(crate) struct References(pub(crate) Vec<Reference>, JoinedColumns);
 
+impl References {
+    /// The columns that `*` shows, or `alias.*`. `None`: joins make one of two columns, or the columns are not those of
+    /// tables.
+    pub(crate) fn columns_shown(&self, of: Option<&str>) -> Option<Vec<ast::SelectItem>> {
+        let References(references, joined) = self;
+        if !joined.names.is_empty() || joined.natural.is_some() {
+            return None;
+        }
+        let mut items = Vec::new();
+        let mut is_known = false;
+        for reference in references {
+            if of.is_some_and(|name| name != reference.alias) {
+                continue;
+            }
+            is_known = true;
+            let columns = &reference.table.as_ref()?.definition.columns;
+            items.extend(columns.iter().map(|column| {
+                let name = vec![quoted(&reference.alias), quoted(&column.name)];
+                ast::SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(name))
+            }));
+        }
+        is_known.then_some(items)
+    }
+}
+
 /// Columns of two tables that USING and NATURAL make one: the name alone is that of the table whose rows the join
 /// keeps.
 #[derive(Default)]

@@ -193,6 +193,15 @@ impl Session {
         from: &LockedRows,
         locks: &[ast::LockClause],
     ) -> Result<(Vec<Target>, Vec<ast::Expr>, Vec<ReadGuard>)> {
+        let nonblock = |lock: &ast::LockClause| lock.nonblock;
+        if locks
+            .iter()
+            .any(|lock| nonblock(lock) != nonblock(&locks[0]))
+        {
+            return Err(SqlError::not_supported_yet(
+                "NOWAIT or SKIP LOCKED of one table and not of another",
+            ));
+        }
         for _ in 0..MAX_REPLANS {
             let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks)?;
             let mut are_current = true;
@@ -255,7 +264,10 @@ impl Session {
             return Ok(None);
         }
         let shown = match from.limit_of(query) {
-            Some(limit) => from.shown_query(query, &targets, &projection, &Some(limit.clone()))?,
+            Some(limit) => {
+                let items = self.items_of(query, &from)?;
+                from.shown_query(&items, &targets, &projection, &Some(limit.clone()))?
+            }
             None => None,
         };
         let mut statement = self.begin_locks(lock_wait(query));
@@ -425,8 +437,9 @@ impl Session {
             .filter(|from| from.is_plain)
             .ok_or_else(unsupported)?;
         let (targets, projection, _guards) = self.open_targets(&from, &query.locks)?;
+        let items = self.items_of(query, &from)?;
         let keys_and_items = from
-            .shown_query(query, &targets, &projection, &None)?
+            .shown_query(&items, &targets, &projection, &None)?
             .ok_or_else(unsupported)?;
         let window = self.window_of(parsed)?;
         let mut statement = self.begin_locks(lock_wait(query));
@@ -440,6 +453,50 @@ impl Session {
         let rows = self.end_changes(statement, outcome)?;
         self.outcome.found_rows = rows;
         self.end_query(sink)
+    }
+
+    /// The select list of a locking read. `*` of a join is its columns; `None`: these cannot be told from the tables.
+    fn items_of(
+        &self,
+        query: &ast::Query,
+        from: &LockedRows,
+    ) -> Result<Option<Vec<ast::SelectItem>>> {
+        let ast::SetExpr::Select(select) = query.body.as_ref() else {
+            return Ok(None);
+        };
+        let items = &select.projection;
+        let is_all = |item: &ast::SelectItem| {
+            let is_of_table = matches!(item, ast::SelectItem::QualifiedWildcard(..));
+            is_of_table || matches!(item, ast::SelectItem::Wildcard(_))
+        };
+        let is_joined =
+            from.tables.len() > 1 || from.tables.iter().any(|from| !from.joins.is_empty());
+        if !is_joined || !items.iter().any(is_all) {
+            return Ok(Some(items.clone()));
+        }
+        let references = self.references_of(&from.tables)?;
+        let mut shown = Vec::with_capacity(items.len());
+        for item in items {
+            let of = match item {
+                ast::SelectItem::Wildcard(_) => None,
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => match name.0.as_slice() {
+                    [name] => name.as_ident().map(|name| name.value.as_str()),
+                    _ => return Ok(None),
+                },
+                item => {
+                    shown.push(item.clone());
+                    continue;
+                }
+            };
+            match references.columns_shown(of) {
+                Some(columns) => shown.extend(columns),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(shown))
     }
 
     /// Sends the rows that it can lock, as many as the window says. Returns how many these were.
@@ -718,27 +775,18 @@ impl LockedRows {
         }
     }
 
-    /// The query that delivers the keys of the rows to lock and, behind them, the items of `query`, in its order.
-    /// `None`: its items cannot be told from the tables.
+    /// The query that delivers the keys of the rows to lock and, behind them, these items, in its order. `None`: there
+    /// are no items that can be told from the tables, or no rows to lock.
     fn shown_query(
         &self,
-        query: &ast::Query,
+        items: &Option<Vec<ast::SelectItem>>,
         targets: &[Target],
         keys: &[ast::Expr],
         limit: &Option<ast::Expr>,
     ) -> Result<Option<Box<ast::Query>>> {
-        let (ast::SetExpr::Select(select), [target, ..]) = (query.body.as_ref(), targets) else {
+        let (Some(items), [target, ..]) = (items, targets) else {
             return Ok(None);
         };
-        let has_wildcard = select.projection.iter().any(|item| {
-            let is_all = matches!(item, ast::SelectItem::Wildcard(_));
-            is_all || matches!(item, ast::SelectItem::QualifiedWildcard(..))
-        });
-        let is_joined =
-            self.tables.len() > 1 || self.tables.iter().any(|from| !from.joins.is_empty());
-        if has_wildcard && is_joined {
-            return Ok(None);
-        }
         let order_by: Vec<_> = self
             .order_by
             .iter()
@@ -753,7 +801,7 @@ impl LockedRows {
             limit,
         }
         .build()?;
-        add_items(&mut shown, &select.projection, &target.table);
+        add_items(&mut shown, items, &target.table);
         Ok(Some(shown))
     }
 }

@@ -572,19 +572,19 @@ impl Session {
         Ok(is_unchanged)
     }
 
-    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` tells how, table by table.
-    /// The query then reads what is there now.
+    /// Locks what a query of the open transaction reads, until the transaction ends: `mode` and `wait` tell how, for
+    /// each table. The query then reads what is there now.
     pub(crate) fn lock_all_it_reads(
         &mut self,
         planned: &PlannedQuery,
         mode: impl Fn(&Arc<Table>) -> LockMode,
-        wait: LockWait,
+        wait: impl Fn(&Arc<Table>) -> LockWait,
     ) -> Result<()> {
         let Some(changes) = self.transactions.open_changes() else {
             return Ok(());
         };
         for PlannedSearch { search, .. } in searches_of(&planned.physical.plan, Lookups::Unknown)? {
-            search.lock(changes, mode(&search.table), wait)?;
+            search.lock(changes, mode(&search.table), wait(&search.table))?;
         }
         Ok(())
     }

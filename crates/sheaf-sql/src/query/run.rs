@@ -28,7 +28,7 @@ use sheaf_optimizer::{
     CommonTables, Expectation, ExplainRow, PhysicalQuery, PlannerContext, PlannerSettings, Trace,
     optimize_logical, plan_physical, widest_row_bytes,
 };
-use sheaf_storage::{LockMode, ReadView};
+use sheaf_storage::{LockMode, LockWait, ReadView};
 use sheaf_table::{ReadGuard, Table};
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -599,7 +599,15 @@ impl Session {
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
-                    self.lock_all_it_reads(&planned, mode, wait)?;
+                    let inside = self.tables_locked_inside(query.ast);
+                    let wait_for = |table: &Arc<Table>| {
+                        let mut asked = inside.iter().filter(|asked| !asked.waits);
+                        match asked.any(|asked| Arc::ptr_eq(&asked.table, table)) {
+                            true => LockWait::No,
+                            false => wait,
+                        }
+                    };
+                    self.lock_all_it_reads(&planned, mode, wait_for)?;
                 }
                 let caller_locks = read.view == ViewFor::Given
                     && matches!(purpose, Purpose::Change | Purpose::Insert | Purpose::Values);
