@@ -322,6 +322,18 @@ impl ScanSpec {
         self.merge.is_some() || self.index_condition.is_some() || self.row_condition.is_some()
     }
 
+    /// Whether it reads nothing behind the first entry that it finds: all entries of its one range are one group, of
+    /// which it wants the first. So it is with MIN and MAX of a whole index.
+    pub fn ends_at_first_entry(&self) -> bool {
+        let layout = match self.index {
+            IndexRef::Clustered => &self.table.clustered_layout,
+            IndexRef::Secondary(position) => &self.table.secondary_layouts[position],
+        };
+        let has_nulls = layout.parts.first().is_none_or(|part| part.nullable);
+        let first = self.first_of.filter(|first| first.parts == 0);
+        self.ranges.len() == 1 && first.is_some_and(|first| !(first.nulls_apart && has_nulls))
+    }
+
     /// Whether rows come in the order of the entries that are searched: a read that ends at its limit has searched
     /// nothing behind the last of them.
     pub fn is_in_order(&self) -> bool {

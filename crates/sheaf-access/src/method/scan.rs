@@ -25,6 +25,8 @@ pub struct Scan {
     tree: Arc<Tree>,
     /// The scan ended or failed.
     finished: bool,
+    /// It reads nothing behind the first entry that it finds.
+    ends_at_first_entry: bool,
 }
 
 enum Method {
@@ -62,6 +64,7 @@ impl Scan {
             tally,
             tree: Arc::clone(&spec.table.clustered),
             finished: false,
+            ends_at_first_entry: spec.ends_at_first_entry(),
         })
     }
 
@@ -103,6 +106,10 @@ impl Scan {
         };
         match last {
             Some(last) if !self.finished || is_done => Reached::Key(last.to_vec()),
+            // Nothing is noted where nothing was found.
+            Some(last) if self.ends_at_first_entry && !last.is_empty() => {
+                Reached::Key(last.to_vec())
+            }
             _ => Reached::End,
         }
     }

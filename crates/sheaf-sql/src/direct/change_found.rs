@@ -339,7 +339,7 @@ impl Session {
                 (Some(key), [_]) => key_of(key)?,
                 _ => None,
             };
-            let mut searches = change.searches_to_lock(searched)?;
+            let mut searches = change.searches_to_lock(searched, &view)?;
             let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
             Ok(is_stable.then_some(Some(done)))
         });
@@ -435,7 +435,11 @@ enum Done {
 
 impl ChangeFound {
     /// What was searched, of the tables which are changed and of those which are only read.
-    fn searches_to_lock(&self, searched: Vec<Searched>) -> Result<Vec<PlannedSearch>> {
+    fn searches_to_lock(
+        &self,
+        searched: Vec<Searched>,
+        view: &ReadView,
+    ) -> Result<Vec<PlannedSearch>> {
         let is_changed = |table: &Arc<Table>| {
             let mut keys = self.keys.iter();
             keys.any(|key| Arc::ptr_eq(&key.table, table))
@@ -443,7 +447,7 @@ impl ChangeFound {
         let searched = searched.into_iter();
         let searches = searched.map(|searched| match is_changed(&searched.table) {
             true => Ok(PlannedSearch::of_found(searched)),
-            false => PlannedSearch::of_read(searched),
+            false => PlannedSearch::of_read(searched, view),
         });
         searches.collect()
     }

@@ -124,7 +124,8 @@ impl Session {
         let is_done = self.run_action(&insert.query, given, &mut found);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
-        let searches = searched.into_iter().map(PlannedSearch::of_read);
+        let searches = searched.into_iter();
+        let searches = searches.map(|searched| PlannedSearch::of_read(searched, &view));
         let searches = searches.collect::<Result<_>>()?;
         let wait = self.row_lock_wait(None);
         // What is not there any more as it was found is found by the other way.

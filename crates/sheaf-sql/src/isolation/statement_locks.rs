@@ -189,17 +189,17 @@ impl PlannedSearch {
         PlannedSearch::of_direct(&searched.table, searched.search, searched.ranges)
     }
 
-    /// Of a table of which the statement locks no rows for being found.
+    /// Of a table that `view` has shown, and of which the statement locks no rows for being found.
     ///
     /// # Errors
     /// The row cannot be read to which the search has come.
-    pub(crate) fn of_read(searched: Searched) -> Result<PlannedSearch> {
+    pub(crate) fn of_read(searched: Searched, view: &ReadView) -> Result<PlannedSearch> {
         let mut planned = PlannedSearch {
             is_only_read: true,
             ..PlannedSearch::of_direct(&searched.table, searched.search, searched.ranges)
         };
         if let Some(last) = &searched.last {
-            planned.search.end_at_row(last, planned.direction)?;
+            planned.search.end_at_row(view, last, planned.direction)?;
         }
         Ok(planned)
     }
@@ -281,7 +281,8 @@ pub(crate) fn searches_of(
             return Ok(TreeNodeRecursion::Jump);
         }
         if let Some(scan) = any.downcast_ref::<ScanExec>() {
-            may_end_early |= scan.spec().limit.is_some();
+            let spec = scan.spec();
+            may_end_early |= spec.limit.is_some() || spec.ends_at_first_entry();
             searches.extend(PlannedSearch::of_scan(scan, lookups));
             return Ok(TreeNodeRecursion::Continue);
         }
@@ -478,7 +479,8 @@ impl StatementTransaction {
                 && (only.search.index.is_none() || !has_changed)
                 && let Some(last) = last
             {
-                only.search.end_at_row(last, only.direction)?;
+                let locked = ReadView::newest();
+                only.search.end_at_row(&locked, last, only.direction)?;
             }
             for planned in searches {
                 let kind = locks.kind_of_range(planned);

@@ -197,7 +197,7 @@ mod tests {
         for sql in [
             format!("SELECT {items} FROM t"),
             format!("SELECT {items} FROM t FOR UPDATE"),
-            format!("SELECT {items} FROM t FOR UPDATE SKIP LOCKED"),
+            format!("SELECT {} FROM t FOR UPDATE SKIP LOCKED", list("a", 800)),
             format!("SELECT SQL_CALC_FOUND_ROWS {items} FROM t LIMIT 1"),
             format!("EXPLAIN SELECT {items} FROM t"),
             format!("EXPLAIN ANALYZE SELECT {items} FROM t"),

@@ -90,16 +90,21 @@ impl Search {
         is_whole.then_some(key)
     }
 
-    /// The search, in this direction, went no further than to a row that is what it was then.
+    /// The search, in this direction, went no further than to a row that is in `view` what it was then.
     ///
     /// # Errors
     /// The row cannot be read.
-    pub fn end_at_row(&mut self, primary_key: &[u8], direction: Direction) -> Result<()> {
+    pub fn end_at_row(
+        &mut self,
+        view: &ReadView,
+        primary_key: &[u8],
+        direction: Direction,
+    ) -> Result<()> {
         let Some(position) = self.index else {
             self.end_at(primary_key, direction);
             return Ok(());
         };
-        if let Some(row) = self.table.read_row(primary_key)? {
+        if let Some(row) = self.table.read_row_at(view, primary_key)? {
             let (mut entry, mut payload) = (Vec::new(), Vec::new());
             let row_id = self.table.row_id_of(primary_key);
             let values = |column: usize| (&row[column]).into();
