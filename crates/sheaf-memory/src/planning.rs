@@ -85,8 +85,8 @@ struct State {
     statements: BTreeMap<u64, Statement>,
     last_number: u64,
     waiting: usize,
-    /// Counts how often bytes were given back, or the queue was passed.
-    returns: u64,
+    /// Counts for each size how often bytes were given back, or the queue was passed.
+    returns: [u64; 2],
 }
 
 #[derive(Debug, Default)]
@@ -254,13 +254,16 @@ impl PlanningMemory {
         has_given
     }
 
+    /// The size of a statement when it has what it wants.
+    fn wanted_size(&self, statement: &Statement) -> Size {
+        let wanted = statement.wanted.as_ref();
+        let bytes = wanted.map_or(statement.bytes, |wanted| wanted.bytes);
+        statement.size_with(bytes, self.most_of_small())
+    }
+
     /// Whether a statement is the next to be admitted, and waits only for statements that run.
     fn waits_for_running(&self, state: &State, number: u64) -> bool {
-        let size_of = |statement: &Statement| {
-            let wanted = statement.wanted.as_ref();
-            let bytes = wanted.map_or(statement.bytes, |wanted| wanted.bytes);
-            statement.size_with(bytes, self.most_of_small())
-        };
+        let size_of = |statement: &Statement| self.wanted_size(statement);
         let Some(own) = state.statements.get(&number).map(size_of) else {
             return false;
         };
@@ -317,42 +320,41 @@ impl Drop for EndPhase {
 }
 
 /// Whether the statement that this thread plans may take so much more now: it asks for it if its share is used up, and
-/// may wait. False: it shall stop. It costs two loads where nothing has to be asked, and outside of
-/// [`PlanningShare::during`].
+/// may wait. False: it shall stop. Outside of [`PlanningShare::during`] it costs one load.
 #[inline]
 pub fn has_share_for(bytes: usize) -> bool {
     let phase = PHASE.get();
+    if phase.most == NO_PHASE.most {
+        return true;
+    }
     let used = (held_by_thread() - phase.base).saturating_add_unsigned(bytes as u64);
     used <= phase.most || ask_for_more(phase, used)
 }
 
-/// Does `work`, what of which stays does not count as planned.
+/// Does `work`, what of which stays does not count as planned. It may wait for locks.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     /// Goes on with the phase, also when `work` panics.
     struct GoOn {
-        phase: Phase,
-        share: Option<Arc<PlanningShare>>,
-        held: i64,
+        share: Arc<PlanningShare>,
+        used: i64,
     }
 
     impl Drop for GoOn {
         fn drop(&mut self) {
-            let Phase { base, most } = self.phase;
-            let base = base + held_by_thread() - self.held;
-            SHARE.set(self.share.take());
-            PHASE.set(Phase { base, most });
+            self.share.go_on(self.used);
         }
     }
 
-    let share = SHARE.take();
-    if share.is_none() {
+    let phase = PHASE.get();
+    let Some(share) = SHARE.take() else {
         return work();
-    }
-    let _go_on = GoOn {
-        phase: PHASE.replace(NO_PHASE),
-        share,
-        held: held_by_thread(),
     };
+    PHASE.set(NO_PHASE);
+    let used = held_by_thread() - phase.base;
+    share
+        .used_bytes
+        .store(used.max(0) as usize, Ordering::Relaxed);
+    let _go_on = GoOn { share, used };
     work()
 }
 
@@ -409,12 +411,12 @@ impl PlanningShare {
         if bytes <= FREE_BYTES || self.has_share() {
             return true;
         }
-        let bytes = bytes.min(self.all.for_large());
         let asks = Asks::ToBegin { holds_locks };
-        let Some(given) = self.ask(bytes, asks) else {
+        let Some(given) = self.ask(bytes.min(self.all.for_large()), asks) else {
             return true;
         };
         let _until_it_is_over = begins_to_wait();
+        // Beside statements that run, the process needs room for all of it.
         let is_given = self.wait_for(bytes, asks, &given);
         if !is_given {
             self.leave();
@@ -440,6 +442,12 @@ impl PlanningShare {
     }
 
     fn begin_phase(self: &Arc<Self>) -> EndPhase {
+        self.go_on(self.used_bytes.load(Ordering::Relaxed) as i64);
+        EndPhase
+    }
+
+    /// The statement is planned by this thread, and uses so much.
+    fn go_on(self: &Arc<Self>, used: i64) {
         let mut most = FREE_BYTES;
         if self.has_share()
             && let Some(own) = lock(&self.all.state).statements.get_mut(&self.number())
@@ -447,13 +455,11 @@ impl PlanningShare {
             own.is_planned = true;
             most = most.max(own.bytes);
         }
-        let used = self.used_bytes.load(Ordering::Relaxed);
         PHASE.set(Phase {
-            base: held_by_thread() - used as i64,
+            base: held_by_thread() - used,
             most: most as i64,
         });
         SHARE.set(Some(Arc::clone(self)));
-        EndPhase
     }
 
     /// A plan begins to be made. What is used from here on until it [is made](PlanBytes::is_made) goes with what is
@@ -485,15 +491,18 @@ impl PlanningShare {
         }
         let mut state = lock(&self.all.state);
         let State {
-            taken, statements, ..
+            taken,
+            statements,
+            returns,
+            ..
         } = &mut *state;
         let Some(own) = statements.get_mut(&self.number()) else {
             return;
         };
-        let before = own.bytes;
+        let (before, size) = (own.bytes, own.size);
         own.is_planned = false;
         own.take(used, own.size_with(used, self.all.most_of_small()), taken);
-        state.returns += u64::from(used < before);
+        returns[size as usize] += u64::from(used < before);
         self.all.hand_over(&mut state);
     }
 
@@ -515,7 +524,7 @@ impl PlanningShare {
             return;
         };
         state.taken[own.size as usize] -= own.bytes;
-        state.returns += u64::from(own.bytes > 0);
+        state.returns[own.size as usize] += u64::from(own.bytes > 0);
         self.all.hand_over(&mut state);
     }
 
@@ -567,8 +576,9 @@ impl PlanningShare {
                 if !self.wants(&state) {
                     return true;
                 }
-                if returns != Some(state.returns) {
-                    (returns, moved) = (Some(state.returns), Instant::now());
+                let now = self.returns_of_its_size(&state);
+                if returns != now {
+                    (returns, moved) = (now, Instant::now());
                     (room_asked, room_slice) = (None, WAIT_SLICE);
                 }
                 asks != Asks::ForMore && self.all.waits_for_running(&state, self.number())
@@ -600,6 +610,12 @@ impl PlanningShare {
         }
     }
 
+    /// How often the statements that it waits behind have made room. Others come and go beside them.
+    fn returns_of_its_size(&self, state: &State) -> Option<u64> {
+        let own = state.statements.get(&self.number())?;
+        Some(state.returns[self.all.wanted_size(own) as usize])
+    }
+
     /// Takes what is wanted, though statements that run have it: the process has room. False: others are planned now.
     fn take_room(&self) -> bool {
         let mut state = lock(&self.all.state);
@@ -617,11 +633,12 @@ impl PlanningShare {
         let mut state = lock(&self.all.state);
         let own = state.statements.get(&self.number());
         let may_pass = own.is_some_and(Statement::is_new)
-            && returns == Some(state.returns)
+            && returns == self.returns_of_its_size(&state)
             && !state.statements.values().any(Statement::uses_planned);
         if may_pass {
-            state.returns += 1;
             self.take_wanted(&mut state);
+            let size = state.statements.get(&self.number()).map(|own| own.size);
+            state.returns[size.unwrap_or_default() as usize] += 1;
         }
         may_pass
     }
@@ -882,7 +899,18 @@ mod tests {
         });
         share.pause();
         assert!(all.taken_bytes().abs_diff(2 * MIB) < 4096, "{share:?}");
-        drop((share, rows, plan));
+        drop((rows, plan));
+        // A wait for a lock gives back what is not used so far.
+        assert!(share.admit(8 * MIB, false, || ()));
+        let plan = share.during(|| {
+            let plan = vec![1u8; 4 * MIB];
+            aside(|| share.pause());
+            let taken = all.taken_bytes();
+            assert!((4 * MIB..7 * MIB).contains(&taken), "{share:?}");
+            assert!(has_share_for(4 * MIB) && all.taken_bytes() >= 8 * MIB);
+            plan
+        });
+        drop((share, plan));
     }
 
     #[test]
@@ -1009,7 +1037,7 @@ mod tests {
         assert!(queued.ask(40 * MIB, begins).is_some());
         let newcomers = [&one, &other];
         assert!(newcomers.map(|new| new.ask(20 * MIB, Asks::ForMore).is_some()) == [true; 2]);
-        let returns = || Some(lock(&all.state).returns);
+        let returns = || Some(lock(&all.state).returns[Size::Large as usize]);
         let before = returns();
         assert!(!one.pass(before), "the first is planned");
         first.pause();

@@ -41,6 +41,16 @@ impl AssignedVariables {
         std::mem::take(&mut self.values())
     }
 
+    /// What was assigned until now, for [`Self::go_back_to`].
+    pub fn so_far(&self) -> BTreeMap<String, ArrayRef> {
+        self.values().clone()
+    }
+
+    /// Forgets what was assigned since.
+    pub fn go_back_to(&self, so_far: &BTreeMap<String, ArrayRef>) {
+        self.values().clone_from(so_far);
+    }
+
     /// What was assigned, if anything was.
     pub fn get(&self, variable: &str) -> Option<ArrayRef> {
         self.values().get(variable).cloned()

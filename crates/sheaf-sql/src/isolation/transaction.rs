@@ -354,7 +354,9 @@ impl Session {
         mut attempt: impl FnMut(&mut Session, &mut S) -> Result<Option<T>>,
         mut start_again: impl FnMut(&mut S) -> Result<()>,
     ) -> Result<Option<T>> {
-        let before = self.warnings.clone();
+        let warnings = self.warnings.clone();
+        let noted = self.findings.truncated_texts.noted_so_far();
+        let assigned = self.outcome.assigned_variables.so_far();
         for _ in 0..most {
             match attempt(self, state) {
                 Ok(Some(done)) => return Ok(Some(done)),
@@ -363,10 +365,10 @@ impl Session {
                 Err(error) => return Err(error),
             }
             start_again(state)?;
-            self.warnings.clone_from(&before);
-            // Those of rows that the next attempt finds again.
-            self.findings.truncated_texts.take();
-            self.outcome.assigned_variables.take();
+            // The next attempt finds the same rows again.
+            self.warnings.clone_from(&warnings);
+            self.findings.truncated_texts.forget_since(noted);
+            self.outcome.assigned_variables.go_back_to(&assigned);
         }
         Ok(None)
     }
