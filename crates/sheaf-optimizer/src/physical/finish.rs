@@ -1,7 +1,7 @@
 //! What is done to a plan whose operators have what they require, before it runs.
 //!
 //! Each step is about few kinds of operators, and walks over the plan only if it has them. The check of the plan comes
-//! behind everything that moves operators. What follows it only wraps them.
+//! behind everything that moves operators. What follows it only wraps them; tests check what comes of that, too.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use datafusion_expr::LogicalPlan;
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::operator::bounded_projection::bound_projections;
+use sheaf_exec::operator::checked_rows;
 use sheaf_exec::operator::compacted_exec::detach_below_sorts;
 use sheaf_exec::operator::gather_in_order_exec::gather_unions_in_order;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
@@ -72,6 +73,10 @@ pub(super) fn finished(
     }
     if has_sorts {
         plan = watch_sort_keys(plan)?;
+    }
+    if checked_rows::is_asked_for() {
+        let options = context.task.session_config().options();
+        plan_check::check(&plan, logical, properties, options)?;
     }
     Ok(plan)
 }

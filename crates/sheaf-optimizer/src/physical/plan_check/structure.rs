@@ -27,6 +27,7 @@ use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
 use sheaf_exec::operator::regret_exec::RegretExec;
 
 use sheaf_access::clustered_key_field;
+use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 
 use super::contradiction;
@@ -314,7 +315,8 @@ pub(super) struct Join<'p> {
 impl<'p> Join<'p> {
     pub(super) fn of(plan: &'p Arc<dyn ExecutionPlan>) -> Option<Join<'p>> {
         static NO_KEYS: JoinOn = Vec::new();
-        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let spills = plan.downcast_ref().map(GraceJoinExec::join);
+        if let Some(join) = spills.or_else(|| plan.downcast_ref::<HashJoinExec>()) {
             return Some(Join {
                 left: join.left(),
                 right: join.right(),
