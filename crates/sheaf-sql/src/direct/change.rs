@@ -885,6 +885,7 @@ impl Session {
         let ranges = || bound.keys.ranges();
         let search = DirectSearch {
             index: access.index,
+            reads_rows: true,
             is_filtered: bound.is_filtered(),
             limit: rows.limit.as_ref().and(usize::try_from(most).ok()),
             direction,

@@ -128,6 +128,7 @@ impl Walk<'_, '_> {
                 table: Arc::clone(table),
                 search: DirectSearch {
                     index: access.index,
+                    reads_rows: !access.entry.is_covering(),
                     is_filtered: true,
                     limit: None,
                     direction: Direction::Forward,

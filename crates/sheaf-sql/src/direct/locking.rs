@@ -183,6 +183,7 @@ impl Session {
         }
         let search = DirectSearch {
             index: read.access.index,
+            reads_rows: true,
             is_filtered: ready.bound.is_filtered(),
             limit: usize::try_from(wanted).ok(),
             direction: read.direction,

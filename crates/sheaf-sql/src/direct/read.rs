@@ -747,11 +747,14 @@ impl Session {
             Shown::Columns(_) if !read.sorts() => limit.saturating_add(offset),
             _ => u64::MAX,
         };
-        if let Some(searched) = &mut self.statement.searched {
+        if wanted > 0
+            && let Some(searched) = &mut self.statement.searched
+        {
             searched.push(Searched {
                 table: Arc::clone(table),
                 search: DirectSearch {
                     index: read.access.index,
+                    reads_rows: !read.access.entry.is_covering(),
                     is_filtered: bound.is_filtered() || !matches!(read.shown, Shown::Columns(_)),
                     limit: usize::try_from(wanted).ok().filter(|_| wanted < u64::MAX),
                     direction: read.direction,

@@ -517,6 +517,8 @@ impl Session {
                 && statement.lock_asked(&view, &planned)?;
             Ok(is_shown.then_some((view, planned)))
         })?;
+        // The client may take its time.
+        self.workers.planning().pause();
         sink.columns(&planned.columns[targets.len()..])?;
         let items: Vec<usize> = (targets.len()..planned.columns.len()).collect();
         let mut sent = 0;

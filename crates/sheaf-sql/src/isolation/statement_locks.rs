@@ -160,6 +160,7 @@ impl PlannedSearch {
     fn of_direct(table: &Arc<Table>, search: DirectSearch, ranges: Vec<KeyRange>) -> PlannedSearch {
         let DirectSearch {
             index,
+            reads_rows,
             is_filtered,
             limit,
             direction,
@@ -170,7 +171,7 @@ impl PlannedSearch {
                 table: Arc::clone(table),
                 index,
                 ranges,
-                reads_rows: index.is_some(),
+                reads_rows: reads_rows && index.is_some(),
             },
             lookups: None,
             reach: None,
@@ -186,7 +187,11 @@ impl PlannedSearch {
 
     /// Of a table of which the rows that are found are locked.
     pub(crate) fn of_found(searched: Searched) -> PlannedSearch {
-        PlannedSearch::of_direct(&searched.table, searched.search, searched.ranges)
+        let search = DirectSearch {
+            reads_rows: true,
+            ..searched.search
+        };
+        PlannedSearch::of_direct(&searched.table, search, searched.ranges)
     }
 
     /// Of a table that `view` has shown, and of which the statement locks no rows for being found.

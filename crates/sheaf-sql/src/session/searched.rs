@@ -13,6 +13,8 @@ use sheaf_table::Table;
 /// A search of a direct plan, which reads ranges of one index of a table, and its rows.
 pub(crate) struct DirectSearch {
     pub(crate) index: IndexRef,
+    /// It reads rows, and not only the entries of its index.
+    pub(crate) reads_rows: bool,
     /// Not all of the rows in the ranges are what it finds.
     pub(crate) is_filtered: bool,
     /// It ends after so many rows.
