@@ -239,8 +239,8 @@ impl<'l> Account<'l> {
     }
 }
 
-/// Whether a kernel shall stop in the middle of a value. It asks in each turn of a loop, and every few turns the flag is
-/// looked at. What has been computed by then does not matter: the call ends with [`check`](Self::check).
+/// Whether a kernel shall stop in the middle of a value. It asks in each turn of a loop, and every few turns the flag
+/// is looked at. What has been computed by then does not matter: the call ends with [`check`](Self::check).
 pub(super) struct Turns<'l> {
     cancel: &'l CancelFlag,
     taken: Cell<u32>,
