@@ -1198,6 +1198,80 @@ fn what_a_change_only_reads_is_locked_from_repeatable_read_on() {
     assert_eq!(scene.committed(), [(1, 10), (2, 20)]);
 }
 
+/// A statement that is a transaction of its own waits for what others have changed in what it reads, too.
+#[test]
+fn a_change_of_its_own_locks_what_it_reads() {
+    let scene = Scene::new();
+    let mut admin = scene.session();
+    run(
+        &mut admin,
+        "create table log (id int primary key, value int)",
+    );
+    let changes = [
+        "insert into log select id + 100, value from test where id = 1",
+        "insert into log select 200, count(*) from test",
+        "insert into log values (300, (select value from test where id = 1))",
+        "insert into log set id = 400, value = (select min(value) from test)",
+        "replace into log select id + 500, value from test where value < 1000",
+    ];
+    for level in ALL {
+        for (change, way) in changes.iter().zip(["on", "off", "on", "off", "on"]) {
+            let mut one = scene.session();
+            let mut two = scene.session();
+            for sql in [
+                &format!("set session transaction isolation level {level}"),
+                &format!("set optimizer_switch = 'direct={way}'"),
+                "set innodb_lock_wait_timeout = 1",
+            ] {
+                run(&mut one, sql);
+            }
+            run(&mut two, "begin");
+            run(&mut two, "update test set value = value + 1 where id = 1");
+            let expected = if level == COMMITTED { 0 } else { 1205 };
+            assert_eq!(code_of(&mut one, change), expected, "{level}: {change}");
+            run(&mut two, "rollback");
+            run(&mut one, "delete from log");
+            run(&mut one, change);
+            // Nothing is left of it.
+            run(&mut two, "select * from test for update nowait");
+            run(&mut two, "select * from log for update nowait");
+            run(&mut one, "delete from log");
+        }
+    }
+}
+
+/// Numbers that are taken from the table itself are not taken twice: who is refused is the victim of a deadlock.
+#[test]
+fn numbers_that_a_change_reads_are_not_taken_twice() {
+    let scene = Scene::new();
+    run(
+        &mut scene.session(),
+        "create table log (id int primary key)",
+    );
+    run(&mut scene.session(), "insert into log values (0)");
+    let inserted: u64 = std::thread::scope(|scope| {
+        let clients = [0; 4].map(|_| {
+            let mut c = scene.session();
+            scope.spawn(move || {
+                let codes =
+                    (0..30).map(|_| code_of(&mut c, "insert into log select max(id) + 1 from log"));
+                let codes: Vec<u16> = codes.collect();
+                assert!(
+                    codes.iter().all(|code| [0, 1213].contains(code)),
+                    "{codes:?}"
+                );
+                codes.iter().filter(|code| **code == 0).count() as u64
+            })
+        });
+        clients
+            .map(|client| client.join().expect("no panic"))
+            .iter()
+            .sum()
+    });
+    let last = query_text(&mut scene.session(), "select max(id) from log");
+    assert_eq!(last, [inserted.to_string()]);
+}
+
 /// A read that stops early has locked what it has read, and the gap before it, and no more.
 #[test]
 fn what_a_change_reads_is_locked_as_far_as_it_has_read() {

@@ -36,7 +36,7 @@ use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::{PlannedQuery, Runner};
-use crate::query::values::{hybrid_number, shown_in};
+use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
 use sheaf_frontend::query::SessionValues;
@@ -122,9 +122,9 @@ impl Session {
                         ..*source
                     };
                     destination.options.bulk = destination.returning.is_none();
-                    let opened = self.begin_for_reads_that_lock();
+                    let implicit = self.begin_implicit(true);
                     let inserted = self.insert_query(&mut destination, &mut query, text);
-                    let inserted = self.end_implicit(opened, inserted)?;
+                    let inserted = self.end_implicit(implicit, inserted)?;
                     self.findings.warn(&mut self.warnings);
                     let info = inserted.info(self.warnings.count());
                     let destination = Parsed::new(&destination, text);
@@ -135,9 +135,14 @@ impl Session {
             return Err(SqlError::not_supported_yet("INSERT ... DEFAULT VALUES"));
         }
         let info_wanted = rows.len() > 1;
-        let opened = self.begin_for_reads_that_lock();
+        let assigned = destination.assignments.iter_mut();
+        let mut given = rows
+            .iter_mut()
+            .flatten()
+            .chain(assigned.map(|assignment| &mut assignment.value));
+        let implicit = self.begin_implicit(given.any(has_subquery));
         let inserted = self.insert_values(&mut destination, rows, text);
-        let inserted = self.end_implicit(opened, inserted)?;
+        let inserted = self.end_implicit(implicit, inserted)?;
         let destination = Parsed::new(&destination, text);
         self.findings.warn(&mut self.warnings);
         let info = if info_wanted {

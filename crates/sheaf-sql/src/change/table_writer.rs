@@ -682,7 +682,8 @@ impl Session {
         let checks = self.variables.foreign_key_checks();
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         let is_row_by_row = !options.bulk
-            || self.transactions.is_open()
+            || self.transactions.is_open_for_more()
+            || self.transactions.keeps(&current)
             || self.table_locks.are_held()
             || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail

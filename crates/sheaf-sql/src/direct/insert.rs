@@ -23,6 +23,7 @@ use crate::change::insert::Destination;
 use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, with_named_rows};
 use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
+use crate::isolation::transaction::ImplicitTransaction;
 use crate::parser::Parsed;
 use crate::query::values::{hybrid_number, literal, shown_in};
 use crate::session::Session;
@@ -297,9 +298,10 @@ impl Session {
             None => None,
         };
         let tells_counts = insert.rows.len() != 1 || lists.is_some();
+        let implicit = self.begin_implicit(false);
         self.insert_by(
-            &insert.table,
-            &insert.destination,
+            implicit,
+            (&insert.table, &insert.destination),
             duplicates,
             |session, writer| session.write_places(insert, (parameters, values, lists), writer),
             tells_counts,
@@ -307,19 +309,17 @@ impl Session {
         )
     }
 
-    /// Inserts what `write` writes, and answers: with what was counted if it `tells_counts`. False: the table is to be
+    /// Inserts what `write` writes, ends what is `implicit`, and answers: with what was counted if it `tells_counts`. False: the table is to be
     /// opened by the vectorised path.
     pub(super) fn insert_by(
         &mut self,
-        table: &Arc<Table>,
-        destination: &Destination,
+        implicit: ImplicitTransaction,
+        (table, destination): (&Arc<Table>, &Destination),
         duplicates: Option<DuplicateUpdate>,
         write: impl FnOnce(&mut Session, &mut TableWriter) -> Result<()>,
         tells_counts: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let next = self.transactions.next;
-        let opened = self.begin_for_reads_that_lock();
         let inserted = match self.open_known_writer(table, destination.options) {
             Ok(Some(mut writer)) => {
                 if let Some(update) = duplicates {
@@ -329,16 +329,12 @@ impl Session {
                 self.close_inserted(writer, done)
             }
             Ok(None) => {
-                if opened {
-                    self.transactions.roll_back(&self.handle.counters)?;
-                    // What SET TRANSACTION said is for the other way.
-                    self.transactions.next = next;
-                }
+                self.decline_implicit(implicit)?;
                 return Ok(false);
             }
             Err(error) => Err(error),
         };
-        let inserted = self.end_implicit(opened, inserted)?;
+        let inserted = self.end_implicit(implicit, inserted)?;
         self.findings.warn(&mut self.warnings);
         let info = match tells_counts {
             true => inserted.info(self.warnings.count()),

@@ -114,6 +114,23 @@ impl Session {
             }
             None => None,
         };
+        let implicit = self.begin_implicit(true);
+        match self.find_to_insert(&insert.query, parameters) {
+            Ok(Some(found)) => self.insert_by(
+                implicit,
+                (&insert.table, &insert.destination),
+                duplicates,
+                |session, writer| session.write_found(insert, &found, writer),
+                true,
+                sink,
+            ),
+            Ok(None) => self.decline_implicit(implicit).map(|()| false),
+            Err(error) => self.end_implicit(implicit, Err(error)),
+        }
+    }
+
+    /// What the query finds, locked from REPEATABLE READ on. `None`: the vectorised path has to do it.
+    fn find_to_insert(&mut self, query: &Action, parameters: &[Value]) -> Result<Option<Values>> {
         let view = self.transactions.current_view(self.engine.storage())?;
         self.statement.view = Some(view.clone());
         let locks_reads = self.transactions.changes_lock_reads();
@@ -121,7 +138,7 @@ impl Session {
         let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
-        let is_done = self.run_action(&insert.query, given, &mut found);
+        let is_done = self.run_action(query, given, &mut found);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
         let searches = searched.into_iter();
@@ -131,16 +148,9 @@ impl Session {
         // What is not there any more as it was found is found by the other way.
         if !is_done? || !self.lock_what_was_searched(&view, searches, wait)? {
             (self.outcome.found_rows, self.outcome.row_count) = before;
-            return Ok(false);
+            return Ok(None);
         }
-        self.insert_by(
-            &insert.table,
-            &insert.destination,
-            duplicates,
-            |session, writer| session.write_found(insert, &found, writer),
-            true,
-            sink,
-        )
+        Ok(Some(found))
     }
 
     fn write_found(

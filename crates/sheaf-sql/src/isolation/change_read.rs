@@ -1,5 +1,4 @@
-//! What a change reads of other tables stays as it is until its transaction ends, from REPEATABLE READ on. Outside of a
-//! transaction it reads a snapshot, and nothing is locked.
+//! What a change reads of other tables stays as it is until its transaction ends, from REPEATABLE READ on.
 //!
 //! That is about the query of INSERT … SELECT and about subqueries that values are computed from. They read what is
 //! committed now, as plain reads of SERIALIZABLE do (`isolation/serializable_read.rs`), and lock it in the same way:

@@ -79,6 +79,16 @@ pub(crate) struct SessionTransaction {
     read_only: bool,
 }
 
+/// What a statement has of a transaction that is opened for it alone, so that what it reads is locked.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) struct ImplicitTransaction {
+    /// False: the session has one open, or nothing that the statement reads is locked.
+    is_opened: bool,
+    /// What SET TRANSACTION said before.
+    next: NextTransaction,
+}
+
 /// What is left of a commit whose statement has returned: the wait for the log.
 #[must_use]
 pub struct UnfinishedCommit {
@@ -143,6 +153,8 @@ impl StatementTransaction {
 pub(crate) struct Transactions {
     /// Between BEGIN and COMMIT; not while a statement that changes rows has it.
     open: Option<Box<SessionTransaction>>,
+    /// The open one ends with the running statement.
+    is_of_statement: bool,
     /// What the transaction keeps, while a statement that changes rows has it.
     of_change: Option<KeptTables>,
     /// A statement has opened the tables that it changes ([`Session::lock_tables`]).
@@ -158,6 +170,7 @@ impl Transactions {
     /// apart from what was there before it.
     pub(crate) fn drop_open(&mut self) {
         self.open = None;
+        self.is_of_statement = false;
     }
 
     /// The wait for the log of the last commit is left to the caller of the session.
@@ -231,6 +244,14 @@ impl Transactions {
         }
     }
 
+    /// Whether the transaction keeps a table as it is.
+    pub(crate) fn keeps(&self, table: &Arc<Table>) -> bool {
+        let (reading, writing) = self.kept_tables();
+        let mut writing = writing.iter();
+        reading.iter().any(|guard| Arc::ptr_eq(guard, table))
+            || writing.any(|guard| Arc::ptr_eq(guard, table))
+    }
+
     /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows.
     fn kept_for_reads(&mut self) -> Option<&mut Vec<ReadGuard>> {
         let of_open = self.open.as_mut().map(|open| &mut open.tables);
@@ -252,9 +273,14 @@ impl Transactions {
         self.has_opened_targets = false;
     }
 
-    /// True between BEGIN and COMMIT.
+    /// True between BEGIN and COMMIT, and in a statement that has one [opened for it](ImplicitTransaction).
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// True between BEGIN and COMMIT only.
+    pub(crate) fn is_open_for_more(&self) -> bool {
+        self.is_open() && !self.is_of_statement
     }
 
     /// Whether plain reads lock what they read. A transaction that only reads is serializable by its snapshot: all that
@@ -489,28 +515,52 @@ impl Session {
         !self.table_locks.are_held() && self.transactions.holds_no_table()
     }
 
-    /// Opens a transaction for one statement that reads and changes tables in SERIALIZABLE, so that its reads lock.
-    /// True if the statement has to [end](Self::end_implicit) it.
-    pub(crate) fn begin_for_reads_that_lock(&mut self) -> bool {
-        let isolation = match self.transactions.next.isolation {
+    /// Opens a transaction for one statement that changes rows, where what it looks at is to be locked: in SERIALIZABLE,
+    /// and from REPEATABLE READ on if it `reads` other rows than those that it changes. The statement
+    /// [ends](Self::end_implicit) or [declines](Self::decline_implicit) it.
+    pub(crate) fn begin_implicit(&mut self, reads: bool) -> ImplicitTransaction {
+        let next = self.transactions.next;
+        let isolation = match next.isolation {
             Some(isolation) => isolation,
             None => self.variables.transaction_isolation(),
         };
-        let opens = self.transactions.open.is_none() && isolation == Isolation::Serializable;
-        if opens {
+        let least = match reads {
+            true => Isolation::RepeatableRead,
+            false => Isolation::Serializable,
+        };
+        let is_opened = self.transactions.open.is_none() && isolation >= least;
+        if is_opened {
             self.transactions.open = Some(Box::new(self.new_transaction(None)));
+            self.transactions.is_of_statement = true;
         }
-        opens
+        ImplicitTransaction { is_opened, next }
     }
 
-    /// Ends a transaction that was `opened` for one statement, as the statement ended.
-    pub(crate) fn end_implicit<T>(&mut self, opened: bool, outcome: Result<T>) -> Result<T> {
-        match (opened, &outcome) {
-            (false, _) => {}
-            (true, Ok(_)) => self.commit_open()?,
-            (true, Err(_)) => self.transactions.roll_back(&self.handle.counters)?,
+    /// Ends what was opened for one statement, as the statement ended. The wait for the log may be left to the caller
+    /// of the session.
+    pub(crate) fn end_implicit<T>(
+        &mut self,
+        implicit: ImplicitTransaction,
+        outcome: Result<T>,
+    ) -> Result<T> {
+        if implicit.is_opened {
+            self.transactions.is_of_statement = false;
+            match &outcome {
+                Ok(_) => self.commit_open_later()?,
+                Err(_) => self.transactions.roll_back(&self.handle.counters)?,
+            }
         }
         outcome
+    }
+
+    /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
+    pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
+        if implicit.is_opened {
+            self.transactions.is_of_statement = false;
+            self.transactions.roll_back(&self.handle.counters)?;
+            self.transactions.next = implicit.next;
+        }
+        Ok(())
     }
 
     /// What a plain read of tables that begins now sees. Outside of a transaction it is one of its own: what SET

@@ -508,7 +508,8 @@ impl Session {
     }
 }
 
-fn has_subquery(expression: &mut ast::Expr) -> bool {
+/// Whether a query is somewhere in an expression.
+pub(crate) fn has_subquery(expression: &mut ast::Expr) -> bool {
     struct Found(bool);
     impl ExpressionVisitor for Found {
         fn enter_query(&mut self, _query: &ast::Query) {
