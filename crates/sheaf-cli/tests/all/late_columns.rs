@@ -34,6 +34,9 @@ fn long_columns_are_read_of_the_rows_that_are_left() {
         "select id, upper(name), data from t where k = 1 or k = 2 order by v",
         "select x.id, length(x.data) from (select id, data, body from t order by v limit 4) x order by x.id",
         "select data from t order by v",
+        "select id, length(data), left(body, 3) from t order by v",
+        "select length(data), data, v + 1 from t where id > 2 order by v",
+        "select id, length(data) from t order by length(body), v",
         "select id, data from t where k = 1 order by k, name",
         "select id, data from t where name = 'b' and k = 1 order by k, name, v",
     ];
@@ -55,9 +58,16 @@ fn long_columns_are_read_of_the_rows_that_are_left() {
         let tree = explained(&mut c, &format!("{sql} limit 2"));
         assert!(tree.contains("Late lookup on t using PRIMARY: "), "{tree}");
     }
+    // What is computed of them is computed late, too.
+    for sql in [
+        "select id, length(data) from t order by v limit 2",
+        "select id, left(body, 3), upper(data) from t where k > 0 order by v desc limit 2",
+    ] {
+        let tree = explained(&mut c, sql);
+        assert!(tree.contains("Late lookup on t using PRIMARY: "), "{tree}");
+    }
     for sql in [
         // There is nothing that waits for the sort.
-        "select id, length(data) from t order by v limit 2",
         "select id, body from t order by body limit 2",
         "select id, name from t order by name limit 2",
         // All rows are wanted.

@@ -8,7 +8,8 @@
 //!
 //! Of the rows that no client sees nobody may hear either: no warning of a division by zero, and no error of a change
 //! that stores the values. So functions that tell something are always computed late. Others are where that saves work:
-//! few rows are left, and the sort gets no texts that it would not have had.
+//! few rows are left, and the sort gets no texts that it would not have had. Long columns are none: they are read of
+//! the rows that are left ([`crate::physical::late_columns`]), and so is what is computed of them.
 
 use std::sync::Arc;
 
@@ -16,10 +17,29 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, ExprSchema, HashMap, HashSet, Result};
 use datafusion_expr::logical_plan::{Projection, Sort};
 use datafusion_expr::{Expr, LogicalPlan};
+use sheaf_exec::SheafTableSource;
 use sheaf_exec::functions::closed::calls;
+use sheaf_types::ColumnType;
 
 /// More rows than these are computed by the workers below the sort.
 const MOST_ROWS: usize = 10_000;
+
+/// Rows that a sort leaves, at most, where long columns are read of these.
+pub(crate) const MOST_READ_LATE: usize = 1_000;
+
+/// Columns of texts and byte strings are long from so many bytes or characters on, or if they are TEXT or BLOB.
+const LONG: u32 = 1_000;
+
+/// Whether a column's values may be long.
+pub(crate) fn may_be_long(ty: &ColumnType) -> bool {
+    match ty {
+        ColumnType::Text { .. } | ColumnType::Blob { .. } => true,
+        ColumnType::VarChar { length, .. } | ColumnType::VarBinary { length, .. } => {
+            *length >= LONG
+        }
+        _ => false,
+    }
+}
 
 /// Moves projections from below sorts with a limit to above them.
 pub(crate) fn compute_values_late(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -68,7 +88,9 @@ fn with_late_values(sort: Sort) -> Result<Transformed<LogicalPlan>> {
     for (item, output) in below.expr.iter().zip(below.schema.columns()) {
         let is_late = !keys.contains(&output)
             && (item.is_volatile()
-                || few_rows && is_computed(item) && !needs_texts(item, below, &handed_on)?)
+                || few_rows
+                    && is_computed(item)
+                    && !needs_texts(item, (below, sort.fetch), &handed_on)?)
             && !has_subquery(item)?;
         if !is_late {
             early.push(item.clone());
@@ -129,7 +151,7 @@ fn has_subquery(item: &Expr) -> Result<bool> {
 /// Whether the sort would get texts that it does not get otherwise, for a value that is shorter.
 fn needs_texts(
     item: &Expr,
-    below: &Projection,
+    (below, fetch): (&Projection, Option<usize>),
     handed_on: &HashMap<Column, Column>,
 ) -> Result<bool> {
     let lengthens = calls(item, |function| function.growing);
@@ -139,8 +161,28 @@ fn needs_texts(
             let is_fixed = input
                 .field_from_column(column)
                 .is_ok_and(|field| field.data_type().primitive_width().is_some());
-            !is_fixed && !handed_on.contains_key(column)
+            !is_fixed
+                && !handed_on.contains_key(column)
+                && !is_read_late(column, &below.input, fetch)
         }))
+}
+
+/// Whether a column's values are read of the rows that a sort leaves, and not before.
+fn is_read_late(column: &Column, input: &LogicalPlan, fetch: Option<usize>) -> bool {
+    match input {
+        LogicalPlan::Filter(filter) => is_read_late(column, &filter.input, fetch),
+        LogicalPlan::TableScan(scan) => {
+            let source = scan.source.downcast_ref::<SheafTableSource>();
+            fetch.is_some_and(|rows| rows <= MOST_READ_LATE)
+                && source.is_some_and(|source| {
+                    let definition = &source.table.definition;
+                    let position = definition.column_position(&column.name);
+                    definition.overflow.is_some()
+                        && position.is_some_and(|at| may_be_long(&definition.columns[at].ty))
+                })
+        }
+        _ => false,
+    }
 }
 
 /// `above`, which only names columns, and the projection below it as one.

@@ -24,12 +24,8 @@ use datafusion_physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use sheaf_access::{CancelFlag, Fetch, IndexRef, clustered_key_field, clustered_key_position};
 use sheaf_exec::operator::late_columns_exec::LateColumnsExec;
 use sheaf_exec::operator::scan_exec::ScanExec;
-use sheaf_types::ColumnType;
 
-use crate::physical::rules::FEW_ROWS;
-
-/// Columns of texts and byte strings are late from so many bytes or characters on, or if they are TEXT or BLOB.
-const LONG: u32 = 1_000;
+use crate::logical::late_values::{MOST_READ_LATE, may_be_long};
 
 /// Has the long columns of sorts with a limit read after the sort.
 pub(crate) fn read_late(
@@ -62,7 +58,7 @@ fn sort_of(node: &Arc<dyn ExecutionPlan>) -> Option<&SortExec> {
     }
     let sort = node.downcast_ref::<SortExec>()?;
     sort.fetch()
-        .is_some_and(|fetch| fetch <= FEW_ROWS)
+        .is_some_and(|fetch| fetch <= MOST_READ_LATE)
         .then_some(sort)
 }
 
@@ -189,16 +185,6 @@ fn with_scan(
             Ok(Arc::new(ProjectionExec::try_new(exprs, Arc::clone(input))?))
         }
         (false, None) => replace_children_if_necessary(Arc::clone(plan), children),
-    }
-}
-
-fn may_be_long(ty: &ColumnType) -> bool {
-    match ty {
-        ColumnType::Text { .. } | ColumnType::Blob { .. } => true,
-        ColumnType::VarChar { length, .. } | ColumnType::VarBinary { length, .. } => {
-            *length >= LONG
-        }
-        _ => false,
     }
 }
 
