@@ -27,12 +27,17 @@ impl KeyRange {
 
     /// Every key that starts with `prefix`.
     pub fn prefix(prefix: &[u8]) -> KeyRange {
-        let upper = match prefix_successor(prefix) {
+        KeyRange::of_prefix(prefix.to_vec())
+    }
+
+    /// [`Self::prefix`] of bytes that nobody else needs.
+    pub fn of_prefix(prefix: Vec<u8>) -> KeyRange {
+        let upper = match prefix_successor(&prefix) {
             Some(successor) => Bound::Excluded(successor),
             None => Bound::Unbounded,
         };
         KeyRange {
-            lower: Bound::Included(prefix.to_vec()),
+            lower: Bound::Included(prefix),
             upper,
         }
     }

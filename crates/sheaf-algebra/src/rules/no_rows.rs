@@ -74,14 +74,19 @@ fn decided(condition: Scalar, inputs: &[&Relation]) -> Decided {
         let mut inputs = inputs.iter();
         inputs.any(|input| input.properties().not_null.contains(column))
     };
-    let tested = condition.replace(&|part| match part.kind() {
+    let tested = |part: &Scalar| match part.kind() {
         ScalarKind::Test {
             operand,
             is: Truth::Null,
             negated,
         } if operand.as_column().is_some_and(is_not_null) => Some(Scalar::constant(*negated)),
         _ => None,
-    });
+    };
+    // Most have no such test, and some have ten thousand terms, which would be put together anew.
+    let tested = match condition.contains(&|part| tested(part).is_some()) {
+        true => condition.replace(&tested),
+        false => condition,
+    };
     let mut conditions = tested.folded().decided().into_conjuncts();
     if conditions.iter().any(|one| constant(one) == Some(false)) {
         return Decided::Never;

@@ -14,7 +14,6 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::ops::Bound;
-use std::sync::Arc;
 
 use sheaf_access::{KeyFilter, PartInterval};
 use sheaf_table::{KeyLayout, Within};
@@ -28,9 +27,11 @@ use crate::estimate::condition::conjuncts;
 const MAX_INTERVALS: usize = 100_000;
 
 /// Jumps that the conditions allow inside the ranges of one index.
+///
+/// Few of the paths that are compared are taken, and a filter may have many intervals: it is made for the one that is
+/// ([`key_filter`]).
 #[derive(Debug, Clone)]
 pub(crate) struct IndexJumps {
-    pub filter: Arc<KeyFilter>,
     /// Positions of the conditions that the filter says completely, beyond those that the ranges say.
     pub consumed: Vec<usize>,
     /// For each part, from the first one that the ranges do not bind to the last one of the filter: how the filter
@@ -52,6 +53,11 @@ pub(crate) enum PartJumps {
 }
 
 impl IndexJumps {
+    /// Leading parts of the index that the filter looks at.
+    pub(crate) fn key_parts(&self) -> usize {
+        self.first_part + self.parts.len()
+    }
+
     /// Estimated entries at which a walk over `entries` entries finds that it has to jump. `keys(n)` is the number of
     /// distinct prefixes of `n` parts in the ranges, `share(p)` the share of rows that the conditions on part `p`
     /// accept.
@@ -107,34 +113,56 @@ pub(crate) fn index_jumps(
     }
     let sets = column_sets(conditions);
     let first_part = ranges.exact_parts();
-    let mut filters: Vec<Option<Vec<PartInterval>>> = vec![None; first_part];
-    let mut parts = Vec::new();
-    for (position, part) in layout.parts.iter().enumerate().skip(first_part) {
-        let set = part
-            .column
-            .and_then(|column| sets.get(&column))
-            .filter(|set| set.intervals.len() <= MAX_INTERVALS && binds(set, part));
-        let intervals = set.map(|set| part_intervals(layout, position, set));
-        parts.push(match (&intervals, set) {
-            (Some(_), Some(set)) if set.is_points() => PartJumps::Points(set.intervals.len()),
-            (Some(intervals), _) => PartJumps::Intervals(intervals.len()),
-            (None, _) => PartJumps::Open,
-        });
-        filters.push(intervals);
-    }
+    let positions = first_part..layout.parts.len();
+    let restricted = positions.map(|position| match restriction(&sets, layout, position) {
+        None => PartJumps::Open,
+        Some(set) if set.is_points() => PartJumps::Points(set.intervals.len()),
+        // LIKE is one interval, whatever else is said.
+        Some(set) if set.starts_with.is_some() => PartJumps::Intervals(1),
+        Some(set) => PartJumps::Intervals(set.intervals.len()),
+    });
+    let mut parts: Vec<PartJumps> = restricted.collect();
     let last = parts.iter().rposition(|part| *part != PartJumps::Open)?;
     parts.truncate(last + 1);
-    if first_part + parts.len() <= ranges.said_parts() {
+    let filter_parts = first_part + parts.len();
+    if filter_parts <= ranges.said_parts() {
         return None;
     }
-    let filter = KeyFilter::new(layout, filters)?;
-    let consumed = consumed(conditions, layout, ranges, &sets, filter.parts());
+    let consumed = consumed(conditions, layout, ranges, &sets, filter_parts);
     Some(IndexJumps {
-        filter: Arc::new(filter),
         consumed,
         parts,
         first_part,
     })
+}
+
+/// The key filter of jumps that [`index_jumps`] has found for the same conditions and index.
+pub(crate) fn key_filter(
+    jumps: &IndexJumps,
+    conditions: &[impl Borrow<Term>],
+    layout: &KeyLayout,
+) -> Option<KeyFilter> {
+    let sets = column_sets(conditions);
+    let parts = (0..jumps.key_parts()).map(|position| {
+        // What the ranges say is not tested again.
+        let set = match position < jumps.first_part {
+            true => None,
+            false => restriction(&sets, layout, position),
+        };
+        set.map(|set| part_intervals(layout, position, set))
+    });
+    KeyFilter::new(layout, parts.collect())
+}
+
+/// The set to which the filter restricts a part; `None` if it leaves it open.
+fn restriction<'s>(
+    sets: &'s ColumnSets<'_>,
+    layout: &KeyLayout,
+    position: usize,
+) -> Option<&'s ColumnSet> {
+    let part = &layout.parts[position];
+    let set = sets.get(part.column?)?;
+    (set.intervals.len() <= MAX_INTERVALS && binds(set, part)).then_some(set)
 }
 
 /// The values of a part in a set, as intervals of encoded bytes.
@@ -194,7 +222,7 @@ fn consumed(
             .filter(|(_, part)| part.column == Some(column) && part.prefix_length.is_none())
             .any(|(position, part)| match position < ranges.exact_parts() {
                 true => ranges.says_all_of(column),
-                false => sets.get(&column).is_some_and(|set| {
+                false => sets.get(column).is_some_and(|set| {
                     set.starts_with.is_none()
                         && set.intervals.len() <= MAX_INTERVALS
                         && binds(set, part)

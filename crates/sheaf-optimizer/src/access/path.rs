@@ -29,7 +29,7 @@ use sheaf_table::KeyLayout;
 
 use crate::PlannerContext;
 use crate::access::index_merge::PlannedMerge;
-use crate::access::jumps::IndexJumps;
+use crate::access::jumps::{self, IndexJumps};
 use crate::access::ranges::IndexRanges;
 use crate::access::table_reference::{BoundIndex, ChosenScan, TableReference, columns_of};
 use crate::access::trace::Alternatives;
@@ -120,7 +120,7 @@ impl AccessPath {
     /// Leading parts of the index that ranges or jumps restrict, and open ones between them.
     fn key_parts(&self) -> usize {
         let jumps = self.jumps.as_ref();
-        let by_jumps = jumps.map_or(0, |jumps| jumps.filter.parts());
+        let by_jumps = jumps.map_or(0, |jumps| jumps.key_parts());
         by_jumps.max(self.ranges.parts)
     }
 
@@ -432,7 +432,7 @@ impl TableReference<'_> {
         for filter in filters.iter().map(|filter| &self.filters[*filter]) {
             // A row is found in a set of rows faster than among conditions on columns.
             let is_of_rows =
-                as_in_values(&filter.expr).is_some_and(|(operands, _)| operands.len() > 1);
+                as_in_values(filter.expr).is_some_and(|(operands, _)| operands.len() > 1);
             let condition = || filter.term.encoded(&self.table.definition);
             match (!is_of_rows).then(condition).flatten() {
                 Some(condition) => encoded.push(condition),
@@ -525,7 +525,10 @@ impl TableReference<'_> {
             view: context.view.clone(),
             index: path.index,
             ranges: path.ranges.ranges.as_ref().clone(),
-            key_filter: path.jumps.as_ref().map(|jumps| Arc::clone(&jumps.filter)),
+            key_filter: path.jumps.as_ref().and_then(|jumps| {
+                let layout = layout(self.table, path.index);
+                jumps::key_filter(jumps, &self.terms(), layout).map(Arc::new)
+            }),
             first_of: path.first_of,
             merge: path
                 .merge

@@ -180,7 +180,7 @@ impl TableReference<'_> {
         };
         let declared = path.index.definition(self.table).parts.len();
         let mut keys = Vec::new();
-        for parts in 0..=jumps.filter.parts() {
+        for parts in 0..=jumps.key_parts() {
             keys.push(match parts {
                 0 => 1.0,
                 parts if parts > declared => path.entries,

@@ -49,7 +49,7 @@ fn conjunction_texts(
     for part in &layout.parts {
         let bound = part
             .column
-            .and_then(|column| Some((column, sets.get(&column)?)))
+            .and_then(|column| Some((column, sets.get(column)?)))
             .filter(|(_, set)| binds(set, part));
         let Some((column, set)) = bound else {
             break;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use sheaf_storage::KeyRange;
 use sheaf_table::{KeyLayout, KeyPart, Within};
 use sheaf_types::Value;
+use smallvec::SmallVec;
 
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::{Term, conjuncts};
@@ -31,8 +32,30 @@ pub(crate) const MAX_RANGES: usize = 100_000;
 /// Branches of an OR that are tested on each row, whether or not the ranges say all of it.
 const MAX_TESTED_BRANCHES: usize = 64;
 
-/// What a conjunction leaves of each column, by its position.
-pub(crate) type ColumnSets<'t> = BTreeMap<usize, Cow<'t, ColumnSet>>;
+/// What a conjunction leaves of each column, by its position. There are few columns, and each branch of an OR has sets
+/// of its own.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ColumnSets<'t>(SmallVec<[(usize, Cow<'t, ColumnSet>); 4]>);
+
+impl<'t> ColumnSets<'t> {
+    pub(crate) fn get(&self, column: usize) -> Option<&ColumnSet> {
+        let mut sets = self.0.iter();
+        let found = sets.find(|(known, _)| *known == column);
+        found.map(|(_, set)| set.as_ref())
+    }
+
+    fn values(&self) -> impl Iterator<Item = &ColumnSet> {
+        self.0.iter().map(|(_, set)| set.as_ref())
+    }
+
+    /// Leaves of a column what is in the set, too.
+    fn intersect(&mut self, column: usize, set: &'t ColumnSet) {
+        match self.0.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, known)) => *known = Cow::Owned(known.intersect(set)),
+            None => self.0.push((column, Cow::Borrowed(set))),
+        }
+    }
+}
 
 /// The ranges of an index that hold every row which the conditions accept.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -180,8 +203,8 @@ pub(crate) fn column_sets<'c>(conditions: &'c [impl Borrow<Term>]) -> ColumnSets
         sets => ColumnSet::intersection_of(sets).map(Cow::Owned),
     };
     let sets = of_columns.into_iter();
-    sets.filter_map(|(column, sets)| Some((column, intersection(sets)?)))
-        .collect()
+    let sets = sets.filter_map(|(column, sets)| Some((column, intersection(sets)?)));
+    ColumnSets(sets.collect())
 }
 
 /// What `conditions` leave of each column, and the branches of the OR that the index follows, if there is one.
@@ -193,7 +216,7 @@ pub(crate) fn sets_and_branches<'c>(
     // The first part that the other conditions leave open.
     let open = layout.parts.iter().find_map(|part| {
         let column = part.column?;
-        let bound = sets.get(&column).is_some_and(|set| set.is_points());
+        let bound = sets.get(column).is_some_and(|set| set.is_points());
         (!bound).then_some(column)
     });
     let binds_open = |branch: &Term| {
@@ -217,12 +240,12 @@ pub(crate) fn sets_and_branches<'c>(
 
 /// What is left of each column in a branch of an OR.
 pub(crate) fn with_branch<'s>(sets: &'s ColumnSets<'_>, branch: &'s Term) -> ColumnSets<'s> {
-    let known = sets.iter();
+    let known = sets.0.iter();
     let known = known.map(|(column, set)| (*column, Cow::Borrowed(set.as_ref())));
-    let mut sets: ColumnSets<'s> = known.collect();
+    let mut sets = ColumnSets(known.collect());
     for term in conjuncts(branch) {
         if let Term::Column { column, set, .. } = term {
-            intersect_into(&mut sets, *column, set);
+            sets.intersect(*column, set);
         }
     }
     sets
@@ -233,20 +256,14 @@ pub(crate) fn is_simple(term: &Term) -> bool {
     conjuncts(term).all(|term| matches!(term, Term::Column { .. }))
 }
 
-fn intersect_into<'t>(sets: &mut ColumnSets<'t>, column: usize, set: &'t ColumnSet) {
-    let merged = match sets.get(&column) {
-        Some(known) => Cow::Owned(known.intersect(set)),
-        None => Cow::Borrowed(set),
-    };
-    sets.insert(column, merged);
-}
-
 /// The ranges of one conjunction of column sets, apart from what is to be said of them.
 fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRange>) {
     if sets.values().any(|set| set.intervals.is_empty()) {
         // Nothing is in the set of some column, whether or not it is in this index.
         return (IndexRanges::default(), Vec::new());
     }
+    // Of a range of keys that it has not yet.
+    let likely_bytes = layout.likely_bytes();
     // The beginnings of keys, encoded.
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     let mut parts = 0;
@@ -254,7 +271,7 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
     for (position, part) in layout.parts.iter().enumerate() {
         let Some(set) = part
             .column
-            .and_then(|column| sets.get(&column))
+            .and_then(|column| sets.get(column))
             .filter(|set| binds(set, part))
         else {
             break;
@@ -288,7 +305,8 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
         let mut longer = Vec::with_capacity(prefixes.len() * points.clone().count());
         for prefix in &prefixes {
             for point in points.clone() {
-                let mut key = prefix.clone();
+                let mut key = Vec::with_capacity(prefix.len() + likely_bytes);
+                key.extend_from_slice(prefix);
                 layout.encode_bound(position, point, &mut key);
                 longer.push(key);
             }
@@ -305,7 +323,7 @@ fn compose(sets: &ColumnSets<'_>, layout: &KeyLayout) -> (IndexRanges, Vec<KeyRa
         constant_parts,
         ..IndexRanges::default()
     };
-    let ranges = prefixes.iter().map(|prefix| KeyRange::prefix(prefix));
+    let ranges = prefixes.into_iter().map(KeyRange::of_prefix);
     (found, ranges.collect())
 }
 

@@ -37,8 +37,8 @@ const GUESSED_ROWS_PER_VALUE: f64 = 10.0;
 const LEAST_ROWS: f64 = 0.1;
 
 /// One condition on a table reference, a conjunct of its filters.
-pub(crate) struct TableFilter {
-    pub expr: Expr,
+pub(crate) struct TableFilter<'a> {
+    pub expr: &'a Expr,
     pub term: Term,
     /// Table columns that it reads.
     pub columns: Vec<usize>,
@@ -52,7 +52,7 @@ pub(crate) struct TableReference<'a> {
     pub projection: Vec<usize>,
     /// Their schema.
     pub schema: SchemaRef,
-    pub filters: Vec<TableFilter>,
+    pub filters: Vec<TableFilter<'a>>,
     /// All columns of the table under the qualifier that the filters use.
     pub qualified: DFSchema,
     pub fetch: Option<usize>,
@@ -128,7 +128,7 @@ impl<'a> TableReference<'a> {
             let columns = columns_of(expr, &qualified)?;
             let term = condition::analyze(expr, definition);
             filters.push(TableFilter {
-                expr: expr.clone(),
+                expr,
                 term,
                 columns,
             });
@@ -245,7 +245,7 @@ impl<'a> TableReference<'a> {
 
     /// Share of the rows that some of the filters accept together.
     fn share_of(&self, filters: &[usize]) -> Result<f64> {
-        let filters: Vec<&TableFilter> = filters.iter().map(|at| &self.filters[*at]).collect();
+        let filters: Vec<&TableFilter<'_>> = filters.iter().map(|at| &self.filters[*at]).collect();
         let column = match filters.first().map(|filter| &filter.term) {
             Some(Term::Column { column, .. }) => Some(*column),
             _ => None,
@@ -263,13 +263,16 @@ impl<'a> TableReference<'a> {
                 continue;
             }
             let terms: Vec<&Term> = filters.iter().map(|filter| &filter.term).collect();
-            let found = ranges::index_ranges(&terms, layout);
-            if !found.is_full() {
-                let entries = statistics::entries_in(self.table, index, &found, self.dive_limit)?;
-                return Ok((entries / self.table_rows).clamp(0.0, 1.0));
+            // What all filters leave of the index is kept: the access paths ask for it, too.
+            let bound = match filters.len() == self.filters.len() {
+                true => self.bound(index)?,
+                false => Rc::new(self.bound_by(&terms, index)?),
+            };
+            if !bound.ranges.is_full() {
+                return Ok((bound.entries / self.table_rows).clamp(0.0, 1.0));
             }
         }
-        let conditions = filters.iter().map(|filter| (&filter.expr, &filter.term));
+        let conditions = filters.iter().map(|filter| (filter.expr, &filter.term));
         Ok(self.selectivity.of_all(conditions, &self.qualified))
     }
 
@@ -308,18 +311,23 @@ impl<'a> TableReference<'a> {
         if let Some(known) = self.memo.bound.borrow().get(&index) {
             return Ok(Rc::clone(known));
         }
-        cancel::check_statement().map_err(access_error)?;
-        let ranges = ranges::index_ranges(&self.terms(), layout(self.table, index));
-        let entries = match ranges.is_full() {
-            true => self.table_rows,
-            false => statistics::entries_in(self.table, index, &ranges, self.dive_limit)?,
-        };
-        let bound = Rc::new(BoundIndex::new(ranges, entries));
+        let bound = Rc::new(self.bound_by(&self.terms(), index)?);
         self.memo
             .bound
             .borrow_mut()
             .insert(index, Rc::clone(&bound));
         Ok(bound)
+    }
+
+    /// What some of the filters leave of an index.
+    fn bound_by(&self, terms: &[&Term], index: IndexRef) -> Result<BoundIndex> {
+        cancel::check_statement().map_err(access_error)?;
+        let ranges = ranges::index_ranges(terms, layout(self.table, index));
+        let entries = match ranges.is_full() {
+            true => self.table_rows,
+            false => statistics::entries_in(self.table, index, &ranges, self.dive_limit)?,
+        };
+        Ok(BoundIndex::new(ranges, entries))
     }
 
     /// The jumps that the filters allow inside their ranges of an index, if the switches do.

@@ -4,7 +4,7 @@
 //! AND and OR, and [`Term::Opaque`] for the rest. A term never claims less than its condition: every row that the
 //! condition accepts lies in the term's sets. `exact` says that the converse holds too.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
 use arrow::array::{Array, ArrayRef};
@@ -18,6 +18,7 @@ use sheaf_exec::functions::collation::{as_like_prefix, sort_key};
 use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_table::TableDefinition;
 use sheaf_types::{Collation, ColumnType, Value};
+use smallvec::SmallVec;
 
 use crate::estimate::column_set::{ColumnSet, Interval, Within, any_within};
 use crate::logical::literal::{self, Floor};
@@ -39,10 +40,28 @@ pub(crate) enum Term {
 }
 
 /// The term's own conjuncts.
-pub(crate) fn conjuncts(term: &Term) -> Box<dyn Iterator<Item = &Term> + '_> {
-    match term {
-        Term::And(terms) => Box::new(terms.iter().flat_map(conjuncts)),
-        other => Box::new(std::iter::once(other)),
+pub(crate) fn conjuncts(term: &Term) -> Conjuncts<'_> {
+    Conjuncts {
+        open: SmallVec::from_iter([std::slice::from_ref(term).iter()]),
+    }
+}
+
+/// See [`conjuncts`]. A long OR asks for them of each of its branches.
+pub(crate) struct Conjuncts<'t> {
+    open: SmallVec<[std::slice::Iter<'t, Term>; 2]>,
+}
+
+impl<'t> Iterator for Conjuncts<'t> {
+    type Item = &'t Term;
+
+    fn next(&mut self) -> Option<&'t Term> {
+        loop {
+            match self.open.last_mut()?.next() {
+                None => drop(self.open.pop()),
+                Some(Term::And(terms)) => self.open.push(terms.iter()),
+                Some(term) => return Some(term),
+            }
+        }
     }
 }
 
@@ -203,6 +222,9 @@ fn packed_rows(operands: &[Expr], columns: &[ArrayRef], table: &TableDefinition)
         .collect();
     let rows = columns.iter().flatten().map(|(_, values)| values.len());
     let rows = rows.max()?;
+    let known = columns.iter().flatten().map(|(column, _)| *column);
+    let different: BTreeSet<usize> = known.clone().collect();
+    let are_different = different.len() == known.count();
     let mut columns = columns;
     let terms = (0..rows).map(|_| {
         let parts = columns.iter_mut().map(|column| match column {
@@ -216,7 +238,12 @@ fn packed_rows(operands: &[Expr], columns: &[ArrayRef], table: &TableDefinition)
             },
             None => Term::Opaque,
         });
-        and(parts.collect())
+        let parts = parts.collect();
+        // There are no two sets of one column to intersect.
+        match are_different {
+            true => Term::And(parts),
+            false => and(parts),
+        }
     });
     Some(or(terms.collect()))
 }
@@ -266,6 +293,23 @@ fn analyze_all(operands: [&Expr; 2], op: Operator, table: &TableDefinition) -> V
 
 /// The conjunction, with the sets of one column intersected.
 fn and(terms: Vec<Term>) -> Term {
+    // A range, of which a long OR may have one in each branch.
+    if let [
+        Term::Column { column, set, exact },
+        Term::Column {
+            column: other,
+            set: other_set,
+            exact: other_exact,
+        },
+    ] = terms.as_slice()
+        && column == other
+    {
+        return Term::Column {
+            column: *column,
+            set: set.intersect(other_set),
+            exact: *exact && *other_exact,
+        };
+    }
     let mut merged: Vec<Term> = Vec::new();
     // By column, where its term stands and the sets that are to go into it.
     let mut gathered: BTreeMap<usize, (usize, Vec<ColumnSet>)> = BTreeMap::new();

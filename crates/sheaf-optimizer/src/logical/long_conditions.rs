@@ -21,10 +21,10 @@ use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result};
 use datafusion_expr::execution_props::ExecutionProps;
 use datafusion_expr::logical_plan::Filter;
-use datafusion_expr::utils::{conjunction, split_conjunction};
+use datafusion_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion_expr::{
     BinaryExpr, ColumnarValue, Expr, JoinType, LogicalPlan, Operator, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion_physical_expr::create_physical_expr;
 
@@ -58,13 +58,13 @@ pub(crate) fn lay_aside(plan: LogicalPlan) -> Result<LaidAside> {
         LogicalPlan::Filter(filter)
             if has_long(&filter.predicate) && !is_above_outer_join(&filter.input)? =>
         {
-            let predicate = with_long_aside(&filter.predicate, filter.input.schema())?;
+            let predicate = with_long_aside(filter.predicate, filter.input.schema())?;
             let filter = Filter::try_new(predicate, filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         }
         LogicalPlan::TableScan(mut scan) if scan.filters.iter().any(has_long) => {
             for filter in &mut scan.filters {
-                *filter = with_long_aside(filter, &scan.projected_schema)?;
+                *filter = with_long_aside(std::mem::take(filter), &scan.projected_schema)?;
             }
             Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
         }
@@ -97,14 +97,14 @@ fn has_long(condition: &Expr) -> bool {
 }
 
 /// The condition with calls in the place of its long parts.
-fn with_long_aside(condition: &Expr, schema: &DFSchema) -> Result<Expr> {
-    let parts = split_conjunction(condition).into_iter();
-    let parts = parts.map(|part| match is_long(part) {
+fn with_long_aside(condition: Expr, schema: &DFSchema) -> Result<Expr> {
+    let parts = split_conjunction_owned(condition).into_iter();
+    let parts = parts.map(|part| match is_long(&part) {
         true => aside(part, schema),
-        false => Ok(part.clone()),
+        false => Ok(part),
     });
     let parts = parts.collect::<Result<Vec<_>>>()?;
-    Ok(conjunction(parts).unwrap_or_else(|| condition.clone()))
+    Ok(conjunction(parts).unwrap_or_else(|| lit(true)))
 }
 
 fn is_above_outer_join(plan: &LogicalPlan) -> Result<bool> {
@@ -140,7 +140,7 @@ fn is_long(condition: &Expr) -> bool {
 }
 
 /// The call that stands for a condition; the condition itself, where it is not of one table's columns alone.
-fn aside(condition: &Expr, schema: &DFSchema) -> Result<Expr> {
+fn aside(condition: Expr, schema: &DFSchema) -> Result<Expr> {
     let columns = condition.column_refs();
     let mut columns: Vec<Column> = columns.into_iter().cloned().collect();
     columns.sort();
@@ -163,7 +163,7 @@ fn aside(condition: &Expr, schema: &DFSchema) -> Result<Expr> {
         || condition.is_volatile()
         || condition.exists(|expr| Ok(is_open(expr)))?
     {
-        return Ok(condition.clone());
+        return Ok(condition);
     }
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let fields = columns.iter().map(|column| {
@@ -173,7 +173,7 @@ fn aside(condition: &Expr, schema: &DFSchema) -> Result<Expr> {
     let fields = fields.collect::<Result<Vec<_>>>()?;
     let function = Condition {
         name: format!("$condition_{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
-        condition: condition.clone(),
+        condition,
         schema: DFSchema::new_with_metadata(fields, Default::default())?,
         signature: Signature::any(columns.len(), Volatility::Immutable),
         columns: columns.clone(),

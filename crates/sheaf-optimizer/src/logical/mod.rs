@@ -103,8 +103,8 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
     if !(main.is_settled && last.is_settled) {
         last = apply_rules(&PROJECTION_RULES, last.plan, &config, 1)?;
     }
-    let plan = put_back(last.plan, any)?;
-    compute_long_arguments_below(plan)
+    let plan = compute_long_arguments_below(last.plan)?;
+    put_back(plan, any)
 }
 
 /// The order of relations in inner joins, which ConnectJoins chooses, is only where [`crate::join::order`] begins:

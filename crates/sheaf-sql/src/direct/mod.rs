@@ -453,6 +453,8 @@ impl Session {
                 let places = places + subqueries.len();
                 match self.query_action(query, text, places) {
                     Some(action) => action,
+                    // It would be copied.
+                    None if has_long_condition(query) => return None,
                     None => {
                         let (query, found) = subquery::with_list(self, query, (text, places))?;
                         list = found;
