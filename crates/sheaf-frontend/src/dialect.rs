@@ -26,8 +26,9 @@ use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::packed_list::ListPacker;
 use crate::reserved::is_reserved;
-use crate::syntax::{call, chain, pack_numbers};
+use crate::syntax::{call, chain};
 
 /// Binding strength of each operator level; a higher number binds tighter.
 mod binding {
@@ -224,7 +225,7 @@ impl Dialect for SheafDialect {
             });
             return Some(Ok(Expr::InList {
                 expr: Box::new(left.clone()),
-                list: vec![pack_numbers(list.numbers)],
+                list: vec![list.packed],
                 negated: list.negated,
             }));
         }
@@ -369,10 +370,9 @@ impl SheafDialect {
     }
 }
 
-/// What stands behind the operand of an IN with many members that are all whole numbers.
+/// What stands behind the operand of an IN with many members that are all plain constants, or rows of them.
 struct LongList {
-    /// With commas between them.
-    numbers: String,
+    packed: Expr,
     negated: bool,
     /// Its tokens, the blanks included.
     tokens: usize,
@@ -381,14 +381,14 @@ struct LongList {
 /// The list that comes next, if it is such a one.
 fn long_list(parser: &Parser) -> Option<LongList> {
     let is_word = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
-    let first = &parser.peek_token_ref().token;
-    let negated = is_word(first, Keyword::NOT);
-    if !negated && !is_word(first, Keyword::IN) {
+    let first = parser.peek_token_ref();
+    let negated = is_word(&first.token, Keyword::NOT);
+    if !negated && !is_word(&first.token, Keyword::IN) {
         return None;
     }
     let mut tokens = 0;
     let mut next = || loop {
-        let token = parser.peek_nth_token_no_skip(tokens).token;
+        let token = &parser.token_at(parser.index() + tokens).token;
         tokens += 1;
         if !matches!(token, Token::Whitespace(_)) {
             return token;
@@ -398,33 +398,46 @@ fn long_list(parser: &Parser) -> Option<LongList> {
     if negated {
         token = next();
     }
-    if !is_word(&token, Keyword::IN) || next() != Token::LParen {
+    if !is_word(token, Keyword::IN) || *next() != Token::LParen {
         return None;
     }
-    let (mut numbers, mut count) = (String::new(), 0);
+    let mut list = ListPacker::new();
+    let mut is_in_row = false;
     loop {
         let mut token = next();
-        if count > 0 {
-            numbers.push(',');
-        }
-        if token == Token::Minus {
-            numbers.push('-');
+        if *token == Token::LParen && !is_in_row {
+            is_in_row = true;
             token = next();
         }
-        let Token::Number(digits, false) = token else {
-            return None;
-        };
-        digits.parse::<i64>().ok()?;
-        numbers.push_str(&digits);
-        count += 1;
-        match next() {
+        match token {
+            Token::Minus => match next() {
+                Token::Number(digits, false) => list.push_number("-", digits),
+                _ => return None,
+            },
+            Token::Number(digits, false) => list.push_number("", digits),
+            Token::SingleQuotedString(text) | Token::DoubleQuotedString(text) => {
+                list.push_text(text);
+            }
+            token if is_word(token, Keyword::NULL) => list.push_null(),
+            _ => return None,
+        }
+        let mut token = next();
+        if is_in_row && *token == Token::RParen {
+            is_in_row = false;
+            token = next();
+        }
+        if !is_in_row {
+            list.end_row();
+        }
+        match token {
             Token::Comma => {}
-            Token::RParen => break,
+            Token::RParen if !is_in_row => break,
             _ => return None,
         }
     }
-    (count >= MIN_PACKED).then_some(LongList {
-        numbers,
+    let packed = list.packed(MIN_PACKED)?;
+    Some(LongList {
+        packed,
         negated,
         tokens,
     })

@@ -14,6 +14,7 @@ pub mod encoding;
 pub mod error;
 pub mod last_insert_id;
 pub mod locking;
+mod packed_list;
 pub mod parser;
 pub mod query;
 mod reserved;

@@ -1,7 +1,7 @@
 //! Pieces of syntax tree.
 
 use sqlparser::ast::{
-    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, UnaryOperator, Value as Literal, ValueWithSpan,
 };
 use sqlparser::tokenizer::Span;
@@ -102,22 +102,6 @@ pub fn function(name: &str, args: Vec<FunctionArg>) -> Function {
     }
 }
 
-/// The members of a long IN list, which are whole numbers, as one.
-pub fn pack_numbers(list: String) -> Expr {
-    Expr::Array(Array {
-        elem: vec![text(list)],
-        named: true,
-    })
-}
-
-/// What [`pack_numbers`] has packed, if these are the members of such a list.
-pub fn packed_numbers(members: &[Expr]) -> Option<&Expr> {
-    match members {
-        [Expr::Array(Array { elem, named: true })] => elem.first(),
-        _ => None,
-    }
-}
-
 /// A call; the name is exact.
 pub fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(function(name, args.into_iter().map(argument).collect()))
@@ -179,4 +163,15 @@ pub fn as_row(expr: &Expr) -> Option<Expr> {
 
 pub fn is_same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.to_lowercase() == b.to_lowercase())
+}
+
+/// The text of a string literal.
+pub fn string_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Literal::SingleQuotedString(text),
+            ..
+        }) => Some(text),
+        _ => None,
+    }
 }

@@ -200,6 +200,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "error",
             "reserved",
             "syntax",
+            "packed_list",
             "dialect",
             "last_insert_id",
             "sleep",

@@ -90,7 +90,7 @@ impl Typing<'_> {
             let field = super::expression::returned_field(&function, &arguments)?;
             return Ok(Scalar::call(function, arguments, field));
         }
-        self.typed_call(function, arguments, &[])
+        self.typed_call(function, arguments, Vec::new())
     }
 
     /// As [`Self::call`], with constants behind the arguments. Each is what [`Self::literal`] makes of it: many cost
@@ -99,7 +99,7 @@ impl Typing<'_> {
         &self,
         name: &str,
         arguments: Vec<Scalar>,
-        constants: &[ScalarValue],
+        constants: Vec<ScalarValue>,
     ) -> Result<Scalar> {
         match scalar_function(name) {
             Some(function) => self.typed_call(function, arguments, constants),
@@ -111,14 +111,14 @@ impl Typing<'_> {
         &self,
         function: Arc<ScalarUDF>,
         arguments: Vec<Scalar>,
-        constants: &[ScalarValue],
+        constants: Vec<ScalarValue>,
     ) -> Result<Scalar> {
         let operands = Operands::default();
         let mut arguments = operands.exprs(arguments);
         arguments.reserve(constants.len());
         let empty = DFSchema::empty();
         for constant in constants {
-            let constant = Expr::Literal(constant.clone(), None);
+            let constant = Expr::Literal(constant, None);
             arguments.push(resolve_node(constant, &empty, self.texts, self.purpose)?);
         }
         let mut call = Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments));
@@ -144,15 +144,23 @@ impl Typing<'_> {
 
     /// `left operator right` by MySQL's rules of comparison.
     pub fn comparison(&self, operator: Comparison, left: Scalar, right: Scalar) -> Result<Scalar> {
-        // What the rule says of most, without asking it.
-        if let (ScalarKind::Column(_), ScalarKind::Literal(number)) = (&left.kind, &right.kind)
-            && operator != Comparison::NullSafeEqual
-            && right.field.metadata().is_empty()
-            && let Some(number) = number_of_column(&left.field, number)
+        if operator != Comparison::NullSafeEqual
+            && let Some(number) = number_beside_column(&left, &right)
         {
-            return Ok(Scalar::comparison(operator, left, Scalar::literal(number)));
+            return Ok(Scalar::comparison(operator, left, number));
         }
         self.call(operator.function_name(), vec![left, right])
+    }
+
+    /// `value BETWEEN low AND high`.
+    pub fn between(&self, [value, low, high]: [Scalar; 3]) -> Result<Scalar> {
+        let bounds = [&low, &high].map(|bound| number_beside_column(&value, bound));
+        if let [Some(low), Some(high)] = bounds {
+            let from = Scalar::comparison(Comparison::GreaterOrEqual, value.clone(), low);
+            let to = Scalar::comparison(Comparison::LessOrEqual, value, high);
+            return Ok(Scalar::and([from, to]));
+        }
+        self.call("$between", vec![value, low, high])
     }
 
     /// A value as a condition: true unless it is zero.
@@ -376,6 +384,18 @@ impl Typing<'_> {
         let schema = operands.schema()?;
         let typed = resolve_node(expr, &schema, self.texts, self.purpose)?;
         operands.scalar(typed)
+    }
+}
+
+/// What a column is compared with instead of a number. It is what the rule says of most comparisons, without asking it.
+fn number_beside_column(column: &Scalar, number: &Scalar) -> Option<Scalar> {
+    match (&column.kind, &number.kind) {
+        (ScalarKind::Column(_), ScalarKind::Literal(value))
+            if number.field.metadata().is_empty() =>
+        {
+            number_of_column(&column.field, value).map(Scalar::literal)
+        }
+        _ => None,
     }
 }
 

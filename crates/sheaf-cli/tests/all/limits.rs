@@ -118,6 +118,205 @@ fn long_lists_and_chains_are_planned() {
     assert_eq!(count(&chain), ["1000"]);
 }
 
+/// Lists that the parser keeps as one text: what is in them has the meaning that it has in a short one.
+#[test]
+fn long_lists_of_any_constants_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    c.query_drop("set max_execution_time = 120000").unwrap();
+    c.query_drop(
+        "create table s (k int primary key, v varchar(20), d date, m decimal(6,2), key (v))",
+    )
+    .expect("a table");
+    let rows =
+        (0..1500).map(|n| format!("({n}, 'v;{n}:', '2000-01-01' + interval {n} day, {n}.25)"));
+    c.query_drop(format!("insert into s values {}", join(rows, ",")))
+        .expect("rows");
+    c.query_drop(
+        "insert into s values (9000, null, null, null), (9001, 'it''s', '1999-12-31', -1.5)",
+    )
+    .expect("rows");
+    let mut count = |condition: &str| {
+        let sql = format!("select count(*) from t where {condition}");
+        query_text(&mut c, &sql)
+    };
+    // Texts of numbers, with signs, blanks and decimals among them, and what is none.
+    let texts = join((0..20_000).map(|n| format!("'{n}'")), ",");
+    assert_eq!(count(&format!("id in ({texts})")), ["2000"]);
+    assert_eq!(count(&format!("c in ({texts})")), ["2000"]);
+    assert_eq!(count(&format!("c + 0 in ({texts})")), ["2000"]);
+    assert_eq!(count(&format!("c not in ({texts})")), ["0"]);
+    let odd = join((0..1000).map(|n| format!("\"{}\"", 2 * n + 1)), ",");
+    assert_eq!(count(&format!("c in ({odd})")), ["1000"]);
+    assert_eq!(
+        count(&format!("c in ({odd}, '-0', '2.0', ' 4', '6.5', 'x')")),
+        ["1003"]
+    );
+    assert_eq!(count(&format!("c in ({odd}, null, 0)")), ["1001"]);
+    assert_eq!(count(&format!("c not in ({odd}, 0)")), ["999"]);
+    assert_eq!(count(&format!("c not in ({odd}, null)")), ["0"]);
+    assert_eq!(
+        count(&format!("(c not in ({odd}, null)) is null")),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&format!(
+            "c in ({odd}, 1e0, 4e0, -1.5, 18446744073709551615)"
+        )),
+        ["1001"]
+    );
+    // Rows, with texts of numbers and NULL.
+    let rows = join((0..3000).map(|n| format!("({}, '{n}')", n % 50)), ",");
+    assert_eq!(count(&format!("(a, b) in ({rows})")), ["2000"]);
+    assert_eq!(count(&format!("(a, b) not in ({rows})")), ["0"]);
+    assert_eq!(
+        count(&format!("(a, b) in ({rows}, (null, 5), (7, null))")),
+        ["2000"]
+    );
+    assert_eq!(
+        count(&format!("(a, b + 1) not in ({rows}, (null, 7))")),
+        ["1999"]
+    );
+    assert_eq!(count(&format!("(b, id) in ({rows})")), ["2"]);
+    assert_eq!(
+        count(&format!(
+            "(id, a, c) in ((0, 0, 0), {})",
+            join(
+                (1..1500).map(|n| format!("({}, {}, {n})", 3 * n, n % 50)),
+                ","
+            )
+        )),
+        ["1500"]
+    );
+    let joined = format!(
+        "exists (select 1 from s where (k, v) in ({}) and k = c)",
+        join((0..1200).map(|n| format!("({n}, 'V;{n}:')")), ",")
+    );
+    assert_eq!(count(&joined), ["1200"]);
+    let mut one = |sql: &str| query_text(&mut c, sql);
+    let names = join((0..1400).map(|n| format!("'v;{n}:'")), ", ");
+    assert_eq!(
+        one(&format!(
+            "select count(*), min(k) from s where v in ({names}, 'IT''S', \"n0\")"
+        )),
+        ["1401\t0"]
+    );
+    assert_eq!(
+        one(&format!("select count(*) from s where v not in ({names})")),
+        ["101"]
+    );
+    let days = join(
+        (0..1000).map(|n| format!("'{}-{:02}-01'", 2000 + n / 12, n % 12 + 1)),
+        ",",
+    );
+    assert_eq!(
+        one(&format!("select count(*) from s where d in ({days})")),
+        ["50"]
+    );
+    let decimals = join((0..1000).map(|n| format!("{n}.250")), ",");
+    assert_eq!(
+        one(&format!(
+            "select count(*) from s where m in ({decimals}, -1.5)"
+        )),
+        ["1001"]
+    );
+    // Where a list stands does not matter.
+    let list = format!("select sum(c in ({odd})), sum((a, b) in ({rows})) from t");
+    assert_eq!(one(&list), ["1000\t2000"]);
+    let grouped = format!(
+        "select count(*) from (select a, max(c) m from t group by a having m in ({odd})) d"
+    );
+    assert_eq!(one(&grouped), ["25"]);
+    let common = format!(
+        "with recursive r as (select 1 as n union all select n + 1 from r where n in ({odd}, '2')) select max(n) from r"
+    );
+    assert_eq!(one(&common), ["4"]);
+    let joined = format!(
+        "select count(*) from t join s on s.k = t.c where t.id in ({texts}) and s.v in ({names})"
+    );
+    assert_eq!(one(&joined), ["1400"]);
+    c.query_drop(format!(
+        "create view w as select id from t where c in ({odd}) and (a, b) in ({rows})"
+    ))
+    .expect("a view");
+    assert_eq!(query_text(&mut c, "select count(*) from w"), ["1000"]);
+    let prepared = format!("select count(*) from t where id > ? and c in ({odd})");
+    assert_eq!(c.exec_first(&prepared, (2999,)).unwrap(), Some(500));
+    c.query_drop(format!(
+        "update t set c = -1 where c in ({odd}) and (a, b) in ({rows})"
+    ))
+    .expect("a change");
+    assert_eq!(c.affected_rows(), 1000);
+    c.query_drop(format!(
+        "delete from t where (a, b) in ({rows}) and c in (-1, {odd})"
+    ))
+    .expect("a change");
+    assert_eq!(c.affected_rows(), 1000);
+    // Rows of other lengths.
+    for wrong in [
+        format!("a in ({rows})"),
+        format!("(a, b) in ({odd})"),
+        format!("(a, b, c) in ({rows})"),
+        format!("(a, b) in ({rows}, (1, 2, 3))"),
+    ] {
+        let sql = format!("select count(*) from t where {wrong}");
+        assert_eq!(error_of(c.query_drop(sql)).0, 1241);
+    }
+}
+
+#[test]
+fn long_ors_of_any_terms_are_planned() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    c.query_drop("set max_execution_time = 120000").unwrap();
+    let mut count = |term: &dyn Fn(usize) -> String| {
+        let terms = join((0..3000).map(term), " or ");
+        query_text(&mut c, &format!("select count(*) from t where {terms}"))
+    };
+    assert_eq!(
+        count(&|n| format!("b between {} and {}", 4 * n, 4 * n + 1)),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&|n| format!("id between {} and {}", 12 * n, 12 * n + 3)),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&|n| format!("c not between {} and {}", 1 - n as i64, 1995 + n)),
+        ["5"]
+    );
+    assert_eq!(
+        count(&|n| format!("b between '{}' and {}.5", 4 * n, 4 * n + 1)),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&|n| format!("(id >= {} and id < {})", 12 * n, 12 * n + 6)),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&|n| format!("id = {} and a = {}", 3 * n, n % 50)),
+        ["2000"]
+    );
+    assert_eq!(
+        count(&|n| format!("id = {} and a > {}", 3 * n, 25)),
+        ["960"]
+    );
+    assert_eq!(count(&|n| format!("a + {n} = b")), ["2000"]);
+    assert_eq!(count(&|n| format!("concat(c) like '{n}_9'")), ["190"]);
+    assert_eq!(
+        count(&|n| format!("(id, a) = ({}, {})", 3 * n, n % 50)),
+        ["2000"]
+    );
+    assert_eq!(
+        count(&|n| format!("c in ({}, {})", 4 * n, 4 * n + 1)),
+        ["1000"]
+    );
+    assert_eq!(
+        count(&|n| format!("c is null or b = {n} and id is not null")),
+        ["2000"]
+    );
+}
+
 /// `inner`, with `wrap` put around it so many times.
 fn nest(times: usize, inner: &str, wrap: impl Fn(&str) -> String) -> String {
     (0..times).fold(inner.to_string(), |nested, _| wrap(&nested))

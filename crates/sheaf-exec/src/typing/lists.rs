@@ -225,6 +225,11 @@ impl Subject {
         };
         match &self.operand.ty {
             SqlType::Integer { .. } | SqlType::Decimal { .. } => {
+                if let ScalarValue::Utf8View(Some(text)) = value {
+                    // What it spells is said of nothing else: it is compared as the number.
+                    let number = ScalarValue::Int64(Some(whole_number(text)?));
+                    return number_place(&self.operand, &number, &SqlType::Null).and_then(at);
+                }
                 let is_number = matches!(
                     value,
                     ScalarValue::Int64(Some(_))
@@ -266,6 +271,17 @@ impl Subject {
             _ => None,
         }
     }
+}
+
+/// The whole number that a text is, if it has nothing but its digits, perhaps behind `-`, and a double holds it.
+fn whole_number(text: &str) -> Option<i64> {
+    const DOUBLE_DIGITS: usize = 15;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short = digits.len() <= DOUBLE_DIGITS;
+    (are_digits && is_short)
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 /// `x IN (list)` of a long list of whole numbers, which is packed.

@@ -30,8 +30,9 @@ use super::session::{session_function, value_literal, variable};
 use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
+use crate::packed_list::{Member, Members, PackedList, unpacked};
 use crate::parser::statement_bytes::latin1_text;
-use crate::syntax::{as_row, is_same, object_text, packed_numbers};
+use crate::syntax::{as_row, is_same, object_text};
 
 /// The largest DECIMAL has as many digits.
 const MAX_DIGITS: u8 = 38;
@@ -175,7 +176,8 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let between = self.call_on_values("$between", [&**expr, &**low, &**high])?;
+                let operands = [self.value(expr)?, self.value(low)?, self.value(high)?];
+                let between = self.typing().between(operands)?;
                 Ok(Self::negate_if(*negated, between))
             }
             Expr::InList {
@@ -737,29 +739,29 @@ impl Binder<'_> {
 
     fn in_list(&mut self, expr: &Expr, list: &[Expr]) -> Bound<Scalar> {
         let expr = with_row(expr);
-        if let Some(numbers) = packed_numbers(list) {
-            if let Expr::Tuple(items) = expr.as_ref() {
-                return Err(operand_columns(items.len()));
-            }
-            let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
-            return self.call(IN_NUMBERS, arguments);
-        }
         let width = width(&expr);
+        match PackedList::of(list) {
+            Some(PackedList::Numbers(numbers)) => {
+                if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
+                    return Err(operand_columns(width));
+                }
+                let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
+                return self.call(IN_NUMBERS, arguments);
+            }
+            Some(PackedList::Members { width: own, packed }) => {
+                return self.in_packed(&expr, width, (own, packed));
+            }
+            None => {}
+        }
         if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
-            let left = self.row(&expr, width)?.into_iter();
-            let left = left
-                .map(|value| self.in_row(value))
-                .collect::<Bound<Vec<_>>>()?;
-            let mut arguments = Vec::with_capacity(1 + width * (list.len() + 1));
-            arguments.push(self.integer(width as i64));
-            arguments.extend(left);
+            let mut arguments = self.left_of_rows(&expr, width)?;
             let constants = self.constants(list.iter().flat_map(|row| match row {
                 Expr::Tuple(items) if items.len() == width => items.as_slice(),
                 _ => &[],
             }));
             if let Some(constants) = constants.filter(|all| all.len() == width * list.len()) {
                 let typing = self.typing();
-                return Ok(typing.call_on_constants("$row_in", arguments, &constants)?);
+                return Ok(typing.call_on_constants("$row_in", arguments, constants)?);
             }
             for row in list {
                 arguments.extend(self.row(&with_row(row), width)?);
@@ -769,16 +771,58 @@ impl Binder<'_> {
         let mut arguments = vec![self.value(&expr)?];
         if let Some(constants) = self.constants(list) {
             let typing = self.typing();
-            return Ok(typing.call_on_constants("$in", arguments, &constants)?);
+            return Ok(typing.call_on_constants("$in", arguments, constants)?);
         }
         arguments.extend(self.values(list)?);
         self.call("$in", arguments)
     }
 
+    /// An IN of `width` columns whose list the parser has packed as rows of `own` members.
+    fn in_packed(
+        &mut self,
+        expr: &Expr,
+        width: usize,
+        (own, packed): (usize, &str),
+    ) -> Bound<Scalar> {
+        if width != own {
+            return Err(operand_columns(width));
+        }
+        let values = || {
+            Members::of(packed)
+                .map(value_of_member)
+                .collect::<Option<Vec<_>>>()
+        };
+        let Some(constants) = self.may_have_constants().then(values).flatten() else {
+            return self.in_list(expr, &unpacked(own, packed));
+        };
+        let is_row = width > 1 || matches!(expr, Expr::Tuple(_));
+        let (name, arguments) = match is_row {
+            true => ("$row_in", self.left_of_rows(expr, width)?),
+            false => ("$in", vec![self.value(expr)?]),
+        };
+        let typing = self.typing();
+        Ok(typing.call_on_constants(name, arguments, constants)?)
+    }
+
+    /// The first arguments of IN with rows: how many columns these have, and the row on the left.
+    fn left_of_rows(&mut self, expr: &Expr, width: usize) -> Bound<Vec<Scalar>> {
+        let left = self.row(expr, width)?.into_iter();
+        let left = left.map(|value| self.in_row(value));
+        let left = left.collect::<Bound<Vec<_>>>()?;
+        Ok(std::iter::once(self.integer(width as i64))
+            .chain(left)
+            .collect())
+    }
+
+    /// Whether nothing else is to be found in the place of a constant.
+    fn may_have_constants(&self) -> bool {
+        let is_grouped = |block: &Block| !block.grouped.is_empty() && !block.in_aggregate;
+        self.open_common_tables == 0 && !self.blocks.last().is_some_and(is_grouped)
+    }
+
     /// The members of a list, if all are plain constants, and nothing else is to be found in their places.
     fn constants<'e>(&self, list: impl IntoIterator<Item = &'e Expr>) -> Option<Vec<ScalarValue>> {
-        let is_grouped = |block: &Block| !block.grouped.is_empty() && !block.in_aggregate;
-        if self.open_common_tables > 0 || self.blocks.last().is_some_and(is_grouped) {
+        if !self.may_have_constants() {
             return None;
         }
         list.into_iter().map(plain_constant).collect()
@@ -977,6 +1021,15 @@ fn exact_number(digits: &str) -> Option<ScalarValue> {
     match digits.parse::<u64>() {
         Ok(number) => Some(ScalarValue::UInt64(Some(number))),
         Err(_) => decimal(digits),
+    }
+}
+
+/// The value of a member of a packed list; `None` of a number that is not exact.
+fn value_of_member(member: Member<'_>) -> Option<ScalarValue> {
+    match member {
+        Member::Number(digits) => exact_number(digits),
+        Member::Text(text) => Some(ScalarValue::Utf8(Some(text.to_string()))),
+        Member::Null => Some(ScalarValue::Null),
     }
 }
 
