@@ -589,6 +589,19 @@ fn distinct_texts_of_groups_come_in_their_order() {
     }
 }
 
+/// Each of the keys, in each of the streams, took 2 MiB however few groups there were.
+#[test]
+fn distinct_values_of_several_texts_are_counted_in_groups() {
+    let server = filled();
+    let mut connection = connect(server.port);
+    let sql = "SELECT id % 20, COUNT(DISTINCT s), COUNT(DISTINCT REVERSE(s)) FROM d.a \
+        WHERE id <= 60000 GROUP BY 1";
+    let groups = || connection.query::<(usize, usize, usize), _>(sql);
+    let groups = within_memory(server.child.id(), groups).expect(sql);
+    let counts: Vec<_> = groups.iter().map(|group| (group.1, group.2)).collect();
+    assert_eq!(counts, [(3_000, 3_000); 20], "{sql}");
+}
+
 /// Texts of several orders and of sets of groups, and distinct values beside them, are sorted in files as well.
 #[test]
 fn texts_of_several_orders_and_sets_of_groups_have_an_answer() {

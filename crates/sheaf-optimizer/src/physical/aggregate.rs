@@ -126,7 +126,11 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         )
     };
     let keys = groups.group_schema(&physical_schema)?;
-    let views = keys_as_views(&groups, &keys)?;
+    // Views of a key come in blocks of 2 MiB, in each stream: too much where memory is short.
+    let views = match planner.context.settings.is_thrifty() {
+        true => None,
+        false => keys_as_views(&groups, &keys)?,
+    };
     let mut first = aggregated_by(groups)?;
     if grouped && *first.input_order_mode() == InputOrderMode::Linear {
         if let Some(views) = views {
