@@ -203,7 +203,7 @@ impl<'a> Call<'a> {
             _ => array,
         };
         if self.bytewise && array.data_type() == &DataType::Utf8View {
-            array = Arc::new(bytes_of_characters(array.as_string_view()));
+            array = Arc::new(bytes_of_characters(array.as_string_view(), &self.turns()));
         }
         if self.constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
@@ -231,7 +231,7 @@ impl<'a> Call<'a> {
     fn converted<A>(
         &self,
         argument: usize,
-        convert: fn(&ArrayRef, &Field) -> Result<A>,
+        convert: impl FnOnce(&ArrayRef, &Field) -> Result<A>,
     ) -> Result<Argument<A>> {
         let (array, constant) = self.array(argument)?;
         Ok(Argument {
@@ -241,11 +241,12 @@ impl<'a> Call<'a> {
     }
 
     pub fn text(&self, argument: usize) -> Result<Argument<StringViewArray>> {
-        let convert = match self.bytewise {
-            true => characters_of_bytes,
-            false => to_text,
-        };
-        self.converted(argument, convert)
+        if self.bytewise {
+            let turns = self.turns();
+            let convert = |array: &_, field: &_| characters_of_bytes(array, field, &turns);
+            return self.converted(argument, convert);
+        }
+        self.converted(argument, to_text)
     }
 
     pub fn bytes(&self, argument: usize) -> Result<Argument<BinaryViewArray>> {
@@ -429,19 +430,38 @@ fn to_byte_views(array: &ArrayRef, field: &Field) -> Result<BinaryViewArray> {
 }
 
 /// The bytes of any value, each as the character of its number.
-fn characters_of_bytes(array: &ArrayRef, field: &Field) -> Result<StringViewArray> {
-    let bytes = to_bytes(array, field)?;
-    Ok(build_text(bytes.len(), |row, out| {
-        if bytes.is_valid(row) {
-            out.extend(bytes.value(row).iter().copied().map(char::from));
+fn characters_of_bytes(
+    array: &ArrayRef,
+    field: &Field,
+    turns: &Turns<'_>,
+) -> Result<StringViewArray> {
+    let values = to_bytes(array, field)?;
+    Ok(build_text(values.len(), |row, out| {
+        if values.is_null(row) {
+            return false;
         }
-        bytes.is_valid(row)
+        for bytes in turns.byte_stretches(values.value(row)) {
+            match str::from_utf8(bytes) {
+                Ok(text) if text.is_ascii() => out.push_str(text),
+                _ => out.extend(bytes.iter().copied().map(char::from)),
+            }
+        }
+        true
     }))
 }
 
 /// What [`characters_of_bytes`] has been made of.
-fn bytes_of_characters(texts: &StringViewArray) -> BinaryArray {
-    let bytes_of = |text: &str| text.chars().map(|byte| byte as u8).collect::<Vec<u8>>();
+fn bytes_of_characters(texts: &StringViewArray, turns: &Turns<'_>) -> BinaryArray {
+    let bytes_of = |text: &str| {
+        let mut bytes = Vec::with_capacity(text.len());
+        for text in turns.stretches(text) {
+            match text.is_ascii() {
+                true => bytes.extend_from_slice(text.as_bytes()),
+                false => bytes.extend(text.chars().map(|byte| byte as u8)),
+            }
+        }
+        bytes
+    };
     texts.iter().map(|text| text.map(bytes_of)).collect()
 }
 

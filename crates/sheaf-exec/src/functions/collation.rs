@@ -46,13 +46,13 @@ fn sort_keys(call: &Call<'_>) -> Result<BinaryArray> {
         None => return exec_err!("ck without a collation"),
     };
     let values = call.text(0)?.array;
-    let rows = values.len();
+    let (rows, turns) = (values.len(), call.turns());
     let mut keys = Vec::with_capacity(values.total_buffer_bytes_used() + rows * 16);
     let mut offsets = Vec::with_capacity(rows + 1);
     offsets.push(0i32);
     for row in 0..rows {
         if values.is_valid(row) {
-            collation.sort_key_into(values.value(row), &mut keys);
+            turns.push_sort_key(collation, values.value(row), &mut keys);
         }
         match i32::try_from(keys.len()) {
             Ok(end) => offsets.push(end),

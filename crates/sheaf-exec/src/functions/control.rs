@@ -317,12 +317,13 @@ fn extreme_text(call: &Call<'_>, types: &[SqlType], greatest: bool) -> Result<Ar
     let arguments = (0..call.len())
         .map(|argument| call.text(argument))
         .collect::<Result<Vec<_>>>()?;
+    let turns = call.turns();
     let result: StringViewArray = (0..call.rows())
         .map(|row| {
             let mut best = arguments[0].get(row)?;
             for argument in &arguments[1..] {
                 let candidate = argument.get(row)?;
-                let order = collation.compare(candidate, best);
+                let order = turns.compare(collation, candidate, best);
                 if (greatest && order.is_gt()) || (!greatest && order.is_lt()) {
                     best = candidate;
                 }

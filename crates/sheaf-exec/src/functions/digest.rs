@@ -1,14 +1,13 @@
 //! Checksums and message digests, as lower-case hexadecimal text.
 
-use std::sync::Arc;
-
-use arrow::array::{ArrayRef, Int64Array};
+use arrow::array::ArrayRef;
 use datafusion_common::Result;
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
-use super::string::texts;
+use super::limits::Turns;
+use super::string::{ints, texts};
 use super::types::field;
 use super::{Call, Function};
 
@@ -22,15 +21,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         (1, 1),
         |_| Ok(field::bigint()),
         |call| {
-            let values = call.bytes(0)?;
-            let sums: Int64Array = (0..call.rows())
-                .map(|row| {
-                    values
-                        .get(row)
-                        .map(|bytes| i64::from(crc32fast::hash(bytes)))
-                })
-                .collect();
-            Ok(Arc::new(sums))
+            let (values, turns) = (call.bytes(0)?, call.turns());
+            ints(call, |row| {
+                let mut hasher = crc32fast::Hasher::new();
+                let stretches = turns.byte_stretches(values.get(row)?);
+                stretches.for_each(|bytes| hasher.update(bytes));
+                Some(i64::from(hasher.finalize()))
+            })
         },
     ),
 ];
@@ -44,23 +41,30 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
+fn push_digest<D: Digest>(out: &mut String, bytes: &[u8], turns: &Turns<'_>) {
+    let mut digest = D::new();
+    let stretches = turns.byte_stretches(bytes);
+    stretches.for_each(|bytes| digest.update(bytes));
+    push_hex(out, &digest.finalize());
+}
+
 fn digest<D: Digest>(call: &Call<'_>) -> Result<ArrayRef> {
-    let values = call.bytes(0)?;
+    let (values, turns) = (call.bytes(0)?, call.turns());
     texts(call, |row, out| {
-        push_hex(out, &D::digest(values.get(row)?));
+        push_digest::<D>(out, values.get(row)?, &turns);
         Some(())
     })
 }
 
 fn sha2(call: &Call<'_>) -> Result<ArrayRef> {
-    let (values, bits) = (call.bytes(0)?, call.int(1)?);
+    let (values, bits, turns) = (call.bytes(0)?, call.int(1)?, call.turns());
     texts(call, |row, out| {
         let bytes = values.get(row)?;
         match bits.get(row)? {
-            224 => push_hex(out, &Sha224::digest(bytes)),
-            0 | 256 => push_hex(out, &Sha256::digest(bytes)),
-            384 => push_hex(out, &Sha384::digest(bytes)),
-            512 => push_hex(out, &Sha512::digest(bytes)),
+            224 => push_digest::<Sha224>(out, bytes, &turns),
+            0 | 256 => push_digest::<Sha256>(out, bytes, &turns),
+            384 => push_digest::<Sha384>(out, bytes, &turns),
+            512 => push_digest::<Sha512>(out, bytes, &turns),
             _ => return None,
         }
         Some(())

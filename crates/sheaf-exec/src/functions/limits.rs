@@ -16,13 +16,16 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::cmp;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use datafusion_common::Result;
 use datafusion_common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
+use memchr::memmem;
 use sheaf_access::CancelFlag;
+use sheaf_types::Collation;
 
 use super::EvaluationError;
 
@@ -239,8 +242,16 @@ impl<'l> Account<'l> {
     }
 }
 
-/// Whether a kernel shall stop in the middle of a value. It asks in each turn of a loop, and every few turns the flag
-/// is looked at. What has been computed by then does not matter: the call ends with [`check`](Self::check).
+/// Whether a kernel shall stop in the middle of a value.
+///
+/// A kernel that goes through a long value takes it in stretches, or asks in each turn of a loop. When the statement
+/// has been told to stop, no stretch follows. The kernel then makes something of what it has. That does not matter: the
+/// flag is looked at behind each kernel.
+///
+/// ```text
+///   value    aaaaaaaaaaaaaaaaa|aaaaaaaaaaaaaaaaa|aaaaaaaaaaaaaaaaa|aaaaaa
+///   flag     ^ looked at      ^                 ^                 ^
+/// ```
 pub(super) struct Turns<'l> {
     cancel: &'l CancelFlag,
     taken: Cell<u32>,
@@ -250,6 +261,9 @@ pub(super) struct Turns<'l> {
 impl<'l> Turns<'l> {
     /// Turns between two looks at the flag.
     const BETWEEN_LOOKS: u32 = 64;
+
+    /// Bytes between two looks at the flag; an even number.
+    const STRETCH_BYTES: usize = 64 << 10;
 
     pub(super) fn new(cancel: &'l CancelFlag) -> Turns<'l> {
         Turns {
@@ -277,11 +291,83 @@ impl<'l> Turns<'l> {
         self.is_over.get()
     }
 
-    /// # Errors
-    /// The statement has been told to stop.
-    pub(super) fn check(&self) -> Result<()> {
-        let checked = self.cancel.check();
-        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
+    /// A text, piece by piece. Forwards, each piece but the last has the same length, but for characters that are not
+    /// cut.
+    pub(super) fn stretches<'t>(&'l self, text: &'t str) -> Stretches<'t, 'l> {
+        Stretches { text, turns: self }
+    }
+
+    /// The characters of a text.
+    pub(super) fn characters<'t>(&'l self, text: &'t str) -> impl Iterator<Item = char> {
+        self.stretches(text).flat_map(str::chars)
+    }
+
+    /// Bytes, piece by piece. Each piece but the last has the same, even length.
+    pub(super) fn byte_stretches<'t>(&'l self, bytes: &'t [u8]) -> impl Iterator<Item = &'t [u8]> {
+        let stretches = bytes.chunks(Self::STRETCH_BYTES);
+        stretches.take_while(|_| !self.is_over_now())
+    }
+
+    /// The order of two texts.
+    pub(super) fn compare(&self, collation: Collation, a: &str, b: &str) -> cmp::Ordering {
+        let order = collation.compare_until(a, b, &|| self.is_over_now());
+        order.unwrap_or(cmp::Ordering::Equal)
+    }
+
+    /// Appends the key of a text by a collation.
+    pub(super) fn push_sort_key(&self, collation: Collation, text: &str, key: &mut Vec<u8>) {
+        let _ = collation.sort_key_until(text, key, &|| self.is_over_now());
+    }
+
+    /// The first byte of a text in another.
+    pub(super) fn find(&self, text: &str, wanted: &str) -> Option<usize> {
+        let finder = memmem::Finder::new(wanted);
+        let step = Self::STRETCH_BYTES.max(wanted.len());
+        let mut start = 0;
+        loop {
+            // A piece ends where a text that begins in its last byte would end.
+            let end = text.len().min(start + step + wanted.len());
+            let found = finder.find(&text.as_bytes()[start..end]);
+            if let Some(at) = found {
+                return Some(start + at);
+            }
+            if end == text.len() || self.is_over_now() {
+                return None;
+            }
+            start += step;
+        }
+    }
+}
+
+/// See [`Turns::stretches`].
+pub(super) struct Stretches<'t, 'l> {
+    text: &'t str,
+    turns: &'l Turns<'l>,
+}
+
+impl<'t> Iterator for Stretches<'t, '_> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        if self.text.is_empty() || self.turns.is_over_now() {
+            return None;
+        }
+        let end = self.text.floor_char_boundary(Turns::STRETCH_BYTES);
+        let (first, rest) = self.text.split_at(end);
+        self.text = rest;
+        Some(first)
+    }
+}
+
+impl DoubleEndedIterator for Stretches<'_, '_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.text.is_empty() || self.turns.is_over_now() {
+            return None;
+        }
+        let start = self.text.len().saturating_sub(Turns::STRETCH_BYTES);
+        let (rest, last) = self.text.split_at(self.text.ceil_char_boundary(start));
+        self.text = rest;
+        Some(last)
     }
 }
 
@@ -405,6 +491,64 @@ mod tests {
         let mut account = Account::new(&limits, "repeat", false, true);
         assert!(account.book(10).unwrap() && account.book(10).unwrap());
         assert_eq!(code_of(account.book(10)), Some(1041));
+    }
+
+    #[test]
+    fn stretches_are_the_text() {
+        let cancel = CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        for text in ["", "a", "äß€"] {
+            for count in [1, 50_000, 100_001] {
+                let text = text.repeat(count);
+                assert_eq!(turns.stretches(&text).collect::<String>(), text);
+                let backwards: Vec<_> = turns.stretches(&text).rev().collect();
+                assert_eq!(backwards.into_iter().rev().collect::<String>(), text);
+                assert!(turns.characters(&text).eq(text.chars()));
+                assert_eq!(
+                    turns.byte_stretches(text.as_bytes()).flatten().count(),
+                    text.len()
+                );
+            }
+        }
+        let text = "a".repeat(Turns::STRETCH_BYTES * 3);
+        let mut stretches = turns.stretches(&text);
+        assert!(stretches.next().is_some() && stretches.next_back().is_some());
+        cancel.cancel();
+        assert!(stretches.next().is_none() && stretches.next_back().is_none());
+        assert_eq!(turns.byte_stretches(text.as_bytes()).count(), 0);
+    }
+
+    #[test]
+    fn a_text_is_found_across_stretches() {
+        let cancel = CancelFlag::new();
+        let turns = Turns::new(&cancel);
+        let stretch = Turns::STRETCH_BYTES;
+        for length in [1, 2, 3, stretch - 1, stretch, 2 * stretch + 1] {
+            let wanted = "b".repeat(length);
+            for before in [
+                0,
+                1,
+                stretch - 2,
+                stretch - 1,
+                stretch,
+                stretch + 1,
+                3 * stretch,
+            ] {
+                let text = "a".repeat(before) + &wanted + "aa";
+                assert_eq!(
+                    turns.find(&text, &wanted),
+                    Some(before),
+                    "{length} {before}"
+                );
+                assert_eq!(turns.find(&text[..before + length - 1], &wanted), None);
+            }
+        }
+        assert_eq!(turns.find("", ""), Some(0));
+        assert_eq!(turns.find("", "a"), None);
+        let text = "a".repeat(3 * stretch) + "b";
+        assert_eq!(turns.find(&text, "b"), Some(3 * stretch));
+        cancel.cancel();
+        assert_eq!(turns.find(&text, "b"), None);
     }
 
     #[test]

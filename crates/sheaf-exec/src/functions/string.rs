@@ -6,8 +6,10 @@
 //!
 //! Most kernels hand a closure for one row to `ints`, `texts`, `long_texts` or `parts`, which build the array. These
 //! book what is made on the account of the call, which bounds a value and a batch, and they stop when that says so
-//! (`functions/limits.rs`). So `repeat(s, 1000000000)` is refused before it has taken the memory.
+//! (`functions/limits.rs`). So `repeat(s, 1000000000)` is refused before it has taken the memory. The closure itself
+//! takes a long text in stretches ([`Turns`]), between which it may have to stop.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -20,7 +22,7 @@ use datafusion_common::Result;
 use sheaf_types::Collation;
 use sheaf_types::number::rescale;
 
-use super::limits::TextWriter;
+use super::limits::{TextWriter, Turns};
 use super::locale::number_style;
 use super::types::{
     Coercibility, SqlType, bytes_field, collation_of, common_collation, field, result_collation,
@@ -85,11 +87,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     // Text, characters to remove, and where: 'b' both ends, 'l' the start, 't' the end.
     Function::strict("$trim", (3, 3), like_first, trim).bytewise(),
     Function::strict("ltrim", (1, 1), like_first, |call| {
-        slices(call, |text| text.trim_start_matches(' '))
+        slices(call, |text, turns| without_prefixes(text, " ", turns))
     })
     .bytewise(),
     Function::strict("rtrim", (1, 1), like_first, |call| {
-        slices(call, |text| text.trim_end_matches(' '))
+        slices(call, |text, turns| without_suffixes(text, " ", turns))
     })
     .bytewise(),
     Function::strict("replace", (3, 3), like_all, replace)
@@ -98,13 +100,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("repeat", (2, 2), like_first, repeat)
         .bytewise()
         .growing(),
-    Function::strict("reverse", (1, 1), like_first, |call| {
-        map(call, |text| text.chars().rev().collect())
+    Function::strict("reverse", (1, 1), like_first, reverse).bytewise(),
+    Function::strict("soundex", (1, 1), like_first, |call| {
+        let (values, turns) = (call.text(0)?, call.turns());
+        texts(call, |row, out| {
+            push_soundex(turns.characters(values.get(row)?), out);
+            Some(())
+        })
     })
     .bytewise(),
-    Function::strict("soundex", (1, 1), like_first, |call| map(call, soundex)).bytewise(),
-    Function::new("lpad", (3, 3), like_first, |call| pad(call, true)).bytewise(),
-    Function::new("rpad", (3, 3), like_first, |call| pad(call, false)).bytewise(),
+    Function::new("lpad", (3, 3), like_first, |call| pad(call, true))
+        .bytewise()
+        .growing(),
+    Function::new("rpad", (3, 3), like_first, |call| pad(call, false))
+        .bytewise()
+        .growing(),
     Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise(),
     Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
     Function::new("field", (2, VARIADIC), bigint, field_position).never_null(),
@@ -137,9 +147,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("hex", (1, 1), text, hex).growing(),
     Function::new("unhex", (1, 1), bytes_of_all, unhex),
     Function::strict("to_base64", (1, 1), text, |call| {
-        let bytes = call.bytes(0)?;
+        let (bytes, turns) = (call.bytes(0)?, call.turns());
         texts(call, |row, out| {
-            push_base64(out, bytes.get(row)?);
+            push_base64(out, bytes.get(row)?, &turns);
             Some(())
         })
     })
@@ -182,26 +192,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("insert", (4, 4), like_first, insert).bytewise(),
     Function::new("substring_index", (3, 3), like_first, substring_index).bytewise(),
     Function::new("quote", (1, 1), like_first, |call| {
-        let values = call.text(0)?;
-        long_texts(call, |row, quoted| {
-            // NULL is the word NULL, without quotes.
-            let Some(text) = values.get(row) else {
-                quoted.push_str("NULL");
-                return Some(());
-            };
-            quoted.push('\'');
-            for character in text.chars() {
-                match character {
-                    '\'' | '\\' => {
-                        quoted.push('\\');
-                        quoted.push(character);
-                    }
-                    '\0' => quoted.push_str("\\0"),
-                    '\x1a' => quoted.push_str("\\Z"),
-                    other => quoted.push(other),
-                }
+        let (values, turns) = (call.text(0)?, call.turns());
+        long_texts(call, |row, out| {
+            match values.get(row) {
+                Some(text) => push_quoted(text, out, &turns),
+                // NULL is the word NULL, without quotes.
+                None => out.push_str("NULL"),
             }
-            quoted.push('\'');
             Some(())
         })
     })
@@ -230,9 +227,18 @@ fn byte_at(text: &str, character: usize) -> usize {
     if text.is_ascii() {
         return character.min(text.len());
     }
-    text.char_indices()
-        .nth(character)
-        .map_or(text.len(), |(at, _)| at)
+    // Characters are counted much faster than they are gone through one by one.
+    const COUNTED_BYTES: usize = 4 << 10;
+    let (mut rest, mut left) = (text, character);
+    while rest.len() > COUNTED_BYTES {
+        let (first, others) = rest.split_at(rest.floor_char_boundary(COUNTED_BYTES));
+        match left.checked_sub(first.chars().count()) {
+            Some(behind) => (rest, left) = (others, behind),
+            None => break,
+        }
+    }
+    let at = rest.char_indices().nth(left);
+    at.map_or(text.len(), |(at, _)| text.len() - rest.len() + at)
 }
 
 fn clamp(count: i64, most: usize) -> usize {
@@ -316,6 +322,27 @@ pub(super) fn parts<'t>(
     Ok(Arc::new(builder.finish()))
 }
 
+/// Builds a byte string for each row; `None` is NULL.
+fn byte_strings(
+    call: &Call<'_>,
+    write: impl Fn(usize, &mut Vec<u8>) -> Option<()>,
+) -> Result<ArrayRef> {
+    let mut account = call.account();
+    let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
+    let mut out = Vec::new();
+    for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
+        out.clear();
+        match write(row, &mut out) {
+            Some(()) if account.book(out.len())? => builder.append_value(&out),
+            _ => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
 /// Joins byte strings for each row; `None` is NULL.
 fn joined_bytes<'t>(
     call: &Call<'_>,
@@ -342,19 +369,35 @@ fn joined_bytes<'t>(
     Ok(Arc::new(builder.finish()))
 }
 
-/// Bytes have no case.
 fn upper(call: &Call<'_>) -> Result<ArrayRef> {
-    match call.sql_type(0) {
-        SqlType::Bytes => map(call, str::to_string),
-        _ => map(call, |text| text.chars().map(uppercase).collect()),
-    }
+    in_case(call, |text, out| {
+        let start = out.len();
+        match text.is_ascii() {
+            true => {
+                out.push_str(text);
+                out[start..].make_ascii_uppercase();
+            }
+            false => out.extend(text.chars().map(uppercase)),
+        }
+    })
 }
 
 fn lower(call: &Call<'_>) -> Result<ArrayRef> {
-    match call.sql_type(0) {
-        SqlType::Bytes => map(call, str::to_string),
-        _ => map(call, in_lower_case),
+    in_case(call, push_lowercase)
+}
+
+/// Each text in another case, which is known piece by piece. Bytes have no case.
+fn in_case(call: &Call<'_>, push: fn(&str, &mut String)) -> Result<ArrayRef> {
+    if call.sql_type(0) == SqlType::Bytes {
+        return slices(call, |text, _| text);
     }
+    let (values, turns) = (call.text(0)?, call.turns());
+    texts(call, |row, out| {
+        let text = values.get(row)?;
+        out.reserve(text.len());
+        turns.stretches(text).for_each(|text| push(text, out));
+        Some(())
+    })
 }
 
 /// Character for character: of what would be several (`ß`), MySQL knows no upper case.
@@ -366,23 +409,70 @@ fn uppercase(character: char) -> char {
     }
 }
 
-fn in_lower_case(text: &str) -> String {
+fn push_lowercase(text: &str, out: &mut String) {
     let lowercase = |character: char| character.to_lowercase().next().unwrap_or(character);
-    text.chars().map(lowercase).collect()
+    let start = out.len();
+    match text.is_ascii() {
+        true => {
+            out.push_str(text);
+            out[start..].make_ascii_lowercase();
+        }
+        false => out.extend(text.chars().map(lowercase)),
+    }
 }
 
-fn map(call: &Call<'_>, function: fn(&str) -> String) -> Result<ArrayRef> {
-    let values = call.text(0)?;
+fn reverse(call: &Call<'_>) -> Result<ArrayRef> {
+    let (values, turns) = (call.text(0)?, call.turns());
     texts(call, |row, out| {
-        *out = function(values.get(row)?);
+        let text = values.get(row)?;
+        out.reserve(text.len());
+        let backwards = turns.stretches(text).rev();
+        backwards.for_each(|text| out.extend(text.chars().rev()));
         Some(())
     })
 }
 
 /// A part of each text.
-fn slices(call: &Call<'_>, function: fn(&str) -> &str) -> Result<ArrayRef> {
-    let values = call.text(0)?;
-    parts(call, |row| values.get(row).map(function))
+fn slices(call: &Call<'_>, part: for<'t> fn(&'t str, &Turns<'_>) -> &'t str) -> Result<ArrayRef> {
+    let (values, turns) = (call.text(0)?, call.turns());
+    parts(call, |row| Some(part(values.get(row)?, &turns)))
+}
+
+fn without_prefixes<'t>(mut text: &'t str, removed: &str, turns: &Turns<'_>) -> &'t str {
+    while !turns.is_over()
+        && let Some(rest) = text.strip_prefix(removed)
+    {
+        text = rest;
+    }
+    text
+}
+
+fn without_suffixes<'t>(mut text: &'t str, removed: &str, turns: &Turns<'_>) -> &'t str {
+    while !turns.is_over()
+        && let Some(rest) = text.strip_suffix(removed)
+    {
+        text = rest;
+    }
+    text
+}
+
+fn push_quoted(text: &str, out: &mut TextWriter, turns: &Turns<'_>) {
+    out.push('\'');
+    for stretch in turns.stretches(text) {
+        let mut rest = stretch;
+        while let Some(at) = rest.find(['\'', '\\', '\0', '\x1a']) {
+            out.push_str(&rest[..at]);
+            out.push_str(match rest.as_bytes()[at] {
+                b'\'' => "\\'",
+                b'\\' => "\\\\",
+                b'\0' => "\\0",
+                _ => "\\Z",
+            });
+            rest = &rest[at + 1..];
+        }
+        out.push_str(rest);
+    }
+    out.push('\'');
 }
 
 /// The part of each text between two positions that depend on the text and a number.
@@ -469,16 +559,17 @@ fn substring(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn trim(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, removed, places) = (call.text(0)?, call.text(1)?, call.text(2)?);
+    let turns = call.turns();
     parts(call, |row| {
         let (mut text, removed, place) = (values.get(row)?, removed.get(row)?, places.get(row)?);
         if removed.is_empty() {
             return Some(text);
         }
         if place != "t" {
-            text = text.trim_start_matches(removed);
+            text = without_prefixes(text, removed, &turns);
         }
         if place != "l" {
-            text = text.trim_end_matches(removed);
+            text = without_suffixes(text, removed, &turns);
         }
         Some(text)
     })
@@ -487,7 +578,7 @@ fn trim(call: &Call<'_>) -> Result<ArrayRef> {
 fn replace(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, from, to) = (call.text(0)?, call.text(1)?, call.text(2)?);
     let turns = call.turns();
-    let replaced = long_texts(call, |row, out| {
+    long_texts(call, |row, out| {
         let (text, from, to) = (values.get(row)?, from.get(row)?, to.get(row)?);
         if from.is_empty() {
             out.push_str(text);
@@ -504,10 +595,7 @@ fn replace(call: &Call<'_>) -> Result<ArrayRef> {
         }
         out.push_str(&text[done..]);
         Some(())
-    })?;
-    // What was left out is nobody's value.
-    turns.check()?;
-    Ok(replaced)
+    })
 }
 
 fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
@@ -526,6 +614,7 @@ fn repeat(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
     let (values, lengths, pads) = (call.text(0)?, call.int(1)?, call.text(2)?);
+    let turns = call.turns();
     long_texts(call, |row, out| {
         let (text, length, pad) = (values.get(row)?, lengths.get(row)?, pads.get(row)?);
         let length = usize::try_from(length).ok()?;
@@ -545,7 +634,8 @@ fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
             if !left {
                 out.push_str(text);
             }
-            (0..missing / of_pad).for_each(|_| out.push_str(pad));
+            let pads = (0..missing / of_pad).take_while(|_| !turns.is_over());
+            pads.for_each(|_| out.push_str(pad));
             out.push_str(last);
             if left {
                 out.push_str(text);
@@ -556,10 +646,15 @@ fn pad(call: &Call<'_>, left: bool) -> Result<ArrayRef> {
 }
 
 /// Whether a search must look at weights: not if both sides are plain bytes to the collation.
-fn folded(collation: Collation, text: &str) -> String {
+fn folded<'t>(collation: Collation, text: &'t str, turns: &Turns<'_>) -> Cow<'t, str> {
     match collation {
-        Collation::Binary | Collation::Utf8mb4_bin => text.to_string(),
-        _ => in_lower_case(text),
+        Collation::Binary | Collation::Utf8mb4_bin => Cow::Borrowed(text),
+        _ => {
+            let mut folded = String::with_capacity(text.len());
+            let stretches = turns.stretches(text);
+            stretches.for_each(|text| push_lowercase(text, &mut folded));
+            Cow::Owned(folded)
+        }
     }
 }
 
@@ -571,6 +666,7 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         _ => call.matching_collation("locate")?,
     };
     let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
+    let turns = call.turns();
     let starts = if call.len() == 3 {
         Some(call.int(2)?)
     } else {
@@ -588,12 +684,13 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         else {
             return Some(0);
         };
-        let (needle, haystack) = (folded(collation, needle), folded(collation, haystack));
+        let folded = |text| folded(collation, text, &turns);
+        let (needle, haystack) = (folded(needle), folded(haystack));
         if skipped > characters(&haystack) {
             return Some(0);
         }
         let from = byte_at(&haystack, skipped);
-        Some(match haystack[from..].find(&needle) {
+        Some(match turns.find(&haystack[from..], &needle) {
             Some(at) => characters(&haystack[..from + at]) as i64 + 1,
             None => 0,
         })
@@ -624,7 +721,8 @@ fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
         }
         let (collation, _) = common_collation(&types, "field")?;
         let values = text_arguments(call)?;
-        let is_equal = |a: &str, b: &str| collation.compare(a, b).is_eq();
+        let turns = call.turns();
+        let is_equal = |a: &str, b: &str| turns.compare(collation, a, b).is_eq();
         return position_of_first(call, |argument, row| values[argument].get(row), is_equal);
     }
     if all(SqlType::is_exact_number) {
@@ -678,7 +776,7 @@ fn elt(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
     let collation = call.matching_collation("find_in_set")?;
-    let (wanted, sets) = (call.text(0)?, call.text(1)?);
+    let (wanted, sets, turns) = (call.text(0)?, call.text(1)?, call.turns());
     ints(call, |row| {
         let (wanted, set) = (wanted.get(row)?, sets.get(row)?);
         if set.is_empty() {
@@ -687,9 +785,12 @@ fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
         // Spaces at the end count, whatever the collation does with them.
         let is_member = |member: &str| {
             spaces_behind(wanted) == spaces_behind(member)
-                && collation.compare(wanted, member).is_eq()
+                && turns.compare(collation, wanted, member).is_eq()
         };
-        let at = set.split(',').position(is_member);
+        let at = set
+            .split(',')
+            .take_while(|_| !turns.is_over())
+            .position(is_member);
         Some(at.map_or(0, |at| at as i64 + 1))
     })
 }
@@ -717,12 +818,12 @@ fn char_codes(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(result))
 }
 
-fn push_hex(out: &mut TextWriter, bytes: &[u8]) {
+fn push_hex(out: &mut TextWriter, bytes: &[u8], turns: &Turns<'_>) {
     let Some(out) = out.expected(bytes.len().saturating_mul(2)) else {
         return;
     };
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
+    for byte in turns.byte_stretches(bytes).flatten() {
         out.push(char::from(DIGITS[usize::from(byte >> 4)]));
         out.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
@@ -731,9 +832,9 @@ fn push_hex(out: &mut TextWriter, bytes: &[u8]) {
 /// Of a number the hexadecimal digits, of a string those of its bytes.
 fn hex(call: &Call<'_>) -> Result<ArrayRef> {
     if call.sql_type(0).is_string() || call.sql_type(0).is_temporal() {
-        let values = call.bytes(0)?;
+        let (values, turns) = (call.bytes(0)?, call.turns());
         return long_texts(call, |row, out| {
-            values.get(row).map(|bytes| push_hex(out, bytes))
+            values.get(row).map(|bytes| push_hex(out, bytes, &turns))
         });
     }
     use std::fmt::Write;
@@ -742,32 +843,31 @@ fn hex(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 fn unhex(call: &Call<'_>) -> Result<ArrayRef> {
-    let values = call.text(0)?;
+    let (values, turns) = (call.text(0)?, call.turns());
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let result: BinaryArray = (0..call.rows())
-        .map(|row| {
-            let text = values.get(row)?;
-            let padded = if text.len() % 2 == 1 {
-                format!("0{text}")
-            } else {
-                text.to_string()
-            };
-            padded
-                .as_bytes()
-                .chunks_exact(2)
-                .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
-                .collect::<Option<Vec<u8>>>()
-        })
-        .collect();
-    Ok(Arc::new(result))
+    byte_strings(call, |row, out| {
+        let digits = values.get(row)?.as_bytes();
+        // The first of an odd number of digits is a byte by itself.
+        let (first, pairs) = digits.split_at(digits.len() % 2);
+        for byte in first {
+            out.push(digit(*byte)?);
+        }
+        for pairs in turns.byte_stretches(pairs) {
+            for pair in pairs.chunks_exact(2) {
+                out.push(digit(pair[0])? << 4 | digit(pair[1])?);
+            }
+        }
+        Some(())
+    })
 }
 
 /// Characters of a line of what TO_BASE64 writes.
 const BASE64_LINE: usize = 76;
 
-fn push_base64(out: &mut String, bytes: &[u8]) {
+fn push_base64(out: &mut String, bytes: &[u8], turns: &Turns<'_>) {
     // Three bytes are four characters.
-    for (line, bytes) in bytes.chunks(BASE64_LINE / 4 * 3).enumerate() {
+    let lines = bytes.chunks(BASE64_LINE / 4 * 3).enumerate();
+    for (line, bytes) in lines.take_while(|_| !turns.is_over()) {
         if line > 0 {
             out.push('\n');
         }
@@ -777,18 +877,15 @@ fn push_base64(out: &mut String, bytes: &[u8]) {
 
 /// White space is skipped. What is no base64 is NULL.
 fn from_base64(call: &Call<'_>) -> Result<ArrayRef> {
-    let texts = call.text(0)?;
-    let mut digits = Vec::new();
-    let bytes: BinaryArray = (0..call.rows())
-        .map(|row| {
-            let text = texts.get(row)?.bytes();
-            digits.clear();
+    let (values, turns) = (call.bytes(0)?, call.turns());
+    byte_strings(call, |row, out| {
+        let mut digits = Vec::new();
+        for bytes in turns.byte_stretches(values.get(row)?) {
             // As C has it, a vertical tab included.
-            digits.extend(text.filter(|byte| !matches!(byte, b' ' | 9..=13)));
-            BASE64_STANDARD.decode(&digits).ok()
-        })
-        .collect();
-    Ok(Arc::new(bytes))
+            digits.extend(bytes.iter().filter(|byte| !matches!(byte, b' ' | 9..=13)));
+        }
+        BASE64_STANDARD.decode_vec(&digits, out).ok()
+    })
 }
 
 /// The texts whose bits are set, with commas between them. Those that are NULL are left out.
@@ -881,6 +978,9 @@ fn spelled(text: &str, base: u32) -> u64 {
         value = value
             .saturating_mul(u64::from(base))
             .saturating_add(u64::from(digit));
+        if value == u64::MAX {
+            break;
+        }
     }
     if text.starts_with('-') {
         value.wrapping_neg()
@@ -960,9 +1060,9 @@ fn format_number(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn strcmp(call: &Call<'_>) -> Result<ArrayRef> {
     let collation = call.matching_collation("strcmp")?;
-    let (left, right) = (call.text(0)?, call.text(1)?);
+    let (left, right, turns) = (call.text(0)?, call.text(1)?, call.turns());
     ints(call, |row| {
-        Some(collation.compare(left.get(row)?, right.get(row)?) as i64)
+        Some(turns.compare(collation, left.get(row)?, right.get(row)?) as i64)
     })
 }
 
@@ -988,6 +1088,7 @@ fn insert(call: &Call<'_>) -> Result<ArrayRef> {
 
 fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, delimiters, counts) = (call.text(0)?, call.text(1)?, call.int(2)?);
+    let turns = call.turns();
     parts(call, |row| {
         let (text, delimiter, count) = (values.get(row)?, delimiters.get(row)?, counts.get(row)?);
         if delimiter.is_empty() || count == 0 {
@@ -996,29 +1097,32 @@ fn substring_index(call: &Call<'_>) -> Result<ArrayRef> {
         let nth = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) - 1;
         Some(if count > 0 {
             text.match_indices(delimiter)
+                .take_while(|_| !turns.is_over())
                 .nth(nth)
                 .map_or(text, |(at, _)| &text[..at])
         } else {
             text.rmatch_indices(delimiter)
+                .take_while(|_| !turns.is_over())
                 .nth(nth)
                 .map_or(text, |(at, _)| &text[at + delimiter.len()..])
         })
     })
 }
+
 /// Knuth's first Soundex code, as MySQL has it: equal neighbours count once even with vowels between them, and the code
 /// is as long as the text asks for. Letters outside of A to Z count as vowels.
-fn soundex(text: &str) -> String {
+fn push_soundex(characters: impl Iterator<Item = char>, code: &mut String) {
     const CODES: &[u8; 26] = b"01230120022455012623010202";
     const SHORTEST: usize = 4;
     let code_of = |letter: char| match letter.to_ascii_uppercase() {
         letter @ 'A'..='Z' => char::from(CODES[usize::from(letter as u8 - b'A')]),
         _ => '0',
     };
-    let mut letters = text.chars().filter(|c| c.is_alphabetic());
+    let mut letters = characters.filter(|c| c.is_alphabetic());
     let Some(first) = letters.next() else {
-        return String::new();
+        return;
     };
-    let mut code = String::from(first.to_ascii_uppercase());
+    code.push(first.to_ascii_uppercase());
     let (mut last, mut length) = (code_of(first), 1);
     for letter in letters {
         let next = code_of(letter);
@@ -1028,5 +1132,4 @@ fn soundex(text: &str) -> String {
         }
     }
     code.extend(std::iter::repeat_n('0', SHORTEST.saturating_sub(length)));
-    code
 }

@@ -50,6 +50,10 @@ use crate::text::{PAD_BELOW, PAD_END};
 
 /// Ends the code of a character outside of ASCII.
 const CODE_END: u8 = 0x01;
+/// The key of a longer text is made in pieces of so many bytes.
+const STRETCH_BYTES: usize = 64 << 10;
+/// Characters at the end of a piece among which one is sought behind which a key can be cut.
+const MOST_LOOKED_AT: usize = 1024;
 /// Code of the first class of ASCII characters; the gap before it is one less.
 const FIRST_CODE: u8 = 3;
 
@@ -156,6 +160,56 @@ impl Collation {
         }
     }
 
+    /// The same for texts of any length: `is_over` is asked now and then, and `None` is what it has ended.
+    pub fn sort_key_until(
+        self,
+        text: &str,
+        key: &mut Vec<u8>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Option<()> {
+        let mut rest = text;
+        while rest.len() > STRETCH_BYTES {
+            if is_over() {
+                return None;
+            }
+            let end = rest.floor_char_boundary(STRETCH_BYTES);
+            let Some(cut) = self.last_cut(&rest[..end]) else {
+                break;
+            };
+            self.sort_key_into(&rest[..cut], key);
+            if self.pads_spaces() {
+                debug_assert_eq!(key.last(), Some(&PAD_END));
+                key.pop();
+            }
+            rest = &rest[cut..];
+        }
+        self.sort_key_into(rest, key);
+        Some(())
+    }
+
+    /// The last place in a text where its key can be cut: the keys of what lies before and behind are its key together,
+    /// but for what ends a key.
+    fn last_cut(self, text: &str) -> Option<usize> {
+        if !self.pads_spaces() {
+            return Some(text.len());
+        }
+        // Spaces have a key by what follows them. So the cut is behind a character that has a key by itself.
+        let has_own_key = |character: char| {
+            let mut letter = [0; 4];
+            let letter = character.encode_utf8(&mut letter);
+            let (mut alone, mut followed) = (Vec::new(), Vec::new());
+            self.sort_key_into(letter, &mut alone);
+            alone.pop();
+            let is_none = alone.is_empty();
+            self.sort_key_into("a", &mut alone);
+            self.sort_key_into(&format!("{letter}a"), &mut followed);
+            !is_none && alone == followed
+        };
+        let mut characters = text.char_indices().rev().take(MOST_LOOKED_AT);
+        let (at, character) = characters.find(|(_, character)| has_own_key(*character))?;
+        Some(at + character.len_utf8())
+    }
+
     /// Appends the sort key of the first `limit` elements of `text` and returns how many there were. Elements are codes
     /// and weights under the collations of the Unicode Collation Algorithm (so that equal strings have equal
     /// beginnings, though `æ` is one character and `ae` are two), otherwise characters. [`Collation::Binary`] is not
@@ -199,6 +253,20 @@ impl Collation {
         } else {
             self.limited_key_into(prefix, limit, key);
         }
+    }
+
+    /// The order of two strings of any length, as [`sort_key_until`](Self::sort_key_until).
+    pub fn compare_until(self, a: &str, b: &str, is_over: &dyn Fn() -> bool) -> Option<Ordering> {
+        if a.len().max(b.len()) <= STRETCH_BYTES || self == Collation::Binary {
+            return Some(self.compare(a, b));
+        }
+        let (mut key_a, mut key_b) = (
+            Vec::with_capacity(a.len() + 8),
+            Vec::with_capacity(b.len() + 8),
+        );
+        self.sort_key_until(a, &mut key_a, is_over)?;
+        self.sort_key_until(b, &mut key_b, is_over)?;
+        Some(key_a.cmp(&key_b))
     }
 
     /// The order of two strings.
@@ -623,6 +691,48 @@ mod tests {
             .collect();
         assert_eq!(back, text.as_bytes());
         assert!(!is_plain_ascii("é".as_bytes()) && !is_plain_ascii(b"\x07"));
+    }
+
+    #[test]
+    fn the_key_of_a_long_text_is_made_in_pieces() {
+        let endings = [
+            "",
+            "x",
+            "   ",
+            " \u{a0} ",
+            "\n",
+            "ß ",
+            "\u{301}",
+            " \u{301} ",
+        ];
+        let piece = "The quick ä  brown\tfox  æ ";
+        for collation in Collation::ALL {
+            for (text, count) in [
+                (piece, 8000),
+                ("a ", 70_000),
+                (" ", 70_000),
+                ("\u{301}", 70_000),
+            ] {
+                for ending in endings {
+                    for shift in 0..4 {
+                        let text = "y".repeat(shift) + &text.repeat(count) + ending;
+                        let (mut pieces, mut key) = (Vec::new(), Vec::new());
+                        collation.sort_key_into(&text, &mut key);
+                        let made = collation.sort_key_until(&text, &mut pieces, &|| false);
+                        assert!(made.is_some() && pieces == key, "{collation:?} {ending:?}");
+                        let same = collation.compare_until(&text, &text, &|| false);
+                        assert_eq!(same, Some(Ordering::Equal));
+                    }
+                }
+            }
+        }
+        let text = "a".repeat(STRETCH_BYTES + 1);
+        let collation = Collation::Utf8mb4_0900_ai_ci;
+        assert_eq!(
+            collation.sort_key_until(&text, &mut Vec::new(), &|| true),
+            None
+        );
+        assert_eq!(collation.compare_until(&text, "a", &|| true), None);
     }
 
     #[test]

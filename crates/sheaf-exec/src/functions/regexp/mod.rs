@@ -1,20 +1,25 @@
 //! Regular expressions: REGEXP / RLIKE, REGEXP_LIKE, REGEXP_REPLACE, REGEXP_SUBSTR and REGEXP_INSTR.
 //!
 //! A match looks at case unless the collation does not. Patterns are those of the `regex` crate, which has no
-//! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time.
+//! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time. A call looks
+//! whether it shall stop between two matches, and on the way through a long text (`search.rs`).
+
+mod search;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
-use regex::{Match, Regex, RegexBuilder};
+use search::{Modes, Pattern};
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
-use super::limits::TextWriter;
+use super::limits::{TextWriter, Turns};
 use super::string::{long_texts, parts};
 use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
@@ -36,6 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let values = call.text(0)?;
         let places = Places::new(call, 2)?;
         let compiled = Patterns::new(call, places.modes(call, 4)?)?.compile_all(call.rows())?;
+        let turns = call.turns();
         let found = (0..call.rows()).map(|row| {
             let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
                 return Ok(None);
@@ -43,7 +49,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             let Some((start, occurrence)) = places.of(row, text, OutOfBounds::Parameters)? else {
                 return Ok(None);
             };
-            Ok(nth_match(pattern, text, start, occurrence).map(|found| found.as_str()))
+            let found = nth_match(pattern, text, (start, occurrence), &turns);
+            Ok(found.map(|found| &text[found]))
         });
         let found = found.collect::<Result<Vec<_>>>()?;
         parts(call, |row| found[row])
@@ -138,25 +145,30 @@ fn out_of_bounds() -> EvaluationError {
     )
 }
 
-/// The match of this number, from 1 on, at or behind a byte of the text.
-fn nth_match<'t>(
-    pattern: &Regex,
-    text: &'t str,
-    start: usize,
-    occurrence: i64,
-) -> Option<Match<'t>> {
+/// The match of a number, from 1 on, at or behind a byte of the text.
+fn nth_match(
+    pattern: &Pattern,
+    text: &str,
+    (start, occurrence): (usize, i64),
+    turns: &Turns<'_>,
+) -> Option<Range<usize>> {
     let mut at = start;
     let mut left = occurrence.max(1);
     loop {
-        let found = pattern.find_at(text, at)?;
+        let found = pattern.find(text, at, turns)?;
         left -= 1;
         if left == 0 {
             return Some(found);
         }
-        at = match found.is_empty() {
-            false => found.end(),
-            true => found.end() + text[found.end()..].chars().next()?.len_utf8(),
-        };
+        at = behind(text, &found)?;
+    }
+}
+
+/// Where the next match is looked for. An empty match is not found again.
+fn behind(text: &str, found: &Range<usize>) -> Option<usize> {
+    match found.is_empty() {
+        false => Some(found.end),
+        true => Some(found.end + text[found.end..].chars().next()?.len_utf8()),
     }
 }
 
@@ -171,18 +183,22 @@ fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
         None => Ok(None),
     };
     let at = (0..call.rows()).map(at).collect::<Result<Vec<_>>>()?;
+    let turns = call.turns();
     long_texts(call, |row, out| {
         let pattern = compiled[row].as_ref()?;
         let (text, replacement) = (values.get(row)?, replacements.get(row)?);
         let (start, occurrence) = at[row]?;
         let only = match wants_all(occurrence) {
             true => None,
-            false => Some(nth_match(pattern, text, start, occurrence).map(|found| found.start())),
+            false => Some(nth_match(pattern, text, (start, occurrence), &turns)),
         };
         match only {
             Some(None) => out.push_str(text),
-            Some(Some(from)) => replace(pattern, text, (from, 1), replacement, out),
-            None => replace(pattern, text, (start, usize::MAX), replacement, out),
+            Some(Some(found)) => replace(pattern, text, (found.start, 1), replacement, out, &turns),
+            None => {
+                let all = (start, usize::MAX);
+                replace(pattern, text, all, replacement, out, &turns);
+            }
         }
         Some(())
     })
@@ -196,6 +212,7 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
         true => Some(call.int(4)?),
         false => None,
     };
+    let turns = call.turns();
     let position = |row: usize| {
         let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
             return Ok(None);
@@ -216,14 +233,10 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
             }
         };
         // What lies before is not there for `^`.
-        let found = nth_match(pattern, &text[start..], 0, occurrence);
-        let byte = found.map(|found| {
-            start
-                + if is_behind {
-                    found.end()
-                } else {
-                    found.start()
-                }
+        let found = nth_match(pattern, &text[start..], (0, occurrence), &turns);
+        let byte = found.map(|found| match is_behind {
+            true => start + found.end,
+            false => start + found.start,
         });
         Ok(Some(
             byte.map_or(0, |byte| text[..byte].chars().count() as i64 + 1),
@@ -238,39 +251,42 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
 /// Writes a text with so many matches replaced, from a byte on. A `$1` of MySQL is the same here; a name in braces is
 /// not known to it.
 fn replace(
-    pattern: &Regex,
+    pattern: &Pattern,
     text: &str,
     (from, count): (usize, usize),
     replacement: &str,
     out: &mut TextWriter,
+    turns: &Turns<'_>,
 ) {
     let references = replacement.matches('$').count();
     let mut expanded = String::new();
     let (mut done, mut at) = (0, from);
     for _ in 0..count {
-        let Some(found) = pattern.captures_at(text, at) else {
+        let Some(whole) = pattern.find(text, at, turns) else {
             break;
         };
-        let Some(whole) = found.get(0) else {
-            break;
-        };
-        out.push_str(&text[done..whole.start()]);
-        done = whole.end();
-        // More than this does not come out.
-        let longest = found.iter().flatten().map(|group| group.len()).max();
-        let most = references.saturating_mul(longest.unwrap_or(0));
-        if !out.expect(replacement.len().saturating_add(most)) {
-            return;
+        out.push_str(&text[done..whole.start]);
+        done = whole.end;
+        if references == 0 {
+            if !out.expect(replacement.len()) {
+                return;
+            }
+            out.push_str(replacement);
+        } else {
+            let Some(found) = pattern.regex.captures_at(text, whole.start) else {
+                break;
+            };
+            // More than this does not come out.
+            let longest = found.iter().flatten().map(|group| group.len()).max();
+            let most = references.saturating_mul(longest.unwrap_or(0));
+            if !out.expect(replacement.len().saturating_add(most)) {
+                return;
+            }
+            expanded.clear();
+            found.expand(replacement, &mut expanded);
+            out.push_str(&expanded);
         }
-        expanded.clear();
-        found.expand(replacement, &mut expanded);
-        out.push_str(&expanded);
-        // An empty match is not found again.
-        let next = match whole.is_empty() {
-            false => Some(done),
-            true => text[done..].chars().next().map(|c| done + c.len_utf8()),
-        };
-        match next {
+        match behind(text, &whole) {
             Some(next) => at = next,
             None => break,
         }
@@ -311,7 +327,7 @@ struct Patterns {
     insensitive: bool,
     /// Of the function.
     name: &'static str,
-    compiled: HashMap<(String, String), Arc<Regex>>,
+    compiled: HashMap<(String, String), Rc<Pattern>>,
 }
 
 impl Patterns {
@@ -327,7 +343,7 @@ impl Patterns {
         })
     }
 
-    fn compile(&mut self, row: usize) -> Result<Option<Arc<Regex>>> {
+    fn compile(&mut self, row: usize) -> Result<Option<Rc<Pattern>>> {
         let Some(pattern) = self.patterns.get(row) else {
             return Ok(None);
         };
@@ -340,38 +356,35 @@ impl Patterns {
         };
         let key = (pattern.to_string(), mode.to_string());
         if let Some(known) = self.compiled.get(&key) {
-            return Ok(Some(Arc::clone(known)));
+            return Ok(Some(Rc::clone(known)));
         }
-        let mut insensitive = self.insensitive;
-        let (mut lines, mut dot_all) = (false, false);
+        let mut modes = Modes {
+            insensitive: self.insensitive,
+            lines: false,
+            dot_all: false,
+        };
         for flag in mode.chars() {
             match flag {
-                'c' => insensitive = false,
-                'i' => insensitive = true,
-                'm' => lines = true,
-                'n' => dot_all = true,
+                'c' => modes.insensitive = false,
+                'i' => modes.insensitive = true,
+                'm' => modes.lines = true,
+                'n' => modes.dot_all = true,
                 'u' => {}
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }
-        let regex = RegexBuilder::new(&with_unicode_classes(pattern))
-            .case_insensitive(insensitive)
-            .multi_line(lines)
-            .dot_matches_new_line(dot_all)
-            .size_limit(MAX_PATTERN_BYTES)
-            .build()
-            .map_err(|error| {
-                EvaluationError::new(
-                    codes::REGEXP_ILLEGAL_ARGUMENT,
-                    format!("Illegal argument to a regular expression: {error}"),
-                )
-            })?;
-        let regex = Arc::new(regex);
-        self.compiled.insert(key, Arc::clone(&regex));
-        Ok(Some(regex))
+        let compiled = Pattern::new(&with_unicode_classes(pattern), modes).map_err(|error| {
+            EvaluationError::new(
+                codes::REGEXP_ILLEGAL_ARGUMENT,
+                format!("Illegal argument to a regular expression: {error}"),
+            )
+        })?;
+        let compiled = Rc::new(compiled);
+        self.compiled.insert(key, Rc::clone(&compiled));
+        Ok(Some(compiled))
     }
 
-    fn compile_all(&mut self, rows: usize) -> Result<Vec<Option<Arc<Regex>>>> {
+    fn compile_all(&mut self, rows: usize) -> Result<Vec<Option<Rc<Pattern>>>> {
         let constant =
             self.patterns.constant && self.modes.as_ref().is_none_or(|modes| modes.constant);
         if constant {
@@ -389,19 +402,20 @@ fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
         None
     };
     let compiled = Patterns::new(call, modes)?.compile_all(call.rows())?;
-    let account = call.account();
+    let turns = call.turns();
     let result: BooleanArray = (0..call.rows())
-        .map(|row| match account.is_over() {
-            true => None,
-            false => Some(compiled[row].as_ref()?.is_match(values.get(row)?)),
+        .map(|row| {
+            let (pattern, text) = (compiled[row].as_ref()?, values.get(row)?);
+            Some(!turns.is_over() && pattern.is_match(text, &turns))
         })
         .collect();
-    account.check()?;
     Ok(Arc::new(result))
 }
 
 #[cfg(test)]
 mod tests {
+    use regex::Regex;
+
     use super::*;
 
     #[test]
