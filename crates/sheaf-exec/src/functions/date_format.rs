@@ -366,9 +366,8 @@ fn read_fields_prefix(text: &mut &str, format: &str, fields: &mut Fields) -> Opt
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == ' ' || "aApPmM".contains(c)))
         .unwrap_or(text.len());
-    let (part, rest) = text.split_at(end);
-    read_fields(part, format, fields)?;
-    *text = rest;
+    let left = read_fields(&text[..end], format, fields)?.len();
+    *text = &text[end - left..];
     Some(())
 }
 

@@ -1,13 +1,19 @@
 //! WHERE of a statement that changes rows in a strict mode. What is no number where one is wanted ends the statement,
-//! and so does a division by zero, for the rows that MySQL comes to (`sheaf_exec::typing`).
+//! and so does a division by zero, for the rows that MySQL comes to (`sheaf_exec::typing`). In each WHERE, `IS NULL`
+//! may mean a zero date.
 
 use std::ops::ControlFlow;
 
-use sheaf_algebra::ColumnSet;
+use arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion_common::ScalarValue;
 use sheaf_algebra::relation::Operator;
-use sheaf_algebra::{Relation, Scalar};
+use sheaf_algebra::scalar::{Comparison, ScalarKind, Truth};
+use sheaf_algebra::{ColumnSet, Relation, Scalar};
 use sheaf_exec::SheafTableSource;
+use sheaf_exec::functions::types::declared_type;
 use sheaf_exec::typing::{MAX_WATCHED_PARTS, Purpose, indexed_columns_of};
+use sheaf_types::ColumnType;
+use sheaf_types::temporal::{ZERO_DATE, ZERO_DATETIME};
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
 use super::expression::comparison_of;
@@ -17,6 +23,53 @@ use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 impl Binder<'_> {
     /// The condition of a WHERE over these rows.
     pub(super) fn condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
+        let condition = self.typed_condition_of_rows(expr, rows)?;
+        Ok(self.with_zero_dates(condition))
+    }
+
+    /// `date IS NULL` for a column that is NOT NULL finds zero dates. ODBC has no other way to ask for these.
+    ///
+    /// ```text
+    ///   WHERE d IS NULL AND ...                            WHERE d = '0000-00-00' AND ...
+    ///   FROM a LEFT JOIN b ON .. WHERE b.d IS NULL         ... WHERE b.d IS NULL OR b.d = '0000-00-00'
+    /// ```
+    ///
+    /// Only a part of WHERE by itself means that, not one below OR, NOT or another operator.
+    fn with_zero_dates(&self, condition: Scalar) -> Scalar {
+        let Some(block) = self.blocks.last() else {
+            return condition;
+        };
+        let zero_of = |part: &Scalar| {
+            let ScalarKind::Test {
+                operand,
+                is: Truth::Null,
+                negated: false,
+            } = part.kind()
+            else {
+                return None;
+            };
+            let id = operand.as_column()?;
+            let tables = block.scope.tables.iter();
+            let mut columns = tables.flat_map(|table| &table.columns);
+            let column = columns.find(|column| column.id == id)?;
+            let zero = zero_date_of(&column.field)?;
+            let is_zero =
+                Scalar::comparison(Comparison::Equal, column.scalar(), Scalar::literal(zero));
+            Some(match column.may_be_missing {
+                true => Scalar::or([part.clone(), is_zero]),
+                false => is_zero,
+            })
+        };
+        match condition.kind() {
+            ScalarKind::And(parts) if parts.iter().any(|part| zero_of(part).is_some()) => {
+                let parts = parts.iter();
+                Scalar::and(parts.map(|part| zero_of(part).unwrap_or_else(|| part.clone())))
+            }
+            _ => zero_of(&condition).unwrap_or(condition),
+        }
+    }
+
+    fn typed_condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
         let is_watched = self.watches_conditions && self.open_subqueries == 0;
         let Operator::Scan(scan) = rows.operator() else {
             let condition = match rows.operator() {
@@ -88,6 +141,11 @@ impl Binder<'_> {
 
     /// The condition of rows that are looked at one by one, as far as keys have not found them.
     pub(super) fn condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let condition = self.typed_condition_of_found_rows(expr)?;
+        Ok(self.with_zero_dates(condition))
+    }
+
+    fn typed_condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
         if !self.texts.are_refused() {
             return Ok(self.condition(expr)?.decided());
         }
@@ -100,6 +158,20 @@ impl Binder<'_> {
             Ok(condition.decided())
         });
         Ok(Scalar::and(bound.collect::<Bound<Vec<_>>>()?).decided())
+    }
+}
+
+/// The zero date of a column of dates that is NOT NULL. A TIMESTAMP is not asked for it in that way.
+fn zero_date_of(field: &Field) -> Option<ScalarValue> {
+    if field.is_nullable() || matches!(declared_type(field), Some(ColumnType::Timestamp { .. })) {
+        return None;
+    }
+    match field.data_type() {
+        DataType::Date32 => Some(ScalarValue::Date32(Some(ZERO_DATE))),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => {
+            Some(ScalarValue::TimestampMicrosecond(Some(ZERO_DATETIME), None))
+        }
+        _ => None,
     }
 }
 

@@ -63,11 +63,14 @@ impl Binder<'_> {
         table: &TableWithJoins,
         before: &[&Scope],
     ) -> Bound<Option<(Relation, Scope)>> {
-        if let TableFactor::Table { name, .. } = &table.relation
+        if let TableFactor::Table { name, alias, .. } = &table.relation
             && name.0.len() == 1
             && object_text(name).eq_ignore_ascii_case("dual")
         {
-            return Ok(None);
+            return match alias {
+                None => Ok(None),
+                Some(alias) => Err(SqlError::parse_error(&alias.name.value, 1)),
+            };
         }
         let first = self.hints.tables_so_far();
         let (mut relation, mut names) = self.table_factor(&table.relation, before)?;

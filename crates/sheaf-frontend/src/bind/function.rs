@@ -148,6 +148,15 @@ impl Binder<'_> {
             let function = self.context.session.insert_id_cell().function();
             return Ok(Some(self.typing().call_function(function, vec![id])?));
         }
+        if name == "last_insert_id" {
+            expect(count == 0)?;
+        }
+        if let Some(told) = self.told_of_type(name, values)? {
+            return Ok(Some(told));
+        }
+        if name == "weight_string" {
+            return unsupported("WEIGHT_STRING");
+        }
         if name == "sleep" {
             expect(count == 1)?;
             let seconds = self.value(&values[0])?;
@@ -177,6 +186,7 @@ impl Binder<'_> {
                 self.choosing(|this| this.call_on_values("coalesce", values))?
             }
             ("isnull", [value]) => self.value(value)?.is_null(),
+            ("get_format", [kind, place]) => self.format_of_place(kind, place)?,
             ("trim", [value]) => {
                 let arguments = vec![self.value(value)?, self.text(" ")?, self.text("b")?];
                 self.call("$trim", arguments)?

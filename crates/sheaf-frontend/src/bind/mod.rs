@@ -58,6 +58,7 @@ mod scope;
 mod select;
 mod session;
 mod subquery;
+mod told;
 mod user_variable;
 mod window;
 

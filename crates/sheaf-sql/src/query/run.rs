@@ -904,11 +904,13 @@ fn await_given_back(task: &TaskContext, reserved_before: usize) {
 /// Whether a query is to find out how many rows it would have without its LIMIT.
 fn counts_all_rows(query: &ast::Query) -> bool {
     let mut body = query.body.as_ref();
-    while let ast::SetExpr::SetOperation { left, .. } = body {
-        body = left;
-    }
-    let ast::SetExpr::Select(select) = body else {
-        return false;
+    let select = loop {
+        match body {
+            ast::SetExpr::SetOperation { left, .. } => body = left,
+            ast::SetExpr::Query(first) => body = &first.body,
+            ast::SetExpr::Select(select) => break select,
+            _ => return false,
+        }
     };
     let modifiers = select.select_modifiers.as_ref();
     let counts = modifiers.is_some_and(|modifiers| modifiers.sql_calc_found_rows);
