@@ -291,6 +291,9 @@ impl Dialect for SheafDialect {
                     Keyword::CHAR if parser.peek_nth_token_ref(1).token == Token::LParen => {
                         Some(parse_char(parser))
                     }
+                    Keyword::CAST if parser.peek_nth_token_ref(1).token == Token::LParen => {
+                        Some(parse_cast(parser))
+                    }
                     Keyword::INTERVAL => parse_interval(parser).transpose(),
                     Keyword::TRIM => parse_trim_of_spaces(parser).transpose(),
                     Keyword::NoKeyword => parse_name(parser),
@@ -711,15 +714,8 @@ fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
                 return None;
             };
             let name = ObjectName::from(vec![word.into_ident(name.span)]);
-            Some(parser.parse_function(name).and_then(|call| {
-                if !parser.parse_keyword(Keyword::COLLATE) {
-                    return Ok(call);
-                }
-                Ok(Expr::Collate {
-                    expr: Box::new(call),
-                    collation: parser.parse_object_name(false)?,
-                })
-            }))
+            let call = parser.parse_function(name);
+            Some(call.and_then(|call| parse_collation_of(parser, call)))
         }
         Token::Period => {
             // Of a database, a table and a column. The library takes more for fields of values, one by one.
@@ -762,6 +758,17 @@ fn parse_name(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     }
 }
 
+/// COLLATE behind an operand.
+fn parse_collation_of(parser: &mut Parser, operand: Expr) -> Result<Expr, ParserError> {
+    if !parser.parse_keyword(Keyword::COLLATE) {
+        return Ok(operand);
+    }
+    Ok(Expr::Collate {
+        expr: Box::new(operand),
+        collation: parser.parse_object_name(false)?,
+    })
+}
+
 /// A literal, as [`parse_name`] does it.
 fn parse_literal(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let next = &parser.peek_nth_token_ref(1).token;
@@ -783,6 +790,41 @@ fn parse_binary(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
             format: None,
         })
     })
+}
+
+/// `CAST(x AS type)` and `CAST(x AS CHAR CHARACTER SET charset)`.
+fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_keyword(Keyword::AS)?;
+    let data_type = parser.parse_data_type()?;
+    let has_set = parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+        || parser.parse_keyword(Keyword::CHARSET);
+    let charset = match has_set {
+        true => Some(parser.parse_object_name(false)?),
+        false => None,
+    };
+    let array = parser.parse_keyword(Keyword::ARRAY);
+    parser.expect_token(&Token::RParen)?;
+    let cast = match charset {
+        Some(charset) => Expr::Convert {
+            is_try: false,
+            expr,
+            data_type: Some(data_type),
+            charset: Some(charset),
+            target_before_value: false,
+            styles: Vec::new(),
+        },
+        None => Expr::Cast {
+            kind: CastKind::Cast,
+            expr,
+            data_type,
+            array,
+            format: None,
+        },
+    };
+    parse_collation_of(parser, cast)
 }
 
 /// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.

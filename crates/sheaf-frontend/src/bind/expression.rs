@@ -244,7 +244,11 @@ impl Binder<'_> {
             } => {
                 let value = self.value(expr)?;
                 match (data_type, charset) {
-                    (Some(data_type), _) => self.cast(value, data_type),
+                    (Some(data_type), Some(charset)) => {
+                        let text = self.cast(value, data_type)?;
+                        self.using(text, &object_text(charset), false)
+                    }
+                    (Some(data_type), None) => self.cast(value, data_type),
                     (None, Some(charset)) => {
                         self.using(value, &object_text(charset), is_char(expr))
                     }
@@ -654,12 +658,32 @@ impl Binder<'_> {
                     ..
                 }),
             ) => self.number(&format!("-{digits}")),
-            (UnaryOperator::Minus, expr) => self.call_on_values("$negate", [expr]),
+            (UnaryOperator::Minus, expr) => {
+                let value = self.value(expr)?;
+                let value = match value.as_literal() {
+                    // Of a constant it is known that its opposite is no BIGINT.
+                    Some(ScalarValue::Int64(Some(i64::MIN))) => self.as_whole_decimal(value)?,
+                    Some(ScalarValue::UInt64(Some(number)))
+                        if *number > i64::MIN.unsigned_abs() =>
+                    {
+                        self.as_whole_decimal(value)?
+                    }
+                    _ => value,
+                };
+                self.call("$negate", vec![value])
+            }
             (UnaryOperator::Plus, expr) => self.value(expr),
             (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", [expr]),
             (UnaryOperator::Not | UnaryOperator::BangNot, expr) => Ok(self.condition(expr)?.not()),
             (op, _) => unsupported(op.to_string()),
         }
+    }
+
+    /// A BIGINT of either kind as a DECIMAL.
+    fn as_whole_decimal(&self, value: Scalar) -> Bound<Scalar> {
+        const DIGITS: i64 = 20;
+        let arguments = vec![value, self.integer(DIGITS), self.integer(0)];
+        self.call("$cast_decimal", arguments)
     }
 
     /// `(a, b) = (c, d)` and its relatives, value by value.

@@ -12,20 +12,30 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::ScalarValue;
-use sheaf_algebra::relation::{DependentKind, Item};
+use sheaf_algebra::relation::{DependentKind, Item, Operator};
 use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::aggregates::aggregate_function;
 use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
 use sheaf_exec::typing::Purpose;
-use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, Value as Literal};
+use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, SetExpr, Value as Literal};
 
 use super::block::Pending;
 use super::expression::{comparison_of, width, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use sheaf_types::error::codes;
+
+/// The rows of a query without what it lists of them, which EXISTS does not ask for: it may be an error.
+fn without_list(mut query: Relation) -> Relation {
+    loop {
+        match query.into_operator() {
+            Operator::Project(project) => query = *project.input,
+            other => return other.into(),
+        }
+    }
+}
 
 impl Binder<'_> {
     /// A query in the scopes that are open.
@@ -58,8 +68,14 @@ impl Binder<'_> {
         if limits_to_some(&query) {
             query.limit_clause = None;
         }
+        // So are those that are equal to others.
+        if query.limit_clause.is_none()
+            && let SetExpr::Select(select) = query.body.as_mut()
+        {
+            select.distinct = None;
+        }
         let (right, _) = self.subquery(&query)?;
-        self.mark(right, None)
+        self.mark(without_list(right), None)
     }
 
     pub(super) fn in_subquery(&mut self, operand: &Expr, query: &Query) -> Bound<Scalar> {

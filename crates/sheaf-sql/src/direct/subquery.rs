@@ -125,6 +125,10 @@ impl<'a> Subqueries<'a> {
         let ast::SetExpr::Select(select) = query.body.as_mut() else {
             return None;
         };
+        // EXISTS does not compute what it lists, and a direct plan does.
+        if is_exists && !select.projection.iter().all(computes_nothing) {
+            return None;
+        }
         let mut inner = Vec::new();
         for part in &select.from {
             inner.push(Names::of_any_table(self.session, &part.relation)?);
@@ -691,6 +695,25 @@ impl Place<'_> {
                 (found.len() <= MAX_BRANCHES).then_some(())
             }
         }
+    }
+}
+
+/// An item of a list that is a column, a constant or all columns.
+fn computes_nothing(item: &ast::SelectItem) -> bool {
+    use ast::SelectItem::{
+        ExprWithAlias, ExprWithAliases, QualifiedWildcard, UnnamedExpr, Wildcard,
+    };
+    let is_plain = |expr: &ast::Expr| {
+        matches!(
+            expr,
+            ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) | ast::Expr::Value(_)
+        )
+    };
+    match item {
+        UnnamedExpr(expr) | ExprWithAlias { expr, .. } | ExprWithAliases { expr, .. } => {
+            is_plain(expr)
+        }
+        QualifiedWildcard(..) | Wildcard(_) => true,
     }
 }
 
