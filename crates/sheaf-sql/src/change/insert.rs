@@ -428,6 +428,9 @@ impl Session {
         let shape = RowShape::new(table, &targets, options, now, &mut self.warnings)?;
         let mut shape = shape.with_defaults(defaults);
         let is_only_row = rows.len() == 1 && !options.ignore;
+        if is_only_row {
+            writer.writes_only_row();
+        }
         writer.expect_rows(rows.len() as u64);
         for (n, sources) in rows.into_iter().enumerate() {
             let mut row = shape.new_row();

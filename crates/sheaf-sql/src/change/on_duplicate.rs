@@ -27,12 +27,12 @@ use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table};
 use sheaf_types::error::codes;
 use sheaf_types::{
-    Value,
+    ColumnProblem, Value,
     assignment::{Mode, current_timestamp},
 };
 use sqlparser::ast;
 
-use crate::change::assigned::{assign, is_default, last_part};
+use crate::change::assigned::{assign, is_default, issue, last_part};
 use crate::change::values_before::write_defaults;
 use crate::direct::{KeptExpressions, literal_of};
 use crate::error::{Result, SqlError};
@@ -58,6 +58,8 @@ pub(crate) struct DuplicateUpdate {
     stamped: Vec<usize>,
     mode: Mode,
     now_micros: i64,
+    /// The statement inserts one row: then NULL is refused in every mode.
+    is_of_only_row: bool,
 }
 
 /// What is assigned to a column.
@@ -247,6 +249,7 @@ impl Session {
             values: Values::Planned(evaluator),
             mode,
             now_micros: self.local_now_micros(),
+            is_of_only_row: false,
         })
     }
 
@@ -265,11 +268,20 @@ impl Session {
             values: Values::Kept(expressions),
             mode,
             now_micros: self.local_now_micros(),
+            is_of_only_row: false,
         }
     }
 }
 
 impl DuplicateUpdate {
+    pub(crate) fn of_only_row(&mut self) {
+        self.is_of_only_row = true;
+    }
+
+    fn refuses_null(&self, column: &Column) -> bool {
+        self.is_of_only_row && !column.nullable && !column.auto_increment
+    }
+
     /// The conflicting row, `old`, as it shall be; `new` is the row that was to be inserted, `source` what the SELECT
     /// delivers behind it.
     pub(crate) fn updated(
@@ -297,6 +309,9 @@ impl DuplicateUpdate {
                 }
             };
             let value = shown_in(&value, &origin, &definition.ty);
+            if self.refuses_null(definition) && value.is_null() {
+                return Err(issue(definition, ColumnProblem::Null, row_number).into());
+            }
             row[*column] = assign(definition, &value, self.mode, row_number, warnings)?;
         }
         if row != old {

@@ -415,6 +415,13 @@ impl TableWriter {
         self.update = Some(update);
     }
 
+    /// The statement inserts one row.
+    pub(crate) fn writes_only_row(&mut self) {
+        if let Some(update) = &mut self.update {
+            update.of_only_row();
+        }
+    }
+
     /// What the assignments may name besides the next row.
     pub(crate) fn set_source(&mut self, values: impl Iterator<Item = Value>) {
         self.source.clear();

@@ -479,6 +479,9 @@ fn write_rows_of(
 ) -> Result<()> {
     let mut shape = RowShape::new(&insert.table, &insert.targets, options, now, warnings)?;
     let is_only = insert.rows.len() == 1 && !options.ignore;
+    if is_only {
+        writer.writes_only_row();
+    }
     let mut given = given.iter();
     for (n, places) in insert.rows.iter().enumerate() {
         let mut row = match n + 1 == insert.rows.len() {
