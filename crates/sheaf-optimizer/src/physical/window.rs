@@ -15,7 +15,7 @@ use datafusion_physical_plan::{
 use sheaf_exec::group_keys::has_doubtful_keys;
 
 use crate::access::wanted::Wanted;
-use crate::physical::planner::{Block, Planned, Planner};
+use crate::physical::planner::{Block, Planned, Planner, bounded_sort_keys};
 
 /// All expressions of one Window node share PARTITION BY and ORDER BY. The sort below is written out here, not left to
 /// [`properties`](crate::physical::properties). An operator above looks at the order that this plan really has. It must
@@ -119,6 +119,7 @@ fn window_expr(
     let args = physical(args)?;
     let partition_by = physical(&undetermined(partition_by, &window.input))?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
+    let order_by = bounded_sort_keys(order_by, &planner.properties);
     let filter = filter
         .as_ref()
         .map(|filter| planner.expr(filter, schema, block))
