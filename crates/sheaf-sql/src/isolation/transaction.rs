@@ -557,7 +557,10 @@ impl Session {
     pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
         if implicit.is_opened {
             self.transactions.is_of_statement = false;
-            self.transactions.roll_back(&self.handle.counters)?;
+            // Nothing to be counted.
+            if let Some(open) = self.transactions.open.take() {
+                open.transaction.rollback()?;
+            }
             self.transactions.next = implicit.next;
         }
         Ok(())
