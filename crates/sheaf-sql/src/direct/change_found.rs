@@ -339,7 +339,7 @@ impl Session {
                 (Some(key), [_]) => key_of(key)?,
                 _ => None,
             };
-            let mut searches = change.searches_to_lock(searched, &view)?;
+            let mut searches = change.searches_to_lock(searched, (statement, &view))?;
             let is_stable = statement.lock_searches(&view, &mut searches, (found, last))?;
             Ok(is_stable.then_some(Some(done)))
         });
@@ -359,7 +359,7 @@ impl Session {
         parameters: &[Value],
         (statement, view): (&mut StatementTransaction, &ReadView),
     ) -> Result<Option<Found>> {
-        let Some(locks_searches) = statement.locks_its_searches() else {
+        let Some(locks_searches) = statement.may_lock_its_searches() else {
             return Ok(None);
         };
         let mut found = Values::default();
@@ -438,11 +438,17 @@ impl ChangeFound {
     fn searches_to_lock(
         &self,
         searched: Vec<Searched>,
-        view: &ReadView,
+        (statement, view): (&mut StatementTransaction, &ReadView),
     ) -> Result<Vec<PlannedSearch>> {
+        let targets = self.keys.iter().map(|key| Arc::clone(&key.table));
+        let targets: Vec<Arc<Table>> = targets.collect();
+        let tables = searched.iter().map(|searched| &searched.table);
+        if !statement.locks_what_it_searched(tables, &targets) {
+            return Ok(Vec::new());
+        }
         let is_changed = |table: &Arc<Table>| {
-            let mut keys = self.keys.iter();
-            keys.any(|key| Arc::ptr_eq(&key.table, table))
+            let mut targets = targets.iter();
+            targets.any(|target| Arc::ptr_eq(target, table))
         };
         let searched = searched.into_iter();
         let searches = searched.map(|searched| match is_changed(&searched.table) {

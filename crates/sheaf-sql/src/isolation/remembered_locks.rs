@@ -57,6 +57,12 @@ impl StatementLocks {
         }
     }
 
+    /// Whether a change that reads more than the rows which it changes locks all that it has searched, also as a
+    /// transaction of its own.
+    pub(super) fn locks_reads(&self) -> bool {
+        self.isolation >= Isolation::RepeatableRead
+    }
+
     fn gives_back_rows(&self) -> bool {
         self.isolation <= Isolation::ReadCommitted && !self.autocommit
     }

@@ -419,12 +419,15 @@ impl StatementTransaction {
         others: Others,
     ) -> Result<Vec<PlannedSearch>> {
         let (_, locks) = self.changes_and_locks();
-        let locks_searches = locks.locks_searches();
-        if !locks_searches && planned.asked.is_empty() {
+        let may_lock_reads = others == Others::Locked && locks.locks_reads();
+        if !locks.locks_searches() && !may_lock_reads && planned.asked.is_empty() {
             return Ok(Vec::new());
         }
         let locks_others = others == Others::Locked || locks.isolation == Isolation::Serializable;
         let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
+        let tables = searches.iter().map(|planned| &planned.search.table);
+        let locks_searches =
+            locks.locks_searches() || may_lock_reads && reads_more(tables, targets);
         searches.retain_mut(|planned_search| {
             let table = &planned_search.search.table;
             planned_search.asked = planned.asked_of(table);
@@ -444,10 +447,20 @@ impl StatementTransaction {
         lock_asked(changes, view, planned, locks.wait)
     }
 
-    /// Whether the statement locks what it has searched; `None`: it is SERIALIZABLE.
-    pub(crate) fn locks_its_searches(&mut self) -> Option<bool> {
+    /// Whether the statement may have to lock what it has searched; `None`: it is SERIALIZABLE.
+    pub(crate) fn may_lock_its_searches(&mut self) -> Option<bool> {
         let (_, locks) = self.changes_and_locks();
-        (locks.isolation < Isolation::Serializable).then(|| locks.locks_searches())
+        (locks.isolation < Isolation::Serializable).then(|| locks.locks_reads())
+    }
+
+    /// Whether a change of rows of `targets` that has searched these tables locks what it has searched.
+    pub(crate) fn locks_what_it_searched<'t>(
+        &mut self,
+        searched: impl Iterator<Item = &'t Arc<Table>>,
+        targets: &[Arc<Table>],
+    ) -> bool {
+        let (_, locks) = self.changes_and_locks();
+        locks.locks_searches() || locks.locks_reads() && reads_more(searched, targets)
     }
 
     /// As [`Self::searches_to_lock`], of a direct plan.
@@ -503,6 +516,19 @@ impl StatementTransaction {
         }
         Ok(true)
     }
+}
+
+/// Whether a change searches more than the tables of which it changes rows, or one of these more than once.
+fn reads_more<'t>(
+    mut searched: impl Iterator<Item = &'t Arc<Table>>,
+    targets: &[Arc<Table>],
+) -> bool {
+    let is_target = |table: &Arc<Table>| targets.iter().any(|target| Arc::ptr_eq(target, table));
+    let mut searches = 0;
+    searched.any(|table| {
+        searches += 1;
+        searches > targets.len() || !is_target(table)
+    })
 }
 
 /// Locks what queries inside of a planned one say that they lock. False: that is not what the view shows.
