@@ -252,9 +252,12 @@ impl Transactions {
             || writing.any(|guard| Arc::ptr_eq(guard, table))
     }
 
-    /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows.
+    /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows. One that is
+    /// opened for a statement keeps none while it only reads: the statement would wait for a change of a definition that
+    /// waits for it.
     fn kept_for_reads(&mut self) -> Option<&mut Vec<ReadGuard>> {
-        let of_open = self.open.as_mut().map(|open| &mut open.tables);
+        let of_open = self.open.as_mut().filter(|_| !self.is_of_statement);
+        let of_open = of_open.map(|open| &mut open.tables);
         let kept = self.of_change.as_mut().or(of_open)?;
         Some(&mut kept.reading)
     }
