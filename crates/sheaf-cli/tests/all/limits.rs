@@ -235,11 +235,6 @@ fn long_lists_of_any_constants_are_planned() {
         "select count(*) from t join s on s.k = t.c where t.id in ({texts}) and s.v in ({names})"
     );
     assert_eq!(one(&joined), ["1400"]);
-    c.query_drop(format!(
-        "create view w as select id from t where c in ({odd}) and (a, b) in ({rows})"
-    ))
-    .expect("a view");
-    assert_eq!(query_text(&mut c, "select count(*) from w"), ["1000"]);
     let prepared = format!("select count(*) from t where id > ? and c in ({odd})");
     assert_eq!(c.exec_first(&prepared, (2999,)).unwrap(), Some(500));
     c.query_drop(format!(

@@ -24,7 +24,7 @@ impl Binder<'_> {
     /// The condition of a WHERE over these rows.
     pub(super) fn condition_of_rows(&mut self, expr: &Expr, rows: &Relation) -> Bound<Scalar> {
         let condition = self.typed_condition_of_rows(expr, rows)?;
-        Ok(self.with_zero_dates(condition))
+        Ok(self.with_zero_dates(condition, expr))
     }
 
     /// `date IS NULL` for a column that is NOT NULL finds zero dates. ODBC has no other way to ask for these.
@@ -34,11 +34,15 @@ impl Binder<'_> {
     ///   FROM a LEFT JOIN b ON .. WHERE b.d IS NULL         ... WHERE b.d IS NULL OR b.d = '0000-00-00'
     /// ```
     ///
-    /// Only a part of WHERE by itself means that, not one below OR, NOT or another operator.
-    fn with_zero_dates(&self, condition: Scalar) -> Scalar {
+    /// Only a part of WHERE by itself means that, not one below OR, NOT or another operator, and not `d <=> NULL`, which
+    /// is the same test. `expr` is what `condition` is bound to.
+    fn with_zero_dates(&self, condition: Scalar, expr: &Expr) -> Scalar {
         let Some(block) = self.blocks.last() else {
             return condition;
         };
+        let mut written = Vec::new();
+        add_conjuncts(expr, &mut written);
+        written.retain(|part| is_null_safe(part));
         let zero_of = |part: &Scalar| {
             let ScalarKind::Test {
                 operand,
@@ -52,6 +56,9 @@ impl Binder<'_> {
             let tables = block.scope.tables.iter();
             let mut columns = tables.flat_map(|table| &table.columns);
             let column = columns.find(|column| column.id == id)?;
+            if written.iter().any(|part| names(part, column.field.name())) {
+                return None;
+            }
             let zero = zero_date_of(&column.field)?;
             let is_zero =
                 Scalar::comparison(Comparison::Equal, column.scalar(), Scalar::literal(zero));
@@ -142,7 +149,7 @@ impl Binder<'_> {
     /// The condition of rows that are looked at one by one, as far as keys have not found them.
     pub(super) fn condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
         let condition = self.typed_condition_of_found_rows(expr)?;
-        Ok(self.with_zero_dates(condition))
+        Ok(self.with_zero_dates(condition, expr))
     }
 
     fn typed_condition_of_found_rows(&mut self, expr: &Expr) -> Bound<Scalar> {
@@ -159,6 +166,28 @@ impl Binder<'_> {
         });
         Ok(Scalar::and(bound.collect::<Bound<Vec<_>>>()?).decided())
     }
+}
+
+fn is_null_safe(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::BinaryOp {
+            op: BinaryOperator::Spaceship,
+            ..
+        }
+    )
+}
+
+/// Whether a side of a comparison is a column of this name.
+fn names(comparison: &Expr, column: &str) -> bool {
+    let is_column = |side: &Expr| match side {
+        Expr::Identifier(name) => name.value.eq_ignore_ascii_case(column),
+        Expr::CompoundIdentifier(parts) => parts
+            .last()
+            .is_some_and(|name| name.value.eq_ignore_ascii_case(column)),
+        _ => false,
+    };
+    matches!(comparison, Expr::BinaryOp { left, right, .. } if is_column(left) || is_column(right))
 }
 
 /// The zero date of a column of dates that is NOT NULL. A TIMESTAMP is not asked for it in that way.
