@@ -343,7 +343,7 @@ fn conditions_on_columns_compare_with_literals_of_the_columns_type() {
         (
             "lineitem",
             "l_orderkey IN (1, '2', 3.0)",
-            "lineitem.l_orderkey IN ([Int32(1), Int32(3), Int32(2)])",
+            "lineitem.l_orderkey IN ([Int32(1), Int32(2), Int32(3)])",
         ),
         (
             "kinds",

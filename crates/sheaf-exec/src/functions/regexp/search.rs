@@ -305,19 +305,19 @@ mod tests {
 
     #[test]
     fn a_long_search_stops() {
-        let pattern = Pattern::new("(.{1,60}x){60}y", MODES).unwrap();
-        let text = "abcdefghij ".repeat(1 << 20);
-        let cancel = CancelFlag::new();
-        let stopper = cancel.clone();
-        let stopping = std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            stopper.cancel();
+        let pattern = Pattern::new("[ab]b", MODES).unwrap();
+        let text = "a".repeat(32 << 20) + "b";
+        let found = pattern.find(&text, 0, &Turns::new(&CancelFlag::new()));
+        assert_eq!(found.map(|found| found.end), Some(text.len()));
+        // It takes a tenth of a second. A thread that stops it may come too late once.
+        let is_stopped = (0..20).any(|_| {
+            let cancel = CancelFlag::new();
+            let stopper = cancel.clone();
+            let stopping = std::thread::spawn(move || stopper.cancel());
+            let found = pattern.find(&text, 0, &Turns::new(&cancel));
+            stopping.join().unwrap();
+            found.is_none()
         });
-        let begun = std::time::Instant::now();
-        assert_eq!(pattern.find(&text, 0, &Turns::new(&cancel)), None);
-        assert!(cancel.is_cancelled());
-        // In one go it takes half a minute.
-        assert!(begun.elapsed() < std::time::Duration::from_secs(5));
-        stopping.join().unwrap();
+        assert!(is_stopped);
     }
 }
