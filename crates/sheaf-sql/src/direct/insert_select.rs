@@ -115,7 +115,9 @@ impl Session {
             None => None,
         };
         let implicit = self.begin_implicit(true);
-        match self.find_to_insert(&insert.query, parameters) {
+        let found = self.find_to_insert(&insert.query, parameters);
+        self.transactions.has_read_for_change();
+        match found {
             Ok(Some(found)) => self.insert_by(
                 implicit,
                 (&insert.table, &insert.destination),
@@ -125,6 +127,10 @@ impl Session {
                 sink,
             ),
             Ok(None) => self.decline_implicit(implicit).map(|()| false),
+            // The vectorised path begins again.
+            Err(error) if error.is_definition_changed() => {
+                self.decline_implicit(implicit).map(|()| false)
+            }
             Err(error) => self.end_implicit(implicit, Err(error)),
         }
     }

@@ -35,7 +35,9 @@ impl Session {
     ) -> Result<T> {
         if self.transactions.changes_lock_reads() && !has_locking_clause(query.ast) {
             let attempt = |session: &mut Session, (): &mut ()| {
-                session.read_and_lock(query, purpose, &mut read)
+                let done = session.read_and_lock(query, purpose, &mut read);
+                session.transactions.has_read_for_change();
+                done
             };
             if let Some(done) = self.attempts(MAX_ATTEMPTS, &mut (), attempt, |()| Ok(()))? {
                 return Ok(done);

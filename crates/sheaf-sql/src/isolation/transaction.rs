@@ -252,14 +252,21 @@ impl Transactions {
             || writing.any(|guard| Arc::ptr_eq(guard, table))
     }
 
-    /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows. One that is
-    /// opened for a statement keeps none while it only reads: the statement would wait for a change of a definition that
-    /// waits for it.
+    /// Where tables are kept that are read: in the open transaction, or for the statement that changes rows.
     fn kept_for_reads(&mut self) -> Option<&mut Vec<ReadGuard>> {
-        let of_open = self.open.as_mut().filter(|_| !self.is_of_statement);
-        let of_open = of_open.map(|open| &mut open.tables);
+        let of_open = self.open.as_mut().map(|open| &mut open.tables);
         let kept = self.of_change.as_mut().or(of_open)?;
         Some(&mut kept.reading)
+    }
+
+    /// A change has read what it stores, and locked it. One that is a transaction of its own does not keep the tables from
+    /// here on: it would wait for a change of a definition that waits for it.
+    pub(crate) fn has_read_for_change(&mut self) {
+        if self.is_of_statement
+            && let Some(open) = &mut self.open
+        {
+            open.tables.reading.clear();
+        }
     }
 
     /// Takes the guards of what a statement has read that is a transaction of its own, and goes on when that has ended.
