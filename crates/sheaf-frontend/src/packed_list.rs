@@ -171,21 +171,22 @@ impl<'a> Iterator for Members<'a> {
 
 /// The members of a list as the parser makes them where it does not pack: rows of `width` values.
 pub fn unpacked(width: usize, packed: &str) -> Vec<Expr> {
-    let values = Members::of(packed).map(|member| match member {
+    let mut values = Members::of(packed).map(|member| match member {
         Member::Number(digits) => number(digits),
         Member::Text(member) => text(member),
         Member::Null => null(),
     });
-    let mut values: Vec<Expr> = values.collect();
     if width == 1 {
-        return values;
+        return values.collect();
     }
-    let mut rows = Vec::with_capacity(values.len() / width.max(1));
-    while !values.is_empty() {
-        let behind = values.split_off(width.clamp(1, values.len()));
-        rows.push(Expr::Tuple(std::mem::replace(&mut values, behind)));
+    let mut rows = Vec::new();
+    loop {
+        let row: Vec<Expr> = values.by_ref().take(width).collect();
+        if row.is_empty() {
+            return rows;
+        }
+        rows.push(Expr::Tuple(row));
     }
-    rows
 }
 
 #[cfg(test)]

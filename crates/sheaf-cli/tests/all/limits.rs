@@ -235,6 +235,10 @@ fn long_lists_of_any_constants_are_planned() {
         "select count(*) from t join s on s.k = t.c where t.id in ({texts}) and s.v in ({names})"
     );
     assert_eq!(one(&joined), ["1400"]);
+    // A number that is not exact makes expressions of all members.
+    let exact = format!("select count(*) from t where (a, b) in ({rows})");
+    let inexact = format!("select count(*) from t where (a, b) in ({rows}, (1e0, 7e9))");
+    assert_eq!(one(&inexact), one(&exact));
     let prepared = format!("select count(*) from t where id > ? and c in ({odd})");
     assert_eq!(c.exec_first(&prepared, (2999,)).unwrap(), Some(500));
     c.query_drop(format!(
