@@ -254,7 +254,9 @@ pub(crate) struct RowLocks {
 pub(crate) struct Locked {
     /// It did not have the lock in any mode before.
     pub(crate) is_new: bool,
-    /// Others had it first, or had changed the row.
+    /// Others had it first, or had changed the row, and what they did may be committed now. Not if a range was in the
+    /// way whose owner has let pass: a statement that began again for that would have the owner look again, too, and
+    /// find its range in the way again.
     pub(crate) has_waited: bool,
 }
 
@@ -263,6 +265,8 @@ pub(crate) struct Locked {
 struct Waiting<'p> {
     patience: &'p Patience,
     until_ns: Cell<Option<u64>>,
+    /// See [`Locked::has_waited`].
+    for_others: Cell<bool>,
 }
 
 impl<'p> From<&'p Patience> for Waiting<'p> {
@@ -270,6 +274,7 @@ impl<'p> From<&'p Patience> for Waiting<'p> {
         Waiting {
             patience,
             until_ns: Cell::new(None),
+            for_others: Cell::new(false),
         }
     }
 }
@@ -285,6 +290,16 @@ impl Waiting<'_> {
             .unwrap_or(now_ns.saturating_add(limit_ns));
         self.until_ns.set(Some(until_ns));
         Duration::from_nanos(until_ns.saturating_sub(now_ns))
+    }
+
+    fn has_begun(&self) -> bool {
+        self.until_ns.get().is_some()
+    }
+
+    /// A part of the wait is over, in which others have come to an end.
+    fn note_others(&self) {
+        self.for_others
+            .set(self.for_others.get() || self.has_begun());
     }
 }
 
@@ -347,6 +362,7 @@ impl RowLocks {
             Ok((Request::Queued, is_new)) => {
                 let granted = |table: &LockTable| table.holds(own.id(), name, mode);
                 let (returned, result) = self.wait(table, own, waiting, granted);
+                waiting.note_others();
                 table = returned;
                 if result.is_err() {
                     table.withdraw(own.id(), name);
@@ -399,9 +415,10 @@ impl RowLocks {
                     Some(writer) => {
                         let place = is_new.then(|| name.clone());
                         self.wait_for_writer(own, &writer, look, place, waiting)?;
+                        waiting.note_others();
                     }
                     None => {
-                        let has_waited = waiting.until_ns.get().is_some();
+                        let has_waited = waiting.for_others.get();
                         return Ok(Locked { is_new, has_waited });
                     }
                 }
@@ -580,6 +597,9 @@ impl RowLocks {
         let done = |table: &LockTable| !owner.is_active() || !table.waits(own.id());
         let (mut table, result) = self.wait(table, own, waiting, done);
         table.clear_wait(own.id());
+        if !owner.is_active() {
+            waiting.note_others();
+        }
         if result.is_err() {
             table.let_look_again(&[Wait::Turn(own.id())]);
         }
@@ -704,8 +724,10 @@ impl RowLocks {
         let (mut table, result) = match self.find_deadlock(table, own, interrupt) {
             (table, Some(error)) => (table, Err(error)),
             (table, None) => {
+                // Others that wait for memory may go on now. They are told without the table.
+                drop(table);
                 sheaf_memory::waits_for_lock();
-                self.sleep(table, own, waiting, limit, done)
+                self.sleep(self.table.lock(), own, waiting, limit, done)
             }
         };
         table.end_sleep(own.id());

@@ -986,6 +986,51 @@ fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
     assert_eq!(locks.count(), 0);
 }
 
+/// The owner of the range looks again whenever the holder of the row begins again. If the holder took that for a reason to
+/// begin again, the two would keep each other from going on.
+#[test]
+fn to_be_let_pass_by_a_range_is_no_wait_for_another_transaction() {
+    let locks = locks();
+    let (holder, reader) = (transaction(1), transaction(2));
+    let name = row("k");
+    let lock = |patience: &Patience| {
+        locks.lock_newest(&holder, &name, LockMode::Exclusive, patience, || Ok(None))
+    };
+    lock(&LockWait::No.into()).unwrap();
+    let (waiting, own, other) = (locks.clone(), reader.clone(), holder.clone());
+    let (looks, looked) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let reading = thread::spawn(move || {
+        let all = KeyRange::all();
+        let locked = keys(&all, RangeLock::NoChanges);
+        waiting.lock_range(&own, locked, &LONG.into(), || {
+            looks.send(()).unwrap();
+            let _ = goes_on.recv();
+            match other.is_active() {
+                true => Ok(RangeState::ChangedBy(other.clone())),
+                false => settled(),
+            }
+        })
+    });
+    // It has its range, and waits for nobody yet.
+    looked.recv().unwrap();
+    thread::scope(|scope| {
+        let again = scope.spawn(|| lock(&LONG.into()));
+        await_waiters(&locks, &[1]);
+        drop(go_on);
+        let locked = again.join().unwrap().unwrap();
+        let expected = Locked {
+            is_new: false,
+            has_waited: false,
+        };
+        assert_eq!(locked, expected);
+    });
+    end(&locks, &holder);
+    reading.join().unwrap().unwrap();
+    end(&locks, &reader);
+    assert_eq!(locks.count(), 0);
+}
+
 /// It closes a cycle after it was told to stop: the other, which has done less, is not to be the victim of that.
 #[test]
 fn who_gives_up_makes_nobody_else_the_victim() {
