@@ -14,10 +14,14 @@ use sheaf_exec::functions::types::declared_type;
 use sheaf_exec::typing::{MAX_WATCHED_PARTS, Purpose, indexed_columns_of};
 use sheaf_types::ColumnType;
 use sheaf_types::temporal::{ZERO_DATE, ZERO_DATETIME};
-use sqlparser::ast::{BinaryOperator, Expr, Query};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
+    UnaryOperator,
+};
 
 use super::expression::comparison_of;
 use super::{Binder, Bound};
+use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query};
 
 impl Binder<'_> {
@@ -34,34 +38,27 @@ impl Binder<'_> {
     ///   FROM a LEFT JOIN b ON .. WHERE b.d IS NULL         ... WHERE b.d IS NULL OR b.d = '0000-00-00'
     /// ```
     ///
-    /// Only a part of WHERE by itself means that, not one below OR, NOT or another operator, and not `d <=> NULL`, which
-    /// is the same test. `expr` is what `condition` is bound to.
-    fn with_zero_dates(&self, condition: Scalar, expr: &Expr) -> Scalar {
-        let Some(block) = self.blocks.last() else {
+    /// Only a column in a part of WHERE by itself means that, not one below OR or another operator. ON of an inner join
+    /// is a part of WHERE. `expr` is what `condition` is bound to.
+    pub(super) fn with_zero_dates(&self, condition: Scalar, expr: &Expr) -> Scalar {
+        let mut tested = Vec::new();
+        add_tests_for_null(expr, &mut tested);
+        let tested: Vec<_> = tested
+            .into_iter()
+            .filter_map(|named| {
+                let mut blocks = self.blocks.iter().rev();
+                blocks.find_map(|block| block.scope.column_named(named))
+            })
+            .collect();
+        if tested.is_empty() {
             return condition;
-        };
-        let mut written = Vec::new();
-        add_conjuncts(expr, &mut written);
-        written.retain(|part| is_null_safe(part));
+        }
         let zero_of = |part: &Scalar| {
-            let ScalarKind::Test {
-                operand,
-                is: Truth::Null,
-                negated: false,
-            } = part.kind()
-            else {
-                return None;
-            };
+            let operand = tested_for_null(part)?;
             let id = operand.as_column()?;
-            let tables = block.scope.tables.iter();
-            let mut columns = tables.flat_map(|table| &table.columns);
-            let column = columns.find(|column| column.id == id)?;
-            if written.iter().any(|part| names(part, column.field.name())) {
-                return None;
-            }
-            let zero = zero_date_of(&column.field)?;
-            let is_zero =
-                Scalar::comparison(Comparison::Equal, column.scalar(), Scalar::literal(zero));
+            let column = tested.iter().find(|column| column.id == id)?;
+            let zero = Scalar::literal(zero_date_of(&column.field)?);
+            let is_zero = Scalar::comparison(Comparison::Equal, operand.clone(), zero);
             Some(match column.may_be_missing {
                 true => Scalar::or([part.clone(), is_zero]),
                 false => is_zero,
@@ -168,26 +165,51 @@ impl Binder<'_> {
     }
 }
 
-fn is_null_safe(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::BinaryOp {
-            op: BinaryOperator::Spaceship,
-            ..
+/// What parts of a condition test whether it is NULL.
+fn add_tests_for_null<'e>(expr: &'e Expr, tested: &mut Vec<&'e Expr>) {
+    fn of_part(part: &Expr, is_negated: bool) -> Option<&Expr> {
+        match part {
+            Expr::Nested(inner) => of_part(inner, is_negated),
+            Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr,
+            } => of_part(expr, !is_negated),
+            Expr::IsNull(operand) if !is_negated => Some(operand),
+            Expr::IsNotNull(operand) if is_negated => Some(operand),
+            Expr::Function(call) if !is_negated => argument_of_isnull(call),
+            _ => None,
         }
-    )
+    }
+    let mut parts = Vec::new();
+    add_conjuncts(expr, &mut parts);
+    tested.extend(parts.into_iter().filter_map(|part| of_part(part, false)));
 }
 
-/// Whether a side of a comparison is a column of this name.
-fn names(comparison: &Expr, column: &str) -> bool {
-    let is_column = |side: &Expr| match side {
-        Expr::Identifier(name) => name.value.eq_ignore_ascii_case(column),
-        Expr::CompoundIdentifier(parts) => parts
-            .last()
-            .is_some_and(|name| name.value.eq_ignore_ascii_case(column)),
-        _ => false,
+/// `x` of ISNULL(x).
+fn argument_of_isnull(call: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &call.args else {
+        return None;
     };
-    matches!(comparison, Expr::BinaryOp { left, right, .. } if is_column(left) || is_column(right))
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(operand))]
+            if object_text(&call.name).eq_ignore_ascii_case("isnull") =>
+        {
+            Some(operand)
+        }
+        _ => None,
+    }
+}
+
+/// The operand of a test that is true for NULL.
+fn tested_for_null(part: &Scalar) -> Option<&Scalar> {
+    match part.kind() {
+        ScalarKind::Test {
+            operand,
+            is: Truth::Null,
+            negated: false,
+        } => Some(operand),
+        _ => None,
+    }
 }
 
 /// The zero date of a column of dates that is NOT NULL. A TIMESTAMP is not asked for it in that way.

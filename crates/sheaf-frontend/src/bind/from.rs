@@ -125,6 +125,11 @@ impl Binder<'_> {
                 block.clause = Clause::On;
                 self.blocks.push(block);
                 let condition = self.condition(on);
+                // ON of an inner join is a part of WHERE.
+                let condition = match kind {
+                    JoinKind::Inner => condition.map(|found| self.with_zero_dates(found, on)),
+                    _ => condition,
+                };
                 let block = self.blocks.pop();
                 let block = block.ok_or_else(|| SqlError::unknown("no block"))?;
                 (names, pending) = (block.scope, block.pending);
