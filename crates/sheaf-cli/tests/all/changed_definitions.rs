@@ -11,7 +11,7 @@ use crate::harness::TestServer;
 /// Statements of each kind that have to succeed.
 const STATEMENTS: usize = 40;
 
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 7] = [
     "create table parent (id int primary key, value int)",
     "insert into parent values (1, 1), (2, 2)",
     "create table child (id int auto_increment primary key, parent int, \
@@ -19,6 +19,8 @@ const TABLES: [&str; 5] = [
     "insert into child (parent) values (1), (2)",
     "create table copies (id int auto_increment primary key, parent int, child int, \
      foreign key (child) references child (id) on delete cascade)",
+    "create table loose (id int auto_increment primary key, value int)",
+    "insert into loose (value) values (0)",
 ];
 
 fn session(server: &TestServer) -> Conn {
@@ -93,6 +95,19 @@ fn a_child_is_filled_from_its_parent() {
         OF_PARENT,
     );
     assert_eq!(count(&server, "child"), 2);
+}
+
+/// What it reads gets another definition between its view and its plan, or while it waits for a row.
+#[test]
+fn a_table_is_filled_from_one_that_it_does_not_refer_to() {
+    for statement in [
+        "insert into loose (value) select value from parent",
+        "insert into loose (value) select value from parent where id < 3",
+        "insert into loose (value) select p.value from parent p join parent q on p.id = q.value",
+    ] {
+        let server = beside(statement, OF_PARENT);
+        assert_eq!(count(&server, "loose"), 1 + 2 * STATEMENTS, "{statement}");
+    }
 }
 
 #[test]

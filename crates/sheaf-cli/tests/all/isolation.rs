@@ -1246,6 +1246,102 @@ fn a_change_of_its_own_locks_what_it_reads() {
     }
 }
 
+/// A load of an empty table keeps all others from it. It does not wait for rows that it reads: their transactions may
+/// wait for it, and nothing would tell that it is a deadlock.
+#[test]
+fn a_load_locks_nothing_that_it_reads() {
+    let scene = Scene::new();
+    let mut admin = scene.session();
+    for level in ALL {
+        for way in ["on", "off"] {
+            for sql in [
+                "drop table if exists copies",
+                "create table copies (id int primary key, value int)",
+            ] {
+                run(&mut admin, sql);
+            }
+            let mut one = scene.session();
+            for sql in [
+                &format!("set session transaction isolation level {level}"),
+                &format!("set optimizer_switch = 'direct={way}'"),
+                "set innodb_lock_wait_timeout = 1",
+            ] {
+                run(&mut one, sql);
+            }
+            let mut two = scene.begin(REPEATABLE);
+            run(&mut two, "update test set value = value + 1");
+            // In SERIALIZABLE it is no load.
+            let expected = if level == SERIALIZABLE { 1205 } else { 0 };
+            let load = "insert into copies select id, value + 0 from test where value > 0";
+            assert_eq!(code_of(&mut one, load), expected, "{level}");
+            run(&mut two, "insert into copies values (3, 30)");
+            run(&mut two, "rollback");
+            let count = query_text(&mut one, "select count(*) from copies");
+            let loaded = if level == SERIALIZABLE { "0" } else { "2" };
+            assert_eq!(count, [loaded], "{level}");
+        }
+    }
+}
+
+/// The statement's own guard of what it has read is not in the way of its load.
+#[test]
+fn a_table_is_loaded_from_itself() {
+    let scene = Scene::new();
+    let mut c = scene.session();
+    run(&mut c, "set innodb_lock_wait_timeout = 1");
+    for query in [
+        "select * from copies for update",
+        "select id, (select count(*) from copies) from test for update",
+        "select id, value from test where not exists (select 1 from copies) for update",
+        "select id, (select count(*) from copies) from test",
+    ] {
+        for level in ALL {
+            for sql in [
+                "drop table if exists copies",
+                "create table copies (id int primary key, value int)",
+                &format!("set session transaction isolation level {level}"),
+                &format!("insert into copies {query}"),
+                "drop table copies",
+            ] {
+                run(&mut c, sql);
+            }
+        }
+    }
+}
+
+/// A change opens the table that it changes before it locks what it reads: others may wait for that.
+#[test]
+fn a_change_waits_for_its_table_before_it_locks_what_it_reads() {
+    let scene = Scene::new();
+    let mut admin = scene.session();
+    for sql in [
+        "create table copies (id int auto_increment primary key, value int)",
+        "insert into copies values (100, 1)",
+    ] {
+        run(&mut admin, sql);
+    }
+    for source in ["where id = 1", "where value + 0 = 10"] {
+        let mut reader = scene.begin(REPEATABLE);
+        query_text(&mut reader, "select * from copies");
+        let altering = later(
+            scene.session(),
+            &[
+                "alter table copies add key (value)",
+                "alter table copies drop key value",
+            ],
+        );
+        await_running(&scene, "alter table copies add key (value)");
+        let insert = format!("insert into copies (value) select value from test {source}");
+        let inserting = later(scene.session(), &[&insert]);
+        await_running(&scene, &insert);
+        run(&mut reader, "set innodb_lock_wait_timeout = 5");
+        run(&mut reader, "update test set value = 10 where id = 1");
+        run(&mut reader, "commit");
+        assert_eq!(altering.join().expect("an answer").1, 0);
+        assert_eq!(inserting.join().expect("an answer").1, 0, "{source}");
+    }
+}
+
 /// Numbers that are taken from the table itself are not taken twice: who is refused is the victim of a deadlock.
 #[test]
 fn numbers_that_a_change_reads_are_not_taken_twice() {

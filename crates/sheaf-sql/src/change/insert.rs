@@ -262,8 +262,9 @@ impl Session {
         text: &str,
     ) -> Result<Inserted> {
         let target = self.open_target_of(destination)?;
-        let (targets, values) = match self.values_to_insert(target.table(), destination, rows, text)
-        {
+        let values = self.values_to_insert(target.table(), destination, rows, text);
+        self.transactions.has_read_for_change();
+        let (targets, values) = match values {
             Ok(found) => found,
             Err(error) => {
                 self.leave_target(target);
@@ -496,7 +497,9 @@ impl Session {
         text: &str,
     ) -> Result<Inserted> {
         let target = self.open_target_of(destination)?;
-        let source = match self.rows_to_insert(target.table(), destination, query, text) {
+        let source = self.rows_to_insert(target.table(), destination, query, text);
+        self.transactions.has_read_for_change();
+        let source = match source {
             Ok(source) => source,
             Err(error) => {
                 self.leave_target(target);

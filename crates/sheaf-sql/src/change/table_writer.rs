@@ -685,11 +685,13 @@ impl Session {
         self.check_writable()?;
         let current = self.engine.catalog().table(database, table)?;
         // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
-        // their parents.
+        // their parents. It keeps all others from the table. So it locks no rows that it reads: their transactions may
+        // wait for the table, and nobody would see that the two wait for each other.
         let checks = self.variables.foreign_key_checks();
         let has_parents = |table: &Table| checks && !table.definition.foreign_keys.is_empty();
         let is_row_by_row = !options.bulk
             || self.transactions.is_open_for_more()
+            || self.transactions.reads_lock()
             || self.transactions.keeps(&current)
             || self.table_locks.are_held()
             || has_parents(&current)
@@ -698,6 +700,7 @@ impl Session {
         if !is_row_by_row && let Some(guard) = self.lock_for_load(database, table)? {
             // Its parents may have come before it was locked, and the estimate may be wrong.
             if !has_parents(&guard) && guard.is_empty()? {
+                self.leave_implicit()?;
                 return Ok(OpenedTarget::Load(guard));
             }
         }
@@ -825,8 +828,7 @@ impl Session {
         table: &Arc<Table>,
         options: WriteOptions,
     ) -> Result<Option<TableWriter>> {
-        self.check_writable()?;
-        match self.lock_tables(std::slice::from_ref(table))? {
+        match self.open_known_target(table)? {
             Some(tables) => {
                 let writer = self.row_writer(Arc::clone(table), tables, options)?;
                 Ok(Some(writer))
@@ -835,7 +837,13 @@ impl Session {
         }
     }
 
-    fn row_writer(
+    /// As [`Self::open_target`], of [`Self::open_known_writer`].
+    pub(crate) fn open_known_target(&mut self, table: &Arc<Table>) -> Result<Option<ChangeSet>> {
+        self.check_writable()?;
+        self.lock_tables(std::slice::from_ref(table))
+    }
+
+    pub(crate) fn row_writer(
         &mut self,
         table: Arc<Table>,
         tables: ChangeSet,

@@ -299,9 +299,10 @@ impl Session {
         };
         let tells_counts = insert.rows.len() != 1 || lists.is_some();
         let implicit = self.begin_implicit(false);
+        let writer = self.open_known_writer(&insert.table, options);
         self.insert_by(
-            implicit,
-            (&insert.table, &insert.destination),
+            (implicit, &insert.destination),
+            writer,
             duplicates,
             |session, writer| session.write_places(insert, (parameters, values, lists), writer),
             tells_counts,
@@ -309,18 +310,18 @@ impl Session {
         )
     }
 
-    /// Inserts what `write` writes, ends what is `implicit`, and answers: with what was counted if it `tells_counts`. False: the table is to be
-    /// opened by the vectorised path.
+    /// Inserts what `write` writes, ends what is `implicit`, and answers: with what was counted if it `tells_counts`.
+    /// False: there is no writer, and the vectorised path has to do it.
     pub(super) fn insert_by(
         &mut self,
-        implicit: ImplicitTransaction,
-        (table, destination): (&Arc<Table>, &Destination),
+        (implicit, destination): (ImplicitTransaction, &Destination),
+        writer: Result<Option<TableWriter>>,
         duplicates: Option<DuplicateUpdate>,
         write: impl FnOnce(&mut Session, &mut TableWriter) -> Result<()>,
         tells_counts: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        let inserted = match self.open_known_writer(table, destination.options) {
+        let inserted = match writer {
             Ok(Some(mut writer)) => {
                 if let Some(update) = duplicates {
                     writer.update_duplicates(update);

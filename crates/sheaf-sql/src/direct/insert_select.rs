@@ -115,36 +115,63 @@ impl Session {
             None => None,
         };
         let implicit = self.begin_implicit(true);
-        let found = self.find_to_insert(&insert.query, parameters);
-        self.transactions.has_read_for_change();
-        match found {
-            Ok(Some(found)) => self.insert_by(
-                implicit,
-                (&insert.table, &insert.destination),
-                duplicates,
-                |session, writer| session.write_found(insert, &found, writer),
-                true,
-                sink,
-            ),
-            Ok(None) => self.decline_implicit(implicit).map(|()| false),
-            // The vectorised path begins again.
-            Err(error) if error.is_definition_changed() => {
-                self.decline_implicit(implicit).map(|()| false)
-            }
-            Err(error) => self.end_implicit(implicit, Err(error)),
-        }
+        let mut found = Values::default();
+        let writer = self.open_and_find(insert, parameters, &mut found);
+        self.insert_by(
+            (implicit, &insert.destination),
+            writer,
+            duplicates,
+            |session, writer| session.write_found(insert, &found, writer),
+            true,
+            sink,
+        )
     }
 
-    /// What the query finds, locked from REPEATABLE READ on. `None`: the vectorised path has to do it.
-    fn find_to_insert(&mut self, query: &Action, parameters: &[Value]) -> Result<Option<Values>> {
+    /// Opens the target, before rows are locked that others may wait for, and finds what is to be written there. `None`:
+    /// the vectorised path has to do it.
+    fn open_and_find(
+        &mut self,
+        insert: &InsertSelect,
+        parameters: &[Value],
+        found: &mut Values,
+    ) -> Result<Option<TableWriter>> {
+        let Some(tables) = self.open_known_target(&insert.table)? else {
+            return Ok(None);
+        };
+        let has_found = self.find_to_insert(&insert.query, parameters, found);
+        self.transactions.has_read_for_change();
+        match has_found {
+            Ok(true) => {
+                let table = Arc::clone(&insert.table);
+                let options = insert.destination.options;
+                return self.row_writer(table, tables, options).map(Some);
+            }
+            Ok(false) => {}
+            // The vectorised path begins again.
+            Err(error) if error.is_definition_changed() => {}
+            Err(error) => {
+                self.transactions.keep_tables(tables);
+                return Err(error);
+            }
+        }
+        self.transactions.keep_tables(tables);
+        Ok(None)
+    }
+
+    /// What the query finds, locked from REPEATABLE READ on. False: the vectorised path has to do it.
+    fn find_to_insert(
+        &mut self,
+        query: &Action,
+        parameters: &[Value],
+        found: &mut Values,
+    ) -> Result<bool> {
         let view = self.transactions.current_view(self.engine.storage())?;
         self.statement.view = Some(view.clone());
         let locks_reads = self.transactions.changes_lock_reads();
         self.statement.searched = locks_reads.then(Vec::new);
-        let mut found = Values::default();
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
-        let is_done = self.run_action(query, given, &mut found);
+        let is_done = self.run_action(query, given, found);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
         let searches = searched.into_iter();
@@ -154,9 +181,9 @@ impl Session {
         // What is not there any more as it was found is found by the other way.
         if !is_done? || !self.lock_what_was_searched(&view, searches, wait)? {
             (self.outcome.found_rows, self.outcome.row_count) = before;
-            return Ok(None);
+            return Ok(false);
         }
-        Ok(Some(found))
+        Ok(true)
     }
 
     fn write_found(

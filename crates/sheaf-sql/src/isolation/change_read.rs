@@ -35,9 +35,7 @@ impl Session {
     ) -> Result<T> {
         if self.transactions.changes_lock_reads() && !has_locking_clause(query.ast) {
             let attempt = |session: &mut Session, (): &mut ()| {
-                let done = session.read_and_lock(query, purpose, &mut read);
-                session.transactions.has_read_for_change();
-                done
+                session.read_and_lock(query, purpose, &mut read)
             };
             if let Some(done) = self.attempts(MAX_ATTEMPTS, &mut (), attempt, |()| Ok(()))? {
                 return Ok(done);
@@ -56,6 +54,10 @@ impl Session {
     ) -> Result<Option<T>> {
         let view = self.transactions.current_view(self.engine.storage())?;
         let planned = self.plan(query, None, purpose, Some(view.clone()))?;
+        // What is read here keeps its definition from now on, but it may be newer than the view.
+        for table in &planned.tables {
+            table.check_view(&view)?;
+        }
         let mut searches = searches_of(&planned.physical.plan, Lookups::Noted)?;
         let wait = self.row_lock_wait(None);
         if !self.lock_known_searches(&view, &mut searches, wait)? {

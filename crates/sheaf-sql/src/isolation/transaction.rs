@@ -83,8 +83,6 @@ pub(crate) struct SessionTransaction {
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) struct ImplicitTransaction {
-    /// False: the session has one open, or nothing that the statement reads is locked.
-    is_opened: bool,
     /// What SET TRANSACTION said before.
     next: NextTransaction,
 }
@@ -538,40 +536,47 @@ impl Session {
             true => Isolation::RepeatableRead,
             false => Isolation::Serializable,
         };
-        let is_opened = self.transactions.open.is_none() && isolation >= least;
-        if is_opened {
+        if self.transactions.open.is_none() && isolation >= least {
             self.transactions.open = Some(Box::new(self.new_transaction(None)));
             self.transactions.is_of_statement = true;
         }
-        ImplicitTransaction { is_opened, next }
+        ImplicitTransaction { next }
     }
 
     /// Ends what was opened for one statement, as the statement ended. The wait for the log may be left to the caller
     /// of the session.
     pub(crate) fn end_implicit<T>(
         &mut self,
-        implicit: ImplicitTransaction,
+        _: ImplicitTransaction,
         outcome: Result<T>,
     ) -> Result<T> {
-        if implicit.is_opened {
-            self.transactions.is_of_statement = false;
-            match &outcome {
-                Ok(_) => self.commit_open_later()?,
-                Err(_) => self.transactions.roll_back(&self.handle.counters)?,
+        match &outcome {
+            Ok(_) if self.transactions.is_of_statement => {
+                self.transactions.is_of_statement = false;
+                self.commit_open_later()?;
             }
+            Ok(_) => {}
+            // Changes that were rolled back have been counted.
+            Err(_) => self.leave_implicit()?,
         }
         outcome
     }
 
     /// The statement has done nothing, and goes on another way. What SET TRANSACTION said is for that way.
     pub(crate) fn decline_implicit(&mut self, implicit: ImplicitTransaction) -> Result<()> {
-        if implicit.is_opened {
-            self.transactions.is_of_statement = false;
-            // Nothing to be counted.
-            if let Some(open) = self.transactions.open.take() {
-                open.transaction.rollback()?;
-            }
+        if self.transactions.is_of_statement {
+            self.leave_implicit()?;
             self.transactions.next = implicit.next;
+        }
+        Ok(())
+    }
+
+    /// The statement goes on without the transaction that was opened for it, and without its locks.
+    pub(crate) fn leave_implicit(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.transactions.is_of_statement)
+            && let Some(open) = self.transactions.open.take()
+        {
+            open.transaction.rollback()?;
         }
         Ok(())
     }
