@@ -16,7 +16,6 @@ use sheaf_types::ColumnType;
 use sheaf_types::temporal::{ZERO_DATE, ZERO_DATETIME};
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
-    UnaryOperator,
 };
 
 use super::expression::comparison_of;
@@ -38,8 +37,8 @@ impl Binder<'_> {
     ///   FROM a LEFT JOIN b ON .. WHERE b.d IS NULL         ... WHERE b.d IS NULL OR b.d = '0000-00-00'
     /// ```
     ///
-    /// Only a column in a part of WHERE by itself means that, not one below OR or another operator. ON of an inner join
-    /// is a part of WHERE. `expr` is what `condition` is bound to.
+    /// Only a column in a part of WHERE by itself means that, not one below OR, NOT or another operator. ON of an inner
+    /// join is a part of WHERE. `expr` is what `condition` is bound to.
     pub(super) fn with_zero_dates(&self, condition: Scalar, expr: &Expr) -> Scalar {
         let mut tested = Vec::new();
         add_tests_for_null(expr, &mut tested);
@@ -167,22 +166,17 @@ impl Binder<'_> {
 
 /// What parts of a condition test whether it is NULL.
 fn add_tests_for_null<'e>(expr: &'e Expr, tested: &mut Vec<&'e Expr>) {
-    fn of_part(part: &Expr, is_negated: bool) -> Option<&Expr> {
+    fn of_part(part: &Expr) -> Option<&Expr> {
         match part {
-            Expr::Nested(inner) => of_part(inner, is_negated),
-            Expr::UnaryOp {
-                op: UnaryOperator::Not,
-                expr,
-            } => of_part(expr, !is_negated),
-            Expr::IsNull(operand) if !is_negated => Some(operand),
-            Expr::IsNotNull(operand) if is_negated => Some(operand),
-            Expr::Function(call) if !is_negated => argument_of_isnull(call),
+            Expr::Nested(inner) => of_part(inner),
+            Expr::IsNull(operand) => Some(operand),
+            Expr::Function(call) => argument_of_isnull(call),
             _ => None,
         }
     }
     let mut parts = Vec::new();
     add_conjuncts(expr, &mut parts);
-    tested.extend(parts.into_iter().filter_map(|part| of_part(part, false)));
+    tested.extend(parts.into_iter().filter_map(of_part));
 }
 
 /// `x` of ISNULL(x).

@@ -127,8 +127,8 @@ impl Session {
         )
     }
 
-    /// Opens the target, before rows are locked that others may wait for, and finds what is to be written there. `None`:
-    /// the vectorised path has to do it.
+    /// Opens the target, before rows are locked that others may wait for, and finds what is to be written there.
+    /// `None`: the vectorised path has to do it.
     fn open_and_find(
         &mut self,
         insert: &InsertSelect,

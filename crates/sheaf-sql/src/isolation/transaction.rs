@@ -257,8 +257,8 @@ impl Transactions {
         Some(&mut kept.reading)
     }
 
-    /// A change has read what it stores, and locked it. One that is a transaction of its own does not keep the tables from
-    /// here on: it would wait for a change of a definition that waits for it.
+    /// A change has read what it stores, and locked it. One that is a transaction of its own does not keep the tables
+    /// from here on: it would wait for a change of a definition that waits for it.
     pub(crate) fn has_read_for_change(&mut self) {
         if self.is_of_statement
             && let Some(open) = &mut self.open
@@ -523,8 +523,8 @@ impl Session {
         !self.table_locks.are_held() && self.transactions.holds_no_table()
     }
 
-    /// Opens a transaction for one statement that changes rows, where what it looks at is to be locked: in SERIALIZABLE,
-    /// and from REPEATABLE READ on if it `reads` other rows than those that it changes. The statement
+    /// Opens a transaction for one statement that changes rows, where what it looks at is to be locked: in
+    /// SERIALIZABLE, and from REPEATABLE READ on if it `reads` other rows than those that it changes. The statement
     /// [ends](Self::end_implicit) or [declines](Self::decline_implicit) it.
     pub(crate) fn begin_implicit(&mut self, reads: bool) -> ImplicitTransaction {
         let next = self.transactions.next;

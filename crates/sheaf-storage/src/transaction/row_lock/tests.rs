@@ -986,8 +986,8 @@ fn newcomers_lock_no_rows_of_a_range_that_waits_for_locks() {
     assert_eq!(locks.count(), 0);
 }
 
-/// The owner of the range looks again whenever the holder of the row begins again. If the holder took that for a reason to
-/// begin again, the two would keep each other from going on.
+/// The owner of the range looks again whenever the holder of the row begins again. If the holder took that for a reason
+/// to begin again, the two would keep each other from going on.
 #[test]
 fn to_be_let_pass_by_a_range_is_no_wait_for_another_transaction() {
     let locks = locks();
