@@ -5,6 +5,7 @@
 //! whether it shall stop between two matches, and on the way through a long text (`search.rs`).
 
 mod search;
+mod threads;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -273,17 +274,16 @@ fn replace(
             }
             out.push_str(replacement);
         } else {
-            let Some(found) = pattern.regex.captures_at(text, whole.start) else {
+            let Some(groups) = pattern.groups(text, &whole, turns) else {
                 break;
             };
-            // More than this does not come out.
-            let longest = found.iter().flatten().map(|group| group.len()).max();
-            let most = references.saturating_mul(longest.unwrap_or(0));
+            // More than this does not come out: no group is longer than the match.
+            let most = references.saturating_mul(whole.len());
             if !out.expect(replacement.len().saturating_add(most)) {
                 return;
             }
             expanded.clear();
-            found.expand(replacement, &mut expanded);
+            pattern.expand(text, &groups, replacement, &mut expanded);
             out.push_str(&expanded);
         }
         match behind(text, &whole) {

@@ -1,7 +1,7 @@
 //! Searches that can be stopped on their way through a long text.
 //!
-//! The `regex` crate searches a text in one go. That is short for a short text, and for a small pattern in a text of
-//! few megabytes. A pattern with many states takes half a minute for those: `(.{1,60}x){60}y`. So such a search is done
+//! The `regex` crate searches a text in one go. How long that takes depends on the states of the pattern as on the
+//! bytes of the text: `(.{1,60}x){60}y` takes half a minute for few megabytes. A search that may take long is done
 //! here, byte by byte, by the automata that the crate itself is made of:
 //!
 //! ```text
@@ -11,27 +11,31 @@
 //! ```
 //!
 //! Between two stretches of bytes the search looks whether it shall go on. A byte may lead to a state that is not known
-//! yet, which takes as long as the pattern has states. So stretches are short. Patterns that the automata do not know
-//! (`\b` beside letters beyond ASCII) are left to the crate.
+//! yet, which takes as long as the pattern has states. So stretches are short. What these automata do not know (`\b`
+//! beside letters beyond ASCII, and where groups are) is found by a slower one (`threads.rs`).
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use regex::Regex;
 use regex_automata::hybrid::dfa::{Cache, Config as DfaConfig, DFA};
 use regex_automata::hybrid::regex::{Builder, Regex as Automata};
 use regex_automata::nfa::thompson;
-use regex_automata::util::syntax;
+use regex_automata::util::{interpolate, syntax};
 use regex_automata::{Anchored, Input, MatchError};
 
 use super::MAX_PATTERN_BYTES;
+use super::threads::Threads;
 use crate::functions::limits::Turns;
 
-/// A shorter text is searched in one go, in bytes.
-const LONG_TEXT_BYTES: usize = 256 << 10;
-/// So is one that is not much longer, for a pattern of fewer states.
+/// States of a pattern times bytes of a text that are searched in one go, at most. Each takes about a nanosecond, and
+/// ten where all states are met at all bytes.
+const MOST_AT_ONCE: usize = 32 << 20;
+/// Of a pattern of many states, which are not kept from byte to byte.
 const MANY_STATES: usize = 1000;
-const VERY_LONG_TEXT_BYTES: usize = 4 << 20;
+const MOST_AT_ONCE_OF_MANY: usize = 8 << 20;
+/// A shorter text is searched in one go, whatever the pattern. Its states are not counted.
+const SHORT_TEXT_BYTES: usize = 256;
 /// The states of an automaton that are kept. When there are more, they are found anew.
 const CACHE_BYTES: usize = 4 << 20;
 /// Bytes between two looks at whether to go on.
@@ -50,24 +54,23 @@ pub(super) struct Pattern {
     pub regex: Regex,
     text: String,
     modes: Modes,
-    steps: RefCell<Stepped>,
-}
-
-/// How a long text is searched.
-enum Stepped {
-    /// None has been searched.
-    Unknown,
-    /// In one go: the automata do not know such a pattern.
-    Never,
-    With(Box<Steps>),
+    /// Made when the first text comes that is not short. `None` if they are too large, which the pattern is then, too.
+    steps: OnceCell<Option<RefCell<Steps>>>,
 }
 
 /// The automata, and the states that they have come to know.
 struct Steps {
-    has_many_states: bool,
     automata: Automata,
     forward: Cache,
     reverse: Cache,
+    /// Made when they are needed first.
+    threads: Option<Box<Threads>>,
+}
+
+/// The groups of a match.
+pub(super) enum Groups<'t> {
+    AtOnce(regex::Captures<'t>),
+    Stepped(Vec<Option<Range<usize>>>),
 }
 
 impl Pattern {
@@ -82,15 +85,15 @@ impl Pattern {
             regex,
             text: text.to_string(),
             modes,
-            steps: RefCell::new(Stepped::Unknown),
+            steps: OnceCell::new(),
         })
     }
 
     /// Whether there is a match. `false` as well if the search is told to stop.
     pub(super) fn is_match(&self, text: &str, turns: &Turns<'_>) -> bool {
-        match text.len() >= LONG_TEXT_BYTES {
-            true => self.find(text, 0, turns).is_some(),
-            false => self.regex.is_match(text),
+        match self.steps_for(text.len()) {
+            Some(_) => self.find(text, 0, turns).is_some(),
+            None => self.regex.is_match(text),
         }
     }
 
@@ -99,43 +102,114 @@ impl Pattern {
         if turns.is_over() {
             return None;
         }
-        let bytes = text.len() - at;
-        if bytes >= LONG_TEXT_BYTES {
-            let mut stepped = self.steps.borrow_mut();
-            if let Stepped::Unknown = *stepped {
-                *stepped = self.steps().map_or(Stepped::Never, Stepped::With);
-            }
-            if let Stepped::With(steps) = &mut *stepped
-                && (steps.has_many_states || bytes >= VERY_LONG_TEXT_BYTES)
-                && let Ok(found) = steps.find(text, at, turns)
-            {
-                return found;
-            }
+        let Some(steps) = self.steps_for(text.len() - at) else {
+            return self.regex.find_at(text, at).map(|found| found.range());
+        };
+        let mut steps = steps.borrow_mut();
+        if let Ok(found) = steps.find(text, at, turns) {
+            return found;
         }
-        self.regex.find_at(text, at).map(|found| found.range())
+        match self.threads(&mut steps) {
+            Some(threads) => threads.find(text, at..text.len(), turns).ok().flatten(),
+            None => self.regex.find_at(text, at).map(|found| found.range()),
+        }
     }
 
-    fn steps(&self) -> Option<Box<Steps>> {
-        let syntax = syntax::Config::new()
+    /// The groups of a match that was found. `None` if the search is told to stop.
+    pub(super) fn groups<'t>(
+        &self,
+        text: &'t str,
+        found: &Range<usize>,
+        turns: &Turns<'_>,
+    ) -> Option<Groups<'t>> {
+        // The crate may look at all that follows.
+        let Some(steps) = self.steps_for(text.len() - found.start) else {
+            let groups = self.regex.captures_at(text, found.start);
+            return groups.map(Groups::AtOnce);
+        };
+        let mut steps = steps.borrow_mut();
+        let groups = self.threads(&mut steps)?.groups(text, found, turns);
+        groups.ok().map(Groups::Stepped)
+    }
+
+    /// Appends a replacement, with what its references stand for.
+    pub(super) fn expand(
+        &self,
+        text: &str,
+        groups: &Groups<'_>,
+        replacement: &str,
+        out: &mut String,
+    ) {
+        match groups {
+            Groups::AtOnce(groups) => groups.expand(replacement, out),
+            Groups::Stepped(groups) => interpolate::string(
+                replacement,
+                |group, out| {
+                    if let Some(Some(group)) = groups.get(group) {
+                        out.push_str(&text[group.clone()]);
+                    }
+                },
+                |name| {
+                    let mut names = self.regex.capture_names();
+                    names.position(|group| group == Some(name))
+                },
+                out,
+            ),
+        }
+    }
+
+    /// What so many bytes are searched by, if not in one go.
+    fn steps_for(&self, bytes: usize) -> Option<&RefCell<Steps>> {
+        if bytes < SHORT_TEXT_BYTES {
+            return None;
+        }
+        let steps = self.steps.get_or_init(|| self.steps().map(RefCell::new));
+        let steps = steps.as_ref()?;
+        let states = steps.borrow().automata.forward().get_nfa().states().len();
+        let most = match states < MANY_STATES {
+            true => MOST_AT_ONCE,
+            false => MOST_AT_ONCE_OF_MANY,
+        };
+        (states.saturating_mul(bytes) > most).then_some(steps)
+    }
+
+    fn syntax(&self) -> syntax::Config {
+        syntax::Config::new()
             .case_insensitive(self.modes.insensitive)
             .multi_line(self.modes.lines)
-            .dot_matches_new_line(self.modes.dot_all);
+            .dot_matches_new_line(self.modes.dot_all)
+    }
+
+    fn steps(&self) -> Option<Steps> {
         let automata = Builder::new()
-            .syntax(syntax)
+            .syntax(self.syntax())
             .thompson(thompson::Config::new().nfa_size_limit(Some(MAX_PATTERN_BYTES)))
             .dfa(
                 DfaConfig::new()
                     .cache_capacity(CACHE_BYTES)
-                    .skip_cache_capacity_check(true),
+                    .skip_cache_capacity_check(true)
+                    .unicode_word_boundary(true),
             )
             .build(&self.text)
             .ok()?;
-        Some(Box::new(Steps {
-            has_many_states: automata.forward().get_nfa().states().len() >= MANY_STATES,
+        Some(Steps {
             forward: automata.forward().create_cache(),
             reverse: automata.reverse().create_cache(),
             automata,
-        }))
+            threads: None,
+        })
+    }
+
+    fn threads<'s>(&self, steps: &'s mut Steps) -> Option<&'s mut Threads> {
+        if steps.threads.is_none() {
+            // The crate's own automata have groups, and this limit.
+            let compiled = thompson::Compiler::new()
+                .syntax(self.syntax())
+                .configure(thompson::Config::new().nfa_size_limit(Some(MAX_PATTERN_BYTES)))
+                .build(&self.text);
+            steps.threads = compiled.ok().map(|nfa| Box::new(Threads::new(nfa)));
+        }
+        steps.threads.as_deref_mut()
     }
 }
 
@@ -251,8 +325,12 @@ fn start_of_match(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::{Duration, Instant};
+
     use sheaf_access::CancelFlag;
+    use sheaf_storage::Random;
+
+    use super::*;
 
     const MODES: Modes = Modes {
         insensitive: true,
@@ -260,22 +338,17 @@ mod tests {
         dot_all: false,
     };
 
-    /// All matches, by the automata and by the crate.
-    fn both(pattern: &str, text: &str) -> [Vec<Range<usize>>; 2] {
+    /// Matches and their groups, by all automata.
+    fn by_all(pattern: &str, text: &str) -> [Vec<Vec<Option<Range<usize>>>>; 3] {
         let pattern = Pattern::new(pattern, MODES).unwrap();
-        let automata = Automata::new(&format!("(?i){}", pattern.text)).unwrap();
-        let mut steps = Steps {
-            has_many_states: true,
-            forward: automata.forward().create_cache(),
-            reverse: automata.reverse().create_cache(),
-            automata,
-        };
+        let mut steps = pattern.steps().unwrap();
         let cancel = CancelFlag::new();
         let turns = Turns::new(&cancel);
-        let all = |find: &mut dyn FnMut(usize) -> Option<Range<usize>>| {
+        let all = |find: &mut dyn FnMut(usize) -> Option<Vec<Option<Range<usize>>>>| {
             let (mut at, mut found) = (0, Vec::new());
-            while let Some(range) = find(at) {
-                found.push(range.clone());
+            while let Some(groups) = find(at) {
+                let range = groups[0].clone().unwrap();
+                found.push(groups);
                 let empty = usize::from(range.is_empty());
                 let next = (range.end + empty..=text.len()).find(|at| text.is_char_boundary(*at));
                 match next {
@@ -285,21 +358,91 @@ mod tests {
             }
             found
         };
-        [
-            all(&mut |at| steps.find(text, at, &turns).unwrap()),
-            all(&mut |at| pattern.regex.find_at(text, at).map(|found| found.range())),
-        ]
+        let at_once = all(&mut |at| {
+            let groups = pattern.regex.captures_at(text, at)?;
+            let range = |group: Option<regex::Match<'_>>| group.map(|group| group.range());
+            Some(groups.iter().map(range).collect())
+        });
+        let by_threads = all(&mut |at| {
+            let threads = pattern.threads(&mut steps).unwrap();
+            let found = threads.find(text, at..text.len(), &turns).ok().unwrap()?;
+            let groups = threads.groups(text, &found, &turns).ok().unwrap();
+            assert_eq!(groups[0].as_ref(), Some(&found));
+            Some(groups)
+        });
+        let by_states = all(&mut |at| {
+            let found = match steps.find(text, at, &turns) {
+                Ok(found) => found?,
+                // Not known: what the others say.
+                Err(_) => pattern.regex.find_at(text, at)?.range(),
+            };
+            let threads = pattern.threads(&mut steps).unwrap();
+            threads.groups(text, &found, &turns).ok()
+        });
+        [at_once, by_threads, by_states]
     }
 
     #[test]
     fn steps_find_what_a_search_in_one_go_finds() {
         let text = "Der Ärger der Bären: aaab aab ab b\nxyz ÄÄ 123 end";
         for pattern in [
-            "a+b", "ä", "^d", "d$", "a|ab|aab", "b*", "", "(der|d)", ".{3,7}r", "x?y?z?",
-            "[^a-z]+", "end$", "a{2}b|b$", "(?m)^x", "Ä*",
+            "a+b",
+            "ä",
+            "^d",
+            "d$",
+            "a|ab|aab",
+            "b*",
+            "",
+            "(der|d)",
+            ".{3,7}r",
+            "x?y?z?",
+            "[^a-z]+",
+            "end$",
+            "a{2}b|b$",
+            "(?m)^x",
+            "Ä*",
+            r"\b\w+\b",
+            r"\Ber\b",
+            r"\b",
+            r"\B",
+            "(a)|(b)",
+            "((a)|b)+",
+            "(a*)(ab)?",
+            "(a*?)(b|$)",
+            r"(\w)(\w)?(\w)?",
+            "(?P<x>ä)r(.)",
+            "()(b|)",
+            "(a|b)*?b",
+            "([a-c]{1,2}){2,3}",
         ] {
-            let [stepped, at_once] = both(pattern, text);
-            assert_eq!(stepped, at_once, "{pattern}");
+            let [at_once, by_threads, by_states] = by_all(pattern, text);
+            assert_eq!(by_threads, at_once, "{pattern}");
+            assert_eq!(by_states, at_once, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn automata_agree_on_random_patterns() {
+        const ATOMS: [&str; 17] = [
+            "a", "b", "ä", ".", "[ab]", "[^a]", r"\w", r"\b", r"\B", "^", "$", "(a)", "(b|ä)",
+            "(a|)", "(?:ab|a)", "(a*?b)", r"\s",
+        ];
+        const COUNTS: [&str; 9] = ["", "*", "+", "?", "*?", "+?", "??", "{1,2}", "{0,3}?"];
+        const LETTERS: [&str; 6] = ["a", "b", "ä", " ", "\n", "c"];
+        let mut random = Random::new(11);
+        for _ in 0..500 {
+            let mut one_of =
+                |choices: &[&'static str]| choices[random.below(choices.len() as u64) as usize];
+            let mut pattern = String::new();
+            for _ in 0..4 {
+                pattern += one_of(&ATOMS);
+                pattern += one_of(&COUNTS);
+                pattern += one_of(&["", "", "", "|"]);
+            }
+            let text: String = (0..10).map(|_| one_of(&LETTERS)).collect();
+            let [at_once, by_threads, by_states] = by_all(&pattern, &text);
+            assert_eq!(by_threads, at_once, "{pattern:?} {text:?}");
+            assert_eq!(by_states, at_once, "{pattern:?} {text:?}");
         }
     }
 
@@ -319,5 +462,63 @@ mod tests {
             found.is_none()
         });
         assert!(is_stopped);
+    }
+
+    /// How long a search goes on that is stopped after a moment.
+    fn stopped_after(search: impl FnOnce(&Turns<'_>)) -> Duration {
+        let cancel = CancelFlag::new();
+        let stopper = cancel.clone();
+        let stopping = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            stopper.cancel();
+            Instant::now()
+        });
+        search(&Turns::new(&cancel));
+        let end = Instant::now();
+        end.saturating_duration_since(stopping.join().unwrap())
+    }
+
+    #[test]
+    fn patterns_of_many_states_stop_soon() {
+        const SOON: Duration = Duration::from_millis(500);
+        let short = "abcdefghix ".repeat(23_000);
+        let long = "abcdefghix ".repeat(350_000);
+        let with_accents = "abcdefghix é".repeat(350_000);
+        for (pattern, text) in [
+            ("(.{1,60}x){60}y", &short),
+            ("(.{1,40}x){100}y", &short),
+            (r"\b(.{1,60}x){60}y", &short),
+            (r"\b(.{1,60}x){60}y", &with_accents),
+        ] {
+            let pattern = Pattern::new(pattern, MODES).unwrap();
+            let took = stopped_after(|turns| {
+                pattern.find(text, 0, turns);
+            });
+            assert!(took < SOON, "{took:?}");
+        }
+        let pattern = Pattern::new("((.{1,9}x?){9})+$", MODES).unwrap();
+        let took = stopped_after(|turns| {
+            pattern.groups(&long, &(0..long.len()), turns);
+        });
+        assert!(took < SOON, "{took:?}");
+    }
+
+    /// In one go and in steps.
+    #[test]
+    fn replacements_are_the_same_in_long_texts() {
+        let pattern = Pattern::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
+        let turns_of = CancelFlag::new();
+        let turns = Turns::new(&turns_of);
+        let short = "Ärger 7 ";
+        let long = short.repeat(MOST_AT_ONCE / short.len() / 100);
+        let [at_once, stepped] = [short, &long].map(|text| {
+            let found = pattern.find(text, 0, &turns).unwrap();
+            let groups = pattern.groups(text, &found, &turns).unwrap();
+            let mut out = String::new();
+            pattern.expand(text, &groups, "<${first}|$2|$3|$4|$$>", &mut out);
+            (out, matches!(groups, Groups::Stepped(_)))
+        });
+        assert_eq!(at_once, ("<Ä|rger|7||$>".to_string(), false));
+        assert_eq!(stepped, ("<Ä|rger|7||$>".to_string(), true));
     }
 }
