@@ -37,6 +37,8 @@ fn long_columns_are_read_of_the_rows_that_are_left() {
         "select id, length(data), left(body, 3) from t order by v",
         "select length(data), data, v + 1 from t where id > 2 order by v",
         "select id, length(data) from t order by length(body), v",
+        "select id, length(data), left(body, 3) from t where data like '%x%' or id > 3 order by v",
+        "select id, length(data), data from t where length(data) > 5 order by v",
         "select id, data from t where k = 1 order by k, name",
         "select id, data from t where name = 'b' and k = 1 order by k, name, v",
     ];
@@ -62,6 +64,7 @@ fn long_columns_are_read_of_the_rows_that_are_left() {
     for sql in [
         "select id, length(data) from t order by v limit 2",
         "select id, left(body, 3), upper(data) from t where k > 0 order by v desc limit 2",
+        "select id, length(data) from t where body like '%o%' or id > 0 order by v limit 2",
     ] {
         let tree = explained(&mut c, sql);
         assert!(tree.contains("Late lookup on t using PRIMARY: "), "{tree}");
@@ -70,6 +73,9 @@ fn long_columns_are_read_of_the_rows_that_are_left() {
         // There is nothing that waits for the sort.
         "select id, body from t order by body limit 2",
         "select id, name from t order by name limit 2",
+        // The condition has read it.
+        "select id, length(data) from t where data like '%zz%' or id >= 0 order by v limit 2",
+        "select id, length(data) from t where length(data) > 5 order by v + 0 limit 2",
         // All rows are wanted.
         "select id, data from t order by v",
         "select id, data from t order by v limit 5000",

@@ -8,8 +8,9 @@
 //!
 //! Of the rows that no client sees nobody may hear either: no warning of a division by zero, and no error of a change
 //! that stores the values. So functions that tell something are always computed late. Others are where that saves work:
-//! few rows are left, and the sort gets no texts that it would not have had. Long columns are none: they are read of
-//! the rows that are left ([`crate::physical::late_columns`]), and so is what is computed of them.
+//! few rows are left, and the sort gets no texts that it would not have had. Long columns are none, unless a
+//! condition reads them anyway: they are read of the rows that are left ([`crate::physical::late_columns`]), and so is
+//! what is computed of them.
 
 use std::sync::Arc;
 
@@ -167,13 +168,17 @@ fn needs_texts(
         }))
 }
 
-/// Whether a column's values are read of the rows that a sort leaves, and not before.
+/// Whether a column's values are read of the rows that a sort leaves, and not before. What a condition reads is there
+/// already: it would be read twice.
 fn is_read_late(column: &Column, input: &LogicalPlan, fetch: Option<usize>) -> bool {
     match input {
-        LogicalPlan::Filter(filter) => is_read_late(column, &filter.input, fetch),
+        LogicalPlan::Filter(filter) => {
+            !reads(&filter.predicate, column) && is_read_late(column, &filter.input, fetch)
+        }
         LogicalPlan::TableScan(scan) => {
             let source = scan.source.downcast_ref::<SheafTableSource>();
-            fetch.is_some_and(|rows| rows <= MOST_READ_LATE)
+            !scan.filters.iter().any(|filter| reads(filter, column))
+                && fetch.is_some_and(|rows| rows <= MOST_READ_LATE)
                 && source.is_some_and(|source| {
                     let definition = &source.table.definition;
                     let position = definition.column_position(&column.name);
@@ -183,6 +188,12 @@ fn is_read_late(column: &Column, input: &LogicalPlan, fetch: Option<usize>) -> b
         }
         _ => false,
     }
+}
+
+/// Whether an expression over one table reads a column, however it is qualified.
+fn reads(expr: &Expr, column: &Column) -> bool {
+    let mut columns = expr.column_refs().into_iter();
+    columns.any(|read| read.name == column.name)
 }
 
 /// `above`, which only names columns, and the projection below it as one.
