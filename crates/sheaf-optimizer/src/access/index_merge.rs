@@ -25,6 +25,7 @@ use crate::access::path_cost::EntryOrder;
 use crate::access::ranges::{self, IndexRanges};
 use crate::access::table_reference::TableReference;
 use crate::access::wanted::Wanted;
+use crate::cost::index_condition::conditions_us;
 use crate::cost::multi_range_read::MultiRangeRead;
 use crate::cost::range_scan::RangeScan;
 use crate::cost::sort::{key_sort_us, sort_us};
@@ -319,7 +320,7 @@ impl TableReference<'_> {
         let row_filters: Vec<usize> = (0..self.filters.len())
             .filter(|filter| !said.contains(filter))
             .collect();
-        total += rows * row_filters.len() as f64 * constants.condition_us
+        total += conditions_us(constants, rows, self.tests(&row_filters))
             + self.rows.min(rows) * self.projection.len() as f64 * constants.column_us;
         let clustered = layout(self.table, IndexRef::Clustered);
         let ranges = IndexRanges::full();

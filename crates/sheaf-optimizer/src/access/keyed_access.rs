@@ -328,7 +328,7 @@ impl LookupPath {
             rest: keys.work(constants),
         };
         work.rest.worker_us +=
-            conditions_us(constants, entries, self.index_filters.len()) - keys_us;
+            conditions_us(constants, entries, table.tests(&self.index_filters)) - keys_us;
         let mut rows = entries;
         if !matches!(self.fetch, Fetch::Covering) {
             rows *= table.shares.kept(&self.index_filters, &self.implied);
@@ -348,7 +348,7 @@ impl LookupPath {
             work.rest += fetching;
             work.rest.worker_us -= work.fetching_us;
         }
-        work.rest.worker_us += conditions_us(constants, rows, self.row_filters.len());
+        work.rest.worker_us += conditions_us(constants, rows, table.tests(&self.row_filters));
         if !self.bounds.is_empty() {
             // What is in a range is joined first, and then all conditions say whether it stays.
             let tested = [self.index_filters.as_slice(), &self.row_filters].concat();
@@ -375,13 +375,13 @@ impl LookupPath {
         Ok(Prices {
             key_us: work.keys_us / outer_rows,
             entry_us: constants.entry_us,
-            row_us: conditions_us(constants, 1.0, self.row_filters.len())
+            row_us: conditions_us(constants, 1.0, table.tests(&self.row_filters))
                 + match self.index {
                     // Its rows are its entries.
                     IndexRef::Clustered => constants.entry_us,
                     IndexRef::Secondary(_) => 0.0,
                 },
-            index_condition_us: conditions_us(constants, 1.0, self.index_filters.len()),
+            index_condition_us: conditions_us(constants, 1.0, table.tests(&self.index_filters)),
             jump_us: 0.0,
             lookup_us,
             random_read_us: constants.random_read_us,

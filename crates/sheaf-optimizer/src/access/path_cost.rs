@@ -65,7 +65,7 @@ impl TableReference<'_> {
         path.lookups = self.lookups(path);
         let columns = self.rows.min(path.entries) * self.projection.len() as f64;
         let mut walking = walk.map_or_else(|| scan.work(constants), |walk| walk.work(constants));
-        walking.worker_us += conditions_us(constants, path.walked, path.index_filters.len());
+        walking.worker_us += conditions_us(constants, path.walked, self.tests(&path.index_filters));
         let delivering = Work::of_workers(columns * constants.column_us);
         let workers = self.partitions(context, path, wanted)? as f64;
         // Of a share of the walk.
@@ -133,7 +133,7 @@ impl TableReference<'_> {
             Fetch::Covering => walked,
             _ => lookups,
         };
-        let conditions_us = conditions_us(constants, tested, path.row_filters.len());
+        let conditions_us = conditions_us(constants, tested, self.tests(&path.row_filters));
         if lookups == 0.0 {
             return Ok(Fetching {
                 work: Work::of_workers(conditions_us),

@@ -40,6 +40,8 @@ const LEAST_ROWS: f64 = 0.1;
 pub(crate) struct TableFilter<'a> {
     pub expr: &'a Expr,
     pub term: Term,
+    /// Conditions that it takes to test it on a row.
+    pub tests: usize,
     /// Table columns that it reads.
     pub columns: Vec<usize>,
 }
@@ -129,6 +131,7 @@ impl<'a> TableReference<'a> {
             let term = condition::analyze(expr, definition);
             filters.push(TableFilter {
                 expr,
+                tests: condition::tests(expr, &term),
                 term,
                 columns,
             });
@@ -248,6 +251,8 @@ impl<'a> TableReference<'a> {
         let filters: Vec<&TableFilter<'_>> = filters.iter().map(|at| &self.filters[*at]).collect();
         let column = match filters.first().map(|filter| &filter.term) {
             Some(Term::Column { column, .. }) => Some(*column),
+            // Beginnings of a text. Each alone is a set that the others are taken to be independent of.
+            Some(Term::Or(terms)) => column_of_all(terms),
             _ => None,
         };
         let known = column.is_some_and(|column| self.selectivity.estimator(column).is_some());
@@ -298,6 +303,11 @@ impl<'a> TableReference<'a> {
     fn is_empty_set(&self) -> Result<bool> {
         let bound = self.bound(IndexRef::Clustered)?;
         Ok(bound.ranges.ranges.is_empty())
+    }
+
+    /// Conditions that it takes to test some of the filters on a row.
+    pub(crate) fn tests(&self, filters: &[usize]) -> usize {
+        filters.iter().map(|at| self.filters[*at].tests).sum()
     }
 
     /// The conditions as key ranges see them.
@@ -499,4 +509,14 @@ pub(crate) fn table_column(
 ) -> Option<usize> {
     let position = relation.columns.iter().position(|known| known == column)?;
     table.projection.get(position).copied()
+}
+
+/// The column of which all branches of an OR say something, and of no other.
+fn column_of_all(terms: &[Term]) -> Option<usize> {
+    let mut columns = terms.iter().map(|term| match term {
+        Term::Column { column, .. } => Some(*column),
+        _ => None,
+    });
+    let first = columns.next()??;
+    columns.all(|column| column == Some(first)).then_some(first)
 }

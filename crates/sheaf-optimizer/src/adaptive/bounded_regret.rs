@@ -228,7 +228,7 @@ impl TableReference<'_> {
     pub(crate) fn prices(&self, context: &PlannerContext, path: &AccessPath) -> Prices {
         let constants = &context.settings.costs;
         let is_clustered = path.index == IndexRef::Clustered && path.merge.is_none();
-        let row_us = conditions_us(constants, 1.0, path.row_filters.len());
+        let row_us = conditions_us(constants, 1.0, self.tests(&path.row_filters));
         Prices {
             key_us: 0.0,
             entry_us: constants.entry_us,
@@ -237,7 +237,7 @@ impl TableReference<'_> {
                 true => row_us + constants.entry_us,
                 false => row_us,
             },
-            index_condition_us: conditions_us(constants, 1.0, path.index_filters.len()),
+            index_condition_us: conditions_us(constants, 1.0, self.tests(&path.index_filters)),
             jump_us: jump_us(constants),
             lookup_us: lookup_us(constants, self.clustered_leaves()),
             random_read_us: constants.random_read_us,

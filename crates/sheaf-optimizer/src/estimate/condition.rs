@@ -102,6 +102,15 @@ impl Term {
         }
     }
 
+    /// Whether the term says all of its condition.
+    fn is_exact(&self) -> bool {
+        match self {
+            Term::Column { exact, .. } => *exact,
+            Term::And(terms) | Term::Or(terms) => terms.iter().all(Term::is_exact),
+            Term::Opaque => false,
+        }
+    }
+
     /// The least and the greatest value of a column for which the term may be true; `None` if it says nothing of the
     /// column, or may be true for NULL.
     fn hull(&self, column: usize) -> Option<(Bound<&Value>, Bound<&Value>)> {
@@ -111,6 +120,19 @@ impl Term {
             } if *known == column => set.hull(),
             _ => None,
         })
+    }
+}
+
+/// Conditions that are evaluated to test `expr`, whose term this is, on a row. Of an OR it is one after the other,
+/// until one is true; but sets of one column are searched, on encoded bytes.
+pub(crate) fn tests(expr: &Expr, term: &Term) -> usize {
+    let is_searched = match term {
+        Term::Or(terms) => term.is_exact() && common_column(terms).is_some(),
+        _ => term.is_exact(),
+    };
+    match is_searched {
+        true => 1,
+        false => split_binary(expr, Operator::Or).len(),
     }
 }
 

@@ -68,6 +68,34 @@ fn parts_and_lines() -> Lab {
     lab
 }
 
+/// Beginnings that are tested one after the other on each row cost more than a narrow scan of all rows saves.
+#[test]
+fn long_ors_are_tested_on_few_rows() {
+    let mut lab = Lab::new();
+    let rows = (0..20_011i64).map(|id| {
+        let name = text(&format!("k{}", 100_000 + id * 2));
+        vec![Value::Int(id), Value::Int(id % 100), name]
+    });
+    let columns = [
+        ("id", "int", false),
+        ("a", "int", true),
+        ("b", "varchar(40)", true),
+    ];
+    let indexes = ["PRIMARY(id)", "a_2(a,b)", "b(b)"];
+    lab.table("t", &columns, &indexes, rows.collect());
+    lab.analyze(1, 1_000);
+    for terms in [20, 200, 2_000] {
+        let branches: Vec<String> = (0..terms)
+            .map(|at| format!("b LIKE 'k{}%'", 100_000 + at * 7))
+            .collect();
+        let sql = format!(
+            "SELECT COUNT(*), MAX(a) FROM t WHERE {}",
+            branches.join(" OR ")
+        );
+        assert_eq!(keys(&lab, &sql), ["t range b"], "{terms}");
+    }
+}
+
 /// The keys that EXPLAIN shows, by table.
 fn keys(lab: &Lab, sql: &str) -> Vec<String> {
     let rows = lab.run(sql).explain;
