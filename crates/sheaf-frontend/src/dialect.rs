@@ -287,14 +287,25 @@ impl Dialect for SheafDialect {
                         parser.advance_token();
                         Some(unary(parser, UnaryOperator::Not, binding::BANG - 1))
                     }
-                    Keyword::BINARY => parse_binary(parser).transpose(),
+                    Keyword::NOT => {
+                        parser.advance_token();
+                        Some(parser.parse_not())
+                    }
+                    Keyword::BINARY => parse_binary(parser),
                     Keyword::CHAR if parser.peek_nth_token_ref(1).token == Token::LParen => {
                         Some(parse_char(parser))
                     }
                     Keyword::CAST if parser.peek_nth_token_ref(1).token == Token::LParen => {
                         Some(parse_cast(parser))
                     }
-                    Keyword::INTERVAL => parse_interval(parser).transpose(),
+                    Keyword::CONVERT => Some(parse_convert(parser)),
+                    Keyword::SUBSTR | Keyword::SUBSTRING
+                        if parser.peek_nth_token_ref(1).token == Token::LParen =>
+                    {
+                        let part = parser.parse_substring();
+                        Some(part.and_then(|part| parse_collation_of(parser, part)))
+                    }
+                    Keyword::INTERVAL => Some(parse_interval(parser)),
                     Keyword::TRIM => parse_trim_of_spaces(parser).transpose(),
                     Keyword::NoKeyword => parse_name(parser),
                     Keyword::CASE => {
@@ -389,14 +400,8 @@ fn long_list(parser: &Parser) -> Option<LongList> {
     if !negated && !is_word(&first.token, Keyword::IN) {
         return None;
     }
-    let mut tokens = 0;
-    let mut next = || loop {
-        let token = &parser.token_at(parser.index() + tokens).token;
-        tokens += 1;
-        if !matches!(token, Token::Whitespace(_)) {
-            return token;
-        }
-    };
+    let mut ahead = Ahead::of(parser);
+    let mut next = || ahead.next();
     let mut token = next();
     if negated {
         token = next();
@@ -442,11 +447,10 @@ fn long_list(parser: &Parser) -> Option<LongList> {
     Some(LongList {
         packed,
         negated,
-        tokens,
+        tokens: ahead.at - parser.index(),
     })
 }
 
-/// Whether `NULL` stands behind the next word. `a NOT NULL` is PostgreSQL's.
 /// Whether the alias that has just been read stands behind `(t)`: inside there would be room for it. A query in
 /// parentheses has one, and so do PARTITION (p) and a function.
 fn is_behind_table_in_parentheses(parser: &Parser) -> bool {
@@ -497,6 +501,7 @@ fn is_behind_table_in_parentheses(parser: &Parser) -> bool {
     !queries.iter().any(|query| is_word(first, *query))
 }
 
+/// Whether `NULL` stands behind the next word. `a NOT NULL` is PostgreSQL's.
 fn is_null(parser: &Parser) -> bool {
     let next = parser.peek_nth_token_ref(1);
     matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NULL)
@@ -588,46 +593,119 @@ fn parse_sounds_like(
     })
 }
 
-/// `x IN ((a), (b))`, with `(a)` a subquery or a row: sqlparser takes what begins with a subquery for one. `None` for
-/// every other IN.
+/// `x IN ((a), (b))` and `x IN ((a))`, with `(a)` a subquery: what begins with a subquery may be one, or a list of
+/// operands. sqlparser tries one after the other. `None` for every other IN.
 fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
-    let is_keyword = |at: usize, keyword: Keyword| {
-        matches!(&parser.peek_nth_token_ref(at).token,
+    let is_keyword = |token: &Token, keyword: Keyword| {
+        matches!(token,
             Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
     };
-    let negated = is_keyword(0, Keyword::NOT);
-    let start = usize::from(negated);
-    let is_paren = |at: usize| parser.peek_nth_token_ref(at).token == Token::LParen;
-    let begins_query = |at: usize| {
-        is_paren(at)
-            || [Keyword::SELECT, Keyword::WITH]
-                .iter()
-                .any(|word| is_keyword(at, *word))
-    };
-    if !(is_keyword(start, Keyword::IN)
-        && is_paren(start + 1)
-        && is_paren(start + 2)
-        && begins_query(start + 3))
-    {
+    let begins_query =
+        |token: &Token| is_keyword(token, Keyword::SELECT) || is_keyword(token, Keyword::WITH);
+    let mut ahead = Ahead::of(parser);
+    let mut first = ahead.next();
+    let negated = is_keyword(first, Keyword::NOT);
+    if negated {
+        first = ahead.next();
+    }
+    if !is_keyword(first, Keyword::IN) || *ahead.next() != Token::LParen {
         return Ok(None);
     }
-    let list = parser.maybe_parse(|parser| {
-        for _ in 0..=start {
-            parser.advance_token();
+    let is_query = match ahead.next() {
+        token if begins_query(token) => true,
+        Token::LParen => {
+            // Inside of the parentheses that a query or an operand begins with.
+            let mut inside = Ahead { ..ahead };
+            let mut token = inside.next();
+            while *token == Token::LParen {
+                token = inside.next();
+            }
+            if !begins_query(token) {
+                return Ok(None);
+            }
+            ahead.skip_parentheses();
+            let goes_on = [
+                Keyword::UNION,
+                Keyword::EXCEPT,
+                Keyword::INTERSECT,
+                Keyword::ORDER,
+                Keyword::LIMIT,
+            ];
+            let token = ahead.next();
+            *token == Token::RParen || goes_on.iter().any(|word| is_keyword(token, *word))
         }
-        parser.expect_token(&Token::LParen)?;
-        let list = parser.parse_comma_separated(Parser::parse_expr)?;
-        parser.expect_token(&Token::RParen)?;
-        match list.len() {
-            1 => parser.expected_ref("a list", parser.peek_token_ref()),
-            _ => Ok(list),
+        _ => return Ok(None),
+    };
+    if negated {
+        parser.advance_token();
+    }
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(left.clone());
+    let condition = match is_query {
+        true => Expr::InSubquery {
+            expr,
+            subquery: parser.parse_query()?,
+            negated,
+        },
+        false => Expr::InList {
+            expr,
+            list: parser.parse_comma_separated(Parser::parse_expr)?,
+            negated,
+        },
+    };
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(condition))
+}
+
+/// A look at the tokens that come, one by one. A look at the nth of them from the start is a walk over n.
+pub(crate) struct Ahead<'p, 't> {
+    parser: &'p Parser<'t>,
+    at: usize,
+}
+
+impl<'p, 't> Ahead<'p, 't> {
+    pub(crate) fn of(parser: &'p Parser<'t>) -> Self {
+        let at = parser.index();
+        Ahead { parser, at }
+    }
+
+    /// The next one that is no blank.
+    pub(crate) fn next(&mut self) -> &'p Token {
+        loop {
+            let token = &self.parser.token_at(self.at).token;
+            self.at += 1;
+            if !matches!(token, Token::Whitespace(_)) {
+                return token;
+            }
         }
-    })?;
-    Ok(list.map(|list| Expr::InList {
-        expr: Box::new(left.clone()),
-        list,
-        negated,
-    }))
+    }
+
+    /// Goes behind an operand in a list in parentheses: to the comma or parenthesis behind it, which is returned.
+    /// `None` at the end of the statement.
+    fn skip_operand(&mut self) -> Option<&'p Token> {
+        loop {
+            match self.next() {
+                Token::LParen => self.skip_parentheses(),
+                token @ (Token::RParen | Token::Comma) => return Some(token),
+                Token::EOF => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Goes behind the parenthesis that closes the one that was met last, or to the end.
+    fn skip_parentheses(&mut self) {
+        let mut depth = 1;
+        while depth > 0 {
+            match self.next() {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                Token::EOF => return,
+                _ => {}
+            }
+        }
+    }
 }
 
 fn unary(parser: &mut Parser, op: UnaryOperator, precedence: u8) -> Result<Expr, ParserError> {
@@ -669,12 +747,14 @@ fn is_plain_name(keyword: Keyword) -> bool {
             | Keyword::ACTION
             | Keyword::AVG
             | Keyword::CATEGORY
+            | Keyword::CEIL
             | Keyword::COALESCE
             | Keyword::COMMENT
             | Keyword::COUNT
             | Keyword::DATA
             | Keyword::DATE
             | Keyword::DAY
+            | Keyword::FLOOR
             | Keyword::HOUR
             | Keyword::ID
             | Keyword::IF
@@ -778,18 +858,25 @@ fn parse_literal(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     }
 }
 
-/// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand.
-fn parse_binary(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
-    parser.maybe_parse(|parser| {
-        parser.advance_token();
-        Ok(Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(parser.parse_subexpr(binding::COLLATE)?),
-            data_type: DataType::Binary(None),
-            array: false,
-            format: None,
-        })
-    })
+/// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
+/// is the name of a character set.
+fn parse_binary(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let is_name = matches!(
+        parser.peek_nth_token_ref(1).token,
+        Token::EOF | Token::SemiColon | Token::Comma | Token::RParen
+    );
+    if is_name {
+        return None;
+    }
+    parser.advance_token();
+    let operand = parser.parse_subexpr(binding::COLLATE);
+    Some(operand.map(|operand| Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: DataType::Binary(None),
+        array: false,
+        format: None,
+    }))
 }
 
 /// `CAST(x AS type)` and `CAST(x AS CHAR CHARACTER SET charset)`.
@@ -798,24 +885,11 @@ fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.expect_token(&Token::LParen)?;
     let expr = Box::new(parser.parse_expr()?);
     parser.expect_keyword(Keyword::AS)?;
-    let data_type = parser.parse_data_type()?;
-    let has_set = parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
-        || parser.parse_keyword(Keyword::CHARSET);
-    let charset = match has_set {
-        true => Some(parser.parse_object_name(false)?),
-        false => None,
-    };
+    let (data_type, charset) = parse_type_of_cast(parser)?;
     let array = parser.parse_keyword(Keyword::ARRAY);
     parser.expect_token(&Token::RParen)?;
     let cast = match charset {
-        Some(charset) => Expr::Convert {
-            is_try: false,
-            expr,
-            data_type: Some(data_type),
-            charset: Some(charset),
-            target_before_value: false,
-            styles: Vec::new(),
-        },
+        Some(charset) => converted(expr, Some(data_type), Some(charset)),
         None => Expr::Cast {
             kind: CastKind::Cast,
             expr,
@@ -825,6 +899,51 @@ fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
         },
     };
     parse_collation_of(parser, cast)
+}
+
+/// `CONVERT(x, type)`, `CONVERT(x, CHAR CHARACTER SET charset)` and `CONVERT(x USING charset)`.
+fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_expr()?);
+    let (data_type, charset) = match parser.parse_keyword(Keyword::USING) {
+        true => (None, Some(parser.parse_object_name(false)?)),
+        false => {
+            parser.expect_token(&Token::Comma)?;
+            let (data_type, charset) = parse_type_of_cast(parser)?;
+            (Some(data_type), charset)
+        }
+    };
+    parser.expect_token(&Token::RParen)?;
+    parse_collation_of(parser, converted(expr, data_type, charset))
+}
+
+fn converted(expr: Box<Expr>, data_type: Option<DataType>, charset: Option<ObjectName>) -> Expr {
+    Expr::Convert {
+        is_try: false,
+        expr,
+        data_type,
+        charset,
+        target_before_value: false,
+        styles: Vec::new(),
+    }
+}
+
+/// What a value is made of by CAST and CONVERT: a type, and of characters their character set.
+fn parse_type_of_cast(parser: &mut Parser) -> Result<(DataType, Option<ObjectName>), ParserError> {
+    let is_characters = matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if matches!(word.keyword, Keyword::CHAR | Keyword::CHARACTER)
+    );
+    let data_type = parser.parse_data_type()?;
+    let has_set = is_characters
+        && (parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+            || parser.parse_keyword(Keyword::CHARSET));
+    let charset = match has_set {
+        true => Some(parser.parse_object_name(false)?),
+        false => None,
+    };
+    Ok((data_type, charset))
 }
 
 /// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.
@@ -839,51 +958,36 @@ fn parse_char(parser: &mut Parser) -> Result<Expr, ParserError> {
     parser.expect_token(&Token::RParen)?;
     let bytes = call("char", codes);
     Ok(match charset {
-        Some(charset) => Expr::Convert {
-            is_try: false,
-            expr: Box::new(bytes),
-            data_type: None,
-            charset: Some(charset),
-            target_before_value: false,
-            styles: Vec::new(),
-        },
+        Some(charset) => converted(Box::new(bytes), None, Some(charset)),
         None => bytes,
     })
 }
 
-/// `INTERVAL expr unit`, composite units included, or the function `INTERVAL(n, a, b, ...)`. `None` if it is neither:
-/// then it is a name.
-fn parse_interval(parser: &mut Parser) -> Result<Option<Expr>, ParserError> {
+/// `INTERVAL expr unit`, composite units included, or the function `INTERVAL(n, a, b, ...)`.
+fn parse_interval(parser: &mut Parser) -> Result<Expr, ParserError> {
     // What is parsed twice at each level of a nest is parsed 2^n times.
     if is_followed_by_list(parser) {
         let name = parser.parse_identifier()?;
-        return Ok(Some(parser.parse_function(ObjectName::from(vec![name]))?));
+        return parser.parse_function(ObjectName::from(vec![name]));
     }
-    let interval = parser.maybe_parse(|parser| {
-        parser.advance_token();
-        let value = Box::new(parser.parse_expr()?);
-        let leading_field = match parser.peek_token().token {
-            Token::Word(word) if is_composite_unit(&word.value) => {
-                DateTimeField::Custom(parser.parse_identifier()?)
-            }
-            _ if parser.next_token_is_temporal_unit() => parser.parse_date_time_field()?,
-            _ => return parser.expected_ref("a unit of time", parser.peek_token_ref()),
-        };
-        Ok(Expr::Interval(Interval {
-            value,
-            leading_field: Some(leading_field),
-            leading_precision: None,
-            last_field: None,
-            fractional_seconds_precision: None,
-        }))
-    })?;
-    if interval.is_some() {
-        return Ok(interval);
-    }
-    parser.maybe_parse(|parser| {
-        let name = parser.parse_identifier()?;
-        parser.parse_function(ObjectName::from(vec![name]))
-    })
+    parser.advance_token();
+    let value = Box::new(parser.parse_expr()?);
+    let is_composite = matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if is_composite_unit(&word.value)
+    );
+    let leading_field = match is_composite {
+        true => DateTimeField::Custom(parser.parse_identifier()?),
+        _ if parser.next_token_is_temporal_unit() => parser.parse_date_time_field()?,
+        _ => return parser.expected_ref("a unit of time", parser.peek_token_ref()),
+    };
+    Ok(Expr::Interval(Interval {
+        value,
+        leading_field: Some(leading_field),
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }))
 }
 
 fn is_interval(token: &TokenWithSpan) -> bool {
@@ -902,18 +1006,14 @@ fn parse_moved_by_interval(parser: &mut Parser, left: &Expr) -> Result<Option<Ex
         _ => BinaryOperator::Minus,
     };
     parser.advance_token();
-    let interval = match is_followed_by_list(parser) {
-        true => None,
-        false => parse_interval(parser)?,
-    };
-    let Some(interval) = interval else {
+    if is_followed_by_list(parser) {
         parser.prev_token();
         return Ok(None);
-    };
+    }
     Ok(Some(Expr::BinaryOp {
         left: Box::new(left.clone()),
         op,
-        right: Box::new(interval),
+        right: Box::new(parse_interval(parser)?),
     }))
 }
 
@@ -983,21 +1083,9 @@ fn take_strings(parser: &mut Parser, text: &mut String) {
 
 /// Whether the word that comes next has several operands between parentheses behind it.
 fn is_followed_by_list(parser: &Parser) -> bool {
-    if parser.peek_nth_token_ref(1).token != Token::LParen {
-        return false;
-    }
-    let mut depth = 0;
-    for at in 0.. {
-        match parser.peek_nth_token_no_skip(at).token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth <= 1 => return false,
-            Token::RParen => depth -= 1,
-            Token::Comma if depth == 1 => return true,
-            Token::EOF => return false,
-            _ => {}
-        }
-    }
-    false
+    let mut ahead = Ahead::of(parser);
+    ahead.next();
+    *ahead.next() == Token::LParen && ahead.skip_operand() == Some(&Token::Comma)
 }
 
 /// The units of an interval that combine two fields, as in `INTERVAL '1 2' DAY_HOUR`.

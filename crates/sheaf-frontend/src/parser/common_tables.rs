@@ -14,6 +14,7 @@ use sqlparser::tokenizer::Token;
 
 use super::statement::{Delete, Update};
 use super::{ParseResult, Statement, StatementParser};
+use crate::dialect::Ahead;
 use crate::error::SqlError;
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query, walk_tables};
 
@@ -86,9 +87,10 @@ impl Tables {
 impl StatementParser<'_> {
     /// Whether WITH begins an UPDATE or a DELETE.
     pub(super) fn is_with_change(&self) -> bool {
+        let mut ahead = Ahead::of(&self.tokens);
         let mut depth = 0usize;
-        for n in 0.. {
-            match &self.tokens.peek_nth_token_ref(n).token {
+        loop {
+            match ahead.next() {
                 Token::LParen => depth += 1,
                 Token::RParen => depth = depth.saturating_sub(1),
                 Token::EOF => return false,
@@ -103,7 +105,6 @@ impl StatementParser<'_> {
                 _ => {}
             }
         }
-        false
     }
 
     /// The statement behind WITH.

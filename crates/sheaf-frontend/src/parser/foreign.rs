@@ -682,8 +682,6 @@ mod tests {
             "select safe_cast(a as signed) from t",
             "select cast(a as signed format 'x') from t",
             "select ceil(a to day) from t",
-            "select ceil(a, 1) from t",
-            "select floor(a, 1) from t",
             "select substring('abc' for 1)",
             "select timestamp with time zone '2001-01-01 00:00:00'",
             "select datetime '2001-01-01 00:00:00'",

@@ -390,7 +390,8 @@ impl<'t> Rewriting<'t> {
             Keyword::JOIN | Keyword::STRAIGHT_JOIN => {
                 tables.has_join = true;
                 tables.wants_table = true;
-                for join in &mut tables.open {
+                // Those before the last one are.
+                if let Some(join) = tables.open.last_mut() {
                     join.is_followed = true;
                 }
                 if !std::mem::take(&mut tables.is_natural) {

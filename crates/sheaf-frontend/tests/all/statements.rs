@@ -390,3 +390,99 @@ fn parameters_are_literals_wherever_they_stand() {
         .expect_err("one is missing");
     assert_eq!(error.code, 1210);
 }
+
+/// Each of these took seconds: a look at the nth token walked over those before it, or an operand was read twice at
+/// each level of a nest.
+#[test]
+fn long_and_nested_statements_are_read_once() {
+    let pairs = "(1, a), ".repeat(40_000);
+    let many =
+        format!("WITH c AS (SELECT 1 FROM t WHERE (a, b) IN ({pairs}(1, 2))) SELECT 1 FROM c");
+    let nest = |begin: &str, operand: &str, end: &str| {
+        let depth = 24;
+        format!(
+            "SELECT {}{operand}{}",
+            begin.repeat(depth),
+            end.repeat(depth)
+        )
+    };
+    let frames = [
+        ("NOT (", ")"),
+        ("1 IN ((SELECT ", "))"),
+        ("1 IN ((SELECT ", "), 1)"),
+        ("(1, 2) IN ((SELECT 1, ", "), (SELECT 1, 2))"),
+        ("CONVERT(", ", CHAR)"),
+        ("CONVERT(", " USING utf8mb4)"),
+        ("NOW() + INTERVAL (", ") DAY"),
+        ("INTERVAL (1, ", ")"),
+        ("SUBSTRING(", " FROM 1 FOR 2)"),
+        ("BINARY (", ")"),
+        ("FLOOR(", ")"),
+        ("CEIL(", ")"),
+    ];
+    let begin = std::time::Instant::now();
+    assert!(parse(&many).is_ok());
+    for (before, behind) in frames {
+        let text = nest(before, "1", behind);
+        assert!(parse(&text).is_ok(), "{text}");
+        for wrong in ["1 2 3 FROM", " ) "] {
+            let text = nest(before, wrong, behind);
+            assert_eq!(
+                parse(&text).map_err(|error| error.code).err(),
+                Some(1064),
+                "{text}"
+            );
+        }
+    }
+    // Milliseconds each; 2^24 steps were more than this for each.
+    assert!(begin.elapsed().as_secs() < 60);
+}
+
+/// What begins with a subquery behind IN is one, or a list of operands.
+#[test]
+fn subqueries_begin_operands_behind_in() {
+    for (text, is_list) in [
+        ("SELECT 1 IN ((SELECT 1))", false),
+        ("SELECT 1 IN (((SELECT 1)))", false),
+        ("SELECT 1 NOT IN (SELECT 1)", false),
+        (
+            "SELECT 1 IN ((SELECT 1) UNION (SELECT 2) ORDER BY 1)",
+            false,
+        ),
+        ("SELECT 1 IN ((SELECT 1) + 1)", true),
+        ("SELECT 1 NOT IN ((SELECT 1) = 1)", true),
+        ("SELECT 1 IN ((SELECT 1), 2)", true),
+        ("SELECT 1 IN (((SELECT 1) UNION (SELECT 2)), 3)", true),
+    ] {
+        let shown = format!("{:?}", parsed(text));
+        assert_eq!(shown.contains("InList"), is_list, "{text}: {shown}");
+        assert_eq!(shown.contains("InSubquery"), !is_list, "{text}");
+    }
+}
+
+/// Only characters have a character set.
+#[test]
+fn casts_to_characters_have_a_character_set() {
+    for text in [
+        "SELECT CAST('a' AS CHAR CHARACTER SET utf8mb4)",
+        "SELECT CAST('a' AS CHAR(3) CHARSET latin1)",
+        "SELECT CONVERT('a', CHAR CHARSET latin1)",
+        "SELECT CONVERT('a', CHARACTER(3) CHARACTER SET latin1)",
+        "SELECT CONVERT('a' USING latin1)",
+        "SELECT CONVERT('1', SIGNED)",
+    ] {
+        parsed(text);
+    }
+    for text in [
+        "SELECT CAST('a' AS SIGNED CHARACTER SET utf8mb4)",
+        "SELECT CONVERT('a', SIGNED CHARACTER SET utf8mb4)",
+        "SELECT CAST('a' AS DATE CHARSET latin1)",
+        "SELECT CAST('a' AS BINARY CHARSET latin1)",
+    ] {
+        assert_eq!(
+            parse(text).map_err(|error| error.code).err(),
+            Some(1064),
+            "{text}"
+        );
+    }
+}
