@@ -15,8 +15,8 @@ use sheaf_types::Collation;
 use sheaf_types::temporal;
 
 use super::compare::{
-    NoDate, Operand, Place, collated, compare, never_equal, number_place, of_one_collation,
-    place_of_moment, unknown,
+    NoDate, Operand, Place, collated, compare, never_equal, number_of_year, number_place,
+    of_one_collation, place_of_moment, unknown,
 };
 use super::once::computed_once;
 use super::{Rule, field_of, fold, literal, operands, reached, type_of};
@@ -57,6 +57,10 @@ fn after_others(equal: Expr, before: &[Expr]) -> Result<Expr> {
 fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Result<Expr> {
     // What x is compared as depends on the member: a date with a number as a number. There are few such kinds.
     const MOST_SUBJECTS: usize = 8;
+    let (x, members) = match type_of(&x, schema)? {
+        SqlType::Year => beside_year(x, members, schema)?,
+        _ => (x, members),
+    };
     let mut subject = Subject::of(&x, schema, rule)?;
     let mut values = Vec::new();
     let mut lists: Vec<(Expr, Vec<Expr>)> = Vec::new();
@@ -64,10 +68,6 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
     let mut has_null = false;
     // Those that were compared before, where it matters.
     let mut before: Vec<Expr> = Vec::new();
-    let members = match type_of(&x, schema)? {
-        SqlType::Year => digits_of_dates(members, schema)?,
-        _ => members,
-    };
     let plain = subject
         .as_mut()
         .map(|subject| subject.values(&members, rule));
@@ -152,20 +152,39 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
     Ok(result.unwrap_or_else(|| lit(false)))
 }
 
-/// What a YEAR is compared with: dates, if all members are, by their years. Beside others, a date is the number of its
-/// digits, which no year is.
-fn digits_of_dates(members: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+/// A YEAR and what it is compared with: dates, if all members are, by their years. Beside others, a date is the number
+/// of its digits, which no year is.
+///
+/// Members are years, 7 being 2007, only if each of them is a constant of a type that a year is written as. Where
+/// another is among several, the year is a number like any other, and 7 is 7.
+fn beside_year(x: Expr, members: Vec<Expr>, schema: &DFSchema) -> Result<(Expr, Vec<Expr>)> {
     let types = members.iter().map(|member| type_of(member, schema));
     let types = types.collect::<Result<Vec<_>>>()?;
     let is_date = |ty: &SqlType| matches!(ty, SqlType::Date | SqlType::DateTime { .. });
     if types.iter().all(|ty| is_date(ty) || *ty == SqlType::Null) {
-        return Ok(members);
+        return Ok((x, members));
     }
-    let digits = |(member, ty): (Expr, &SqlType)| match is_date(ty) && literal(&member).is_some() {
-        true => fold(call("$cast_signed", vec![member]), schema),
-        false => member,
+    let is_several = members.len() > 1;
+    let mut is_number = false;
+    let digits = |(member, ty): (Expr, &SqlType)| {
+        if is_date(ty) {
+            is_number |= is_several;
+            return match literal(&member).is_some() {
+                true => fold(call("$cast_signed", vec![member]), schema),
+                false => member,
+            };
+        }
+        let is_no_year = matches!(ty, SqlType::Double | SqlType::Float);
+        is_number |= is_several
+            && (is_no_year
+                || literal(&member).is_none() && literal(&fold(member.clone(), schema)).is_none());
+        member
     };
-    Ok(members.into_iter().zip(&types).map(digits).collect())
+    let members: Vec<Expr> = members.into_iter().zip(&types).map(digits).collect();
+    match is_number {
+        true => Ok((number_of_year(x, schema)?, members)),
+        false => Ok((x, members)),
+    }
 }
 
 /// An operand of IN, and what is known of it once for all members.
