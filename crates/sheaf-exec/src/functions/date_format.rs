@@ -233,6 +233,17 @@ struct Week {
 }
 
 impl Fields {
+    /// Makes an hour of a half day one of the whole day. `None`: there is no such hour.
+    fn end_half_day(&mut self) -> Option<()> {
+        if let Some(afternoon) = self.afternoon.take() {
+            if !(1..=12).contains(&self.hours) {
+                return None;
+            }
+            self.hours = self.hours % 12 + if afternoon { 12 } else { 0 };
+        }
+        Some(())
+    }
+
     /// The day that a week and a day of it are. `None`: they are not given.
     fn day_of_week(&self) -> Option<Option<i32>> {
         let (week, weekday) = (self.week?, self.weekday?);
@@ -353,7 +364,13 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
                 fields.afternoon = Some(name(&mut text, &["AM", "PM"], false)? == 1);
             }
             'T' => read_fields_prefix(&mut text, "%H:%i:%s", fields)?,
-            'r' => read_fields_prefix(&mut text, "%h:%i:%s %p", fields)?,
+            // A time of its own: an hour that follows is one of the whole day.
+            'r' => {
+                let outside = fields.afternoon.take();
+                read_fields_prefix(&mut text, "%h:%i:%s %p", fields)?;
+                fields.end_half_day()?;
+                fields.afternoon = outside;
+            }
             '%' => text = text.strip_prefix('%')?,
             _ => return None,
         }
@@ -393,12 +410,7 @@ pub(crate) fn reading(text: &str, format: &str) -> Reading {
 fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> {
     let mut fields = Fields::default();
     let rest = read_fields(text, format, &mut fields)?;
-    if let Some(afternoon) = fields.afternoon {
-        if !(1..=12).contains(&fields.hours) {
-            return None;
-        }
-        fields.hours = fields.hours % 12 + if afternoon { 12 } else { 0 };
-    }
+    fields.end_half_day()?;
     if fields.minutes > 59 || fields.seconds > 59 || fields.hours > 23 {
         return None;
     }
