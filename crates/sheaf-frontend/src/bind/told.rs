@@ -6,7 +6,7 @@ use sheaf_algebra::Scalar;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::types::{Coercibility, collation_of};
 use sheaf_types::Collation;
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::character_set::BINARY;
 use super::{Binder, Bound};
@@ -27,32 +27,50 @@ const DATETIMES: [&str; 5] = [
 impl Binder<'_> {
     /// `None`: it is another function.
     pub(super) fn told_of_type(&mut self, name: &str, values: &[Expr]) -> Bound<Option<Scalar>> {
-        let ("charset" | "collation" | "coercibility", [operand]) = (name, values) else {
-            return Ok(None);
+        let operand = match (name, values) {
+            ("charset" | "collation" | "coercibility", [operand]) => operand,
+            // The grammar has its operand.
+            ("charset", _) => return Err(SqlError::parse_error(name, 1)),
+            _ => return Ok(None),
         };
-        let value = self.value(operand)?;
-        let ty = value.sql_type();
-        let known = collation_of(&ty);
         if name == "coercibility" {
-            let level = match (known, ty) {
-                _ if is_system_constant(operand) => 3,
-                (Some((_, Coercibility::Explicit)), _) => 0,
-                (Some((_, Coercibility::Mixed)), _) => 1,
-                (Some((_, Coercibility::Implicit)), _) => 2,
-                (Some((_, Coercibility::Coercible)), _) => 4,
-                (None, SqlType::Null) => 6,
-                (None, SqlType::Bytes) if matches!(operand, Expr::Value(_)) => 4,
-                (None, SqlType::Bytes) => 2,
-                (None, _) => 5,
-            };
+            let level = self.coercibility(operand)?;
             return Ok(Some(self.integer(level)));
         }
+        let value = self.value(operand)?;
+        let known = collation_of(&value.sql_type());
         let told = match (known, name) {
             (None | Some((Collation::Binary, _)), _) => BINARY,
             (Some(_), "charset") => "utf8mb4",
             (Some((collation, _)), _) => collation.name(),
         };
         self.text(told).map(Some)
+    }
+
+    /// How much an operand yields to others: 0 not at all, and 6 to all.
+    fn coercibility(&mut self, operand: &Expr) -> Bound<i64> {
+        const LITERAL: i64 = 4;
+        let ty = self.value(operand)?.sql_type();
+        let level = match (collation_of(&ty), ty) {
+            _ if is_system_constant(operand) => 3,
+            (Some((_, Coercibility::Explicit)), _) => 0,
+            (Some((_, Coercibility::Mixed)), _) => 1,
+            (Some((_, Coercibility::Implicit)), _) => 2,
+            (Some((_, Coercibility::Coercible)), _) => LITERAL,
+            (None, SqlType::Null) => 6,
+            (None, SqlType::Bytes) if matches!(operand, Expr::Value(_)) => LITERAL,
+            (None, SqlType::Bytes) => 2,
+            (None, _) => 5,
+        };
+        if level != LITERAL {
+            return Ok(level);
+        }
+        // The typing rule does not tell system constants from literals.
+        let mut least = LITERAL;
+        for part in parts_of_text(operand) {
+            least = least.min(self.coercibility(part)?);
+        }
+        Ok(least)
     }
 
     /// GET_FORMAT(kind, place): NULL for a place that is not known.
@@ -66,7 +84,12 @@ impl Binder<'_> {
             "datetime" | "timestamp" => DATETIMES,
             other => return Err(SqlError::parse_error(other, 1)),
         };
-        let mut places = vec![self.value(place)?];
+        let place = self.value(place)?;
+        if place.sql_type() == SqlType::Null {
+            // FIELD would compare numbers.
+            return self.call("concat", vec![place]);
+        }
+        let mut places = vec![place];
         for known in PLACES {
             places.push(self.text(known)?);
         }
@@ -75,6 +98,36 @@ impl Binder<'_> {
             chosen.push(self.text(format)?);
         }
         self.call("elt", chosen)
+    }
+}
+
+/// The operands that a text is put together of, or chosen from.
+fn parts_of_text(operand: &Expr) -> Vec<&Expr> {
+    let names = [
+        "concat",
+        "concat_ws",
+        "ifnull",
+        "coalesce",
+        "lower",
+        "upper",
+    ];
+    match operand {
+        Expr::Nested(inside) => vec![inside],
+        Expr::Function(Function {
+            name,
+            args: FunctionArguments::List(list),
+            ..
+        }) if names
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&name.to_string())) =>
+        {
+            let operands = list.args.iter().filter_map(|operand| match operand {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
+                _ => None,
+            });
+            operands.collect()
+        }
+        _ => Vec::new(),
     }
 }
 
