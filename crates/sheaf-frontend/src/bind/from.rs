@@ -37,6 +37,14 @@ impl Binder<'_> {
             return Err(SqlError::too_many_tables(MAX_TABLES_OF_JOIN));
         }
         let mut all: Option<(Relation, Scope)> = None;
+        // DUAL stands alone.
+        if tables.len() > 1
+            && tables
+                .iter()
+                .any(|table| alias_of_dual(&table.relation).is_some())
+        {
+            return Err(SqlError::parse_error("DUAL", 1));
+        }
         for table in tables {
             let before: Vec<&Scope> = all.iter().map(|(_, names)| names).collect();
             let Some((relation, scope)) = self.table_with_joins(table, &before)? else {
@@ -63,14 +71,17 @@ impl Binder<'_> {
         table: &TableWithJoins,
         before: &[&Scope],
     ) -> Bound<Option<(Relation, Scope)>> {
-        if let TableFactor::Table { name, alias, .. } = &table.relation
-            && name.0.len() == 1
-            && object_text(name).eq_ignore_ascii_case("dual")
-        {
-            return match alias {
-                None => Ok(None),
-                Some(alias) => Err(SqlError::parse_error(&alias.name.value, 1)),
+        if let Some(alias) = alias_of_dual(&table.relation) {
+            return match (alias, table.joins.first()) {
+                (None, None) => Ok(None),
+                (Some(alias), _) => Err(SqlError::parse_error(&alias.name.value, 1)),
+                (None, Some(join)) => Err(SqlError::parse_error(&join.to_string(), 1)),
             };
+        }
+        for join in &table.joins {
+            if alias_of_dual(&join.relation).is_some() {
+                return Err(SqlError::parse_error("DUAL", 1));
+            }
         }
         let first = self.hints.tables_so_far();
         let (mut relation, mut names) = self.table_factor(&table.relation, before)?;
@@ -548,6 +559,19 @@ pub fn index_hints(
         }
     }
     Ok(taken)
+}
+
+/// `None`: it is not `DUAL`. A table may be named so between backticks.
+fn alias_of_dual(factor: &TableFactor) -> Option<Option<&TableAlias>> {
+    let TableFactor::Table { name, alias, .. } = factor else {
+        return None;
+    };
+    let [part] = name.0.as_slice() else {
+        return None;
+    };
+    let name = part.as_ident()?;
+    let is_dual = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("dual");
+    is_dual.then_some(alias.as_ref())
 }
 
 /// Whether a FROM names more tables and derived tables than so many.

@@ -27,11 +27,19 @@ use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use sheaf_types::error::codes;
 
-/// The rows of a query without what it lists of them, which EXISTS does not ask for: it may be an error.
+/// The rows of a query without what it lists of them, which EXISTS does not ask for: it may be an error. Nor are groups
+/// computed that nothing is counted of: there is one if there is a row.
 fn without_list(mut query: Relation) -> Relation {
     loop {
         match query.into_operator() {
             Operator::Project(project) => query = *project.input,
+            Operator::Group(group)
+                if group.aggregates.is_empty()
+                    && !group.keys.is_empty()
+                    && group.rollup.is_none() =>
+            {
+                query = *group.input;
+            }
             other => return other.into(),
         }
     }
@@ -68,10 +76,8 @@ impl Binder<'_> {
         if limits_to_some(&query) {
             query.limit_clause = None;
         }
-        // So are those that are equal to others.
-        if query.limit_clause.is_none()
-            && let SetExpr::Select(select) = query.body.as_mut()
-        {
+        // So are those that are equal to others. DISTINCT means nothing here, as in MySQL not even to an OFFSET.
+        if let SetExpr::Select(select) = query.body.as_mut() {
             select.distinct = None;
         }
         let (right, _) = self.subquery(&query)?;

@@ -348,8 +348,9 @@ impl Session {
             self.query_skipping_locked(query, sink)?;
             return Ok(None);
         }
-        if counts_all_rows(query.ast) {
-            self.query_counting(query, sink)?;
+        let counted = without_parentheses(query.ast);
+        if counts_all_rows(counted) {
+            self.query_counting(query.with(counted), sink)?;
             return Ok(None);
         }
         // A LIMIT of the statement's own comes before the session's.
@@ -898,6 +899,21 @@ fn await_given_back(task: &TaskContext, reserved_before: usize) {
     let began = Instant::now();
     while task.memory_pool().reserved() > reserved_before && began.elapsed() < MOST_GIVING_BACK {
         std::thread::sleep(GIVING_BACK_SLICE);
+    }
+}
+
+/// The query in the parentheses around a whole statement.
+fn without_parentheses(query: &ast::Query) -> &ast::Query {
+    match query.body.as_ref() {
+        ast::SetExpr::Query(inside)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.locks.is_empty() =>
+        {
+            without_parentheses(inside)
+        }
+        _ => query,
     }
 }
 
