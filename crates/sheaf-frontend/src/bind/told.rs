@@ -8,6 +8,7 @@ use sheaf_exec::functions::types::{Coercibility, collation_of};
 use sheaf_types::Collation;
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
+use super::arguments::wrong_argument_count;
 use super::character_set::BINARY;
 use super::{Binder, Bound};
 use crate::error::SqlError;
@@ -31,6 +32,7 @@ impl Binder<'_> {
             ("charset" | "collation" | "coercibility", [operand]) => operand,
             // The grammar has its operand.
             ("charset", _) => return Err(SqlError::parse_error(name, 1)),
+            ("coercibility", _) => return Err(wrong_argument_count(name)),
             _ => return Ok(None),
         };
         if name == "coercibility" {
@@ -84,10 +86,11 @@ impl Binder<'_> {
             "datetime" | "timestamp" => DATETIMES,
             other => return Err(SqlError::parse_error(other, 1)),
         };
+        // FIELD would compare a number, or NULL, with numbers.
         let place = self.value(place)?;
+        let place = self.call("concat", vec![place])?;
         if place.sql_type() == SqlType::Null {
-            // FIELD would compare numbers.
-            return self.call("concat", vec![place]);
+            return Ok(place);
         }
         let mut places = vec![place];
         for known in PLACES {
