@@ -67,6 +67,7 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
     let mut others: Vec<Expr> = Vec::new();
     let mut has_null = false;
     // Those that were compared before, where it matters.
+    let is_ordered = rule.watches() && members.len() <= reached::MAX_ORDERED;
     let mut before: Vec<Expr> = Vec::new();
     let plain = subject
         .as_mut()
@@ -81,10 +82,11 @@ fn in_members(x: Expr, members: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) ->
             has_null = true;
             continue;
         }
+        cancel::check_statement().map_err(access_error)?;
         let surroundings = (schema, rule);
         let no_date = NoDate::BelowAll;
         let equality = compare(Operator::Eq, x.clone(), member, surroundings, no_date)?;
-        let equality = match rule.watches() {
+        let equality = match is_ordered {
             true => {
                 let equality = after_others(equality, &before)?;
                 before.push(equality.clone());
@@ -366,6 +368,7 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
         let mut are_plain = are_plain.into_iter();
         let mut members = members.into_iter();
         let mut equal = Vec::with_capacity(members.len() / count);
+        let is_ordered = members.len() <= reached::MAX_ORDERED * count;
         while members.len() > 0 {
             cancel::check_statement().map_err(access_error)?;
             let pairs = row.iter().zip(members.by_ref().take(count));
@@ -386,7 +389,11 @@ pub(super) fn row_in(args: Vec<Expr>, (schema, rule): (&DFSchema, Rule<'_>)) -> 
             let all = |left, right| rule.connected(left, Operator::And, right);
             let mut pairs = pairs.into_iter();
             let Some(first) = pairs.next() else { continue };
-            equal.push(after_others(pairs.try_fold(first, all)?, &equal)?);
+            let found = pairs.try_fold(first, all)?;
+            equal.push(match is_ordered {
+                true => after_others(found, &equal)?,
+                false => found,
+            });
         }
         equal.extend(plain);
         Ok(any_of(equal).unwrap_or_else(|| lit(false)))

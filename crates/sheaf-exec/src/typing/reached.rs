@@ -14,7 +14,9 @@
 //! A CASE computes its branches for the rows that come to them anyway.
 //!
 //! A condition repeats other operands. In the copy nothing is noted, and nothing has conditions: what is copied stays
-//! as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing.
+//! as large as the text is. Operands that are larger than [`MAX_CONDITION_NODES`] stop nothing. Each of many operands
+//! would get copies of all before it, so of more than [`MAX_ORDERED`] all are computed. MySQL does that with long lists
+//! of constants, too.
 
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{DFSchema, Result, ScalarValue};
@@ -28,6 +30,8 @@ use crate::functions::types::SqlType;
 
 /// The size of a condition.
 const MAX_CONDITION_NODES: usize = 256;
+/// Operands that one has to come to after the other.
+pub(super) const MAX_ORDERED: usize = 32;
 
 /// Functions that are NULL at the first operand that is NULL, and compute no other.
 const STOP_AT_NULL: [&str; 33] = [
@@ -106,7 +110,7 @@ pub(super) fn in_operands(
     schema: &DFSchema,
     rule: Rule<'_>,
 ) -> Result<Vec<Expr>> {
-    if !operands.iter().skip(1).any(takes_conditions) {
+    if operands.len() > 1 + MAX_ORDERED || !operands.iter().skip(1).any(takes_conditions) {
         return Ok(operands);
     }
     let is_list = function == "$in";
