@@ -357,6 +357,14 @@ fn windows_over_texts_stay_within_memory() {
             };
             assert_eq!(answer_of(&mut connection, &sql), expected, "{sql}");
         }
+        // More than the memory, so they are planned again for one worker.
+        for function in ["COUNT(x)", "MAX(x)", "FIRST_VALUE(x)"] {
+            let texts = "SELECT k, CONCAT(s, s, s, s, s, s) AS x FROM d.a";
+            let values = format!("SELECT {function} OVER (PARTITION BY k) AS q FROM ({texts}) t");
+            let sql = format!("SELECT COUNT(*) FROM ({values}) u WHERE q IS NOT NULL");
+            let count = answer_of(&mut connection, &sql);
+            assert_eq!(count, [ROWS.to_string()], "{sql}");
+        }
         // Numbers of rows, with the rows behind them.
         for (over, expected) in [
             ("NTILE(7) OVER (ORDER BY s)", "7"),

@@ -741,9 +741,8 @@ fn window_of_unsorted(
         None => unsorted,
     };
     let child = Arc::clone(&input.plan);
-    let is_divided = expressions
-        .first()
-        .is_some_and(|window| !window.partition_by().is_empty());
+    // A plan that takes little memory has all partitions in one stream.
+    let is_divided = !in_one;
     let expressions = expressions.to_vec();
     if expressions
         .iter()
