@@ -42,6 +42,27 @@ fn a_scan_is_split_and_gives_the_same_rows() {
 }
 
 #[test]
+fn windows_are_computed_in_one_stream_where_memory_is_short() {
+    let mut lab = lab();
+    lab.force_index("numbers", "PRIMARY");
+    lab.settings.target_partitions = 2;
+    for sql in [
+        "SELECT MAX(q) FROM (SELECT COUNT(k) OVER (PARTITION BY v) AS q FROM numbers) w",
+        "SELECT q, COUNT(*) FROM (SELECT MAX(k) OVER (PARTITION BY v) AS q FROM numbers) w GROUP BY q ORDER BY q LIMIT 9",
+        "SELECT v, COUNT(k) OVER (PARTITION BY v) AS q FROM numbers ORDER BY v, q LIMIT 3",
+        "SELECT v, SUM(k) OVER (PARTITION BY v ORDER BY k, id) AS q FROM numbers ORDER BY v, q LIMIT 3",
+        "SELECT MAX(q) FROM (SELECT FIRST_VALUE(k) OVER (PARTITION BY v ORDER BY k, id \
+         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS q FROM numbers) w",
+        "SELECT MAX(q) FROM (SELECT COUNT(k) OVER () AS q FROM numbers) w",
+    ] {
+        lab.settings.query_memory_bytes = 64 << 20;
+        let expected = lab.rows(sql);
+        lab.settings.query_memory_bytes = 0;
+        assert_eq!(lab.rows(sql), expected, "{sql}");
+    }
+}
+
+#[test]
 fn a_multi_range_read_is_split_and_gives_the_same_rows() {
     let mut lab = lab();
     lab.settings.switch.apply("mrr_cost_based=off").unwrap();

@@ -712,11 +712,8 @@ fn window_of_unsorted(
     plan: Arc<dyn ExecutionPlan>,
     input: &mut Met,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let required = plan.input_distribution_requirements();
-    let in_one = matches!(
-        required.child_distribution(0),
-        Some(Distribution::SinglePartition)
-    );
+    // What a window requires says nothing: DataFusion makes one of one stream one of many when it gets another input.
+    let in_one = input.streams() == 1;
     let unsorted = Met {
         plan: without_sort(&input.plan, in_one)?,
         keeps_order: false,
@@ -741,7 +738,6 @@ fn window_of_unsorted(
         None => unsorted,
     };
     let child = Arc::clone(&input.plan);
-    // A plan that takes little memory has all partitions in one stream.
     let is_divided = !in_one;
     let expressions = expressions.to_vec();
     if expressions
