@@ -574,6 +574,9 @@ pub fn to_unsigned(array: &ArrayRef, field: &Field) -> Result<UInt64Array> {
         let numbers = texts.iter().map(|text| text.map(number::text_to_unsigned));
         return Ok(numbers.collect());
     }
+    if let DataType::Float32 | DataType::Float64 = array.data_type() {
+        return Ok(to_double(array, field)?.unary(number::double_to_unsigned));
+    }
     Ok(to_int(array, field)?.unary(|value| value as u64))
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringViewArray};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::kernels::{cmp, zip::zip};
 use arrow::compute::{
     CastOptions, and_kleene, cast, cast_with_options, is_not_null, is_null, nullif, or_kleene,
@@ -52,6 +53,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("$is_not_zero", (1, 1), condition, |call| {
         Ok(Arc::new(call.boolean(0)?.array))
     }),
+    // What no value fulfils, and what each does. The value is computed.
+    Function::strict("$never", (1, 1), condition, |call| known(call, false)),
+    Function::strict("$always", (1, 1), condition, |call| known(call, true)),
     // AND and OR of two conditions that are both computed, whatever the first one is.
     Function::new("$both", (2, 2), condition, |call| {
         let [left, right] = conditions(call)?;
@@ -274,6 +278,17 @@ fn typed_field(operands: &Operands<'_>) -> Result<Field> {
         }
     }
     Ok(field)
+}
+
+/// The same outcome for each value.
+fn known(call: &Call<'_>, outcome: bool) -> Result<ArrayRef> {
+    let values = call.args.args[0].to_array(call.rows())?;
+    let outcomes = match outcome {
+        true => BooleanBuffer::new_set(values.len()),
+        false => BooleanBuffer::new_unset(values.len()),
+    };
+    let nulls = values.logical_nulls();
+    Ok(Arc::new(BooleanArray::new(outcomes, nulls)))
 }
 
 fn coalesce(call: &Call<'_>) -> Result<ArrayRef> {

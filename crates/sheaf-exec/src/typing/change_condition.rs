@@ -25,7 +25,7 @@
 
 use datafusion_common::Result;
 use datafusion_expr::utils::conjunction;
-use datafusion_expr::{Expr, lit};
+use datafusion_expr::{Expr, Operator, lit};
 
 use super::reached;
 use crate::table_source::SheafTableSource;
@@ -92,11 +92,17 @@ pub fn of_typed_parts(parts: Vec<(Expr, bool)>, rows: WatchedRows<'_>) -> Result
         };
         waiting = Some(match waiting {
             Some(rest) => part.and(rest).is_true(),
+            // The second half of BETWEEN, which notes nothing, stays behind the first one.
+            None if reached::takes_conditions(&part) && is_conjunction(&part) => part.is_true(),
             None => part,
         });
     }
     others.reverse();
     Ok(conjunction(others.into_iter().chain(waiting)).unwrap_or_else(|| lit(true)))
+}
+
+fn is_conjunction(part: &Expr) -> bool {
+    matches!(part, Expr::BinaryExpr(both) if both.op == Operator::And)
 }
 
 /// Whether MySQL knows of a typed part before it computes the condition of a row: it is constant, or about one indexed

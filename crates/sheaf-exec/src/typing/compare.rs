@@ -20,6 +20,7 @@
 use std::borrow::Cow;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::tree_node::TreeNode;
 use datafusion_common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
 use sheaf_types::Collation;
@@ -377,9 +378,7 @@ fn compare_sides(
             } else {
                 left.expr
             } {
-                first if rule.watches() && reached::takes_conditions(&first) => {
-                    call("$beside", vec![unknown(), first])
-                }
+                first if has_calls(&first) => call("$beside", vec![unknown(), first]),
                 _ => unknown(),
             },
         });
@@ -701,6 +700,14 @@ fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
     };
     // True and false, but unknown for NULL.
     let constant = |value: bool| match (op, value) {
+        _ if has_calls(expr) => {
+            let name = if value { "$always" } else { "$never" };
+            let known = call(name, vec![expr.clone()]);
+            match op {
+                Operator::IsNotDistinctFrom => known.is_true(),
+                _ => known,
+            }
+        }
         (Operator::IsNotDistinctFrom, _) => lit(false),
         (_, true) => expr.clone().is_not_null().or(unknown()),
         (_, false) => expr.clone().is_null().and(unknown()),
@@ -714,6 +721,13 @@ fn compare_with_place(op: Operator, expr: &Expr, place: Place) -> Expr {
         (_, Operator::NotEq) => constant(true),
         _ => constant(false),
     }
+}
+
+/// Whether a value is more than columns and constants: to compute it may fail, or note something, even where it is
+/// known what it is compared as.
+pub(super) fn has_calls(expr: &Expr) -> bool {
+    let is_call = |expr: &Expr| Ok(matches!(expr, Expr::ScalarFunction(_)));
+    expr.exists(is_call).unwrap_or(true)
 }
 
 /// What a value is equal to nowhere: false, and unknown of NULL.

@@ -215,6 +215,14 @@ pub fn double_to_int(value: f64) -> i64 {
     value.round_ties_even() as i64
 }
 
+/// The same for an integer without a sign; one below zero as its two's complement.
+pub fn double_to_unsigned(value: f64) -> u64 {
+    match value < 0.0 {
+        true => double_to_int(value) as u64,
+        false => value.round_ties_even() as u64,
+    }
+}
+
 /// A double as an exact number, by its shortest decimal form.
 pub fn double_to_decimal(value: f64) -> Option<(i128, u8)> {
     if value.is_finite() {
