@@ -393,6 +393,18 @@ impl Scalar {
         })
     }
 
+    /// It may give something else when it is computed again for the same row. What hands its operand on, and notes what
+    /// is wrong with it, does not.
+    pub fn varies(&self) -> bool {
+        self.contains(&|scalar| match &scalar.kind {
+            ScalarKind::Call { function, .. } => {
+                function.signature().volatility == datafusion_expr::Volatility::Volatile
+                    && !TruncatedTexts::notes(function.name())
+            }
+            _ => false,
+        })
+    }
+
     /// It reads or assigns user variables that the statement assigns: rows come to it one by one.
     pub fn is_of_variables(&self) -> bool {
         self.contains(&|scalar| match &scalar.kind {

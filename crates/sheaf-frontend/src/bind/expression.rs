@@ -1114,5 +1114,5 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
 /// Whether two expressions of the same text mean the same. A parameter that has no value yet has the type of NULL.
 pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
     let may_be_parameter = scalar.field().data_type() == &ArrowType::Null;
-    scalar.as_column().is_some() || (!scalar.is_volatile() && !may_be_parameter)
+    scalar.as_column().is_some() || (!scalar.varies() && !may_be_parameter)
 }
