@@ -320,7 +320,12 @@ pub(super) fn extreme(
     } else {
         "$least"
     };
-    Ok(fold(call(kernel, args), schema))
+    let found = call(kernel, args);
+    let found = match to.metadata().contains_key(DECIMALS_KEY) {
+        true => typed(found, &to),
+        false => found,
+    };
+    Ok(fold(found, schema))
 }
 
 /// A value as it is shown, and as it is compared: a DECIMAL with guard digits is rounded.

@@ -390,6 +390,9 @@ impl Binder<'_> {
             return Err(SqlError::parse_error(")", 1));
         }
         let mut operands = self.values(&arguments.values)?;
+        if arguments.distinct && !matches!(name, "max" | "min") {
+            operands = self.as_stored(operands)?;
+        }
         if name == "$group_concat" {
             return self.group_concat(operands, arguments);
         }
@@ -400,6 +403,12 @@ impl Binder<'_> {
             return Err(SqlError::parse_error(",", 1));
         }
         self.computed_with(name, arguments.distinct, operands)
+    }
+
+    /// What the rows of a temporary table have of values: DISTINCT and windows see a quotient without its guard digits.
+    fn as_stored(&self, operands: Vec<Scalar>) -> Bound<Vec<Scalar>> {
+        let stored = |operand| self.call("$result", vec![operand]);
+        operands.into_iter().map(stored).collect()
     }
 
     /// What aggregates compute with, as operators would.
@@ -453,6 +462,7 @@ impl Binder<'_> {
             true => Scalar::literal(ScalarValue::Null),
             false => {
                 let directions = self.text(directions)?;
+                let keys = self.as_stored(keys)?;
                 let arguments = std::iter::once(directions).chain(keys).collect();
                 self.call("$sort_key", arguments)?
             }
@@ -617,7 +627,8 @@ impl Binder<'_> {
         spec: &WindowSpec,
         null_treatment: Option<NullTreatment>,
     ) -> Bound<WindowCall> {
-        let mut arguments = self.values(arguments)?;
+        let arguments = self.values(arguments)?;
+        let mut arguments = self.as_stored(arguments)?;
         if let Some(aggregate) = aggregate {
             arguments = self.computed_with(aggregate, false, arguments)?;
         }
