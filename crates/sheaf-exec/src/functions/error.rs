@@ -74,6 +74,14 @@ impl EvaluationError {
         )
     }
 
+    /// 1441: a date and an interval whose sum is no date any more.
+    pub fn datetime_overflow() -> EvaluationError {
+        Self::new(
+            codes::DATETIME_FUNCTION_OVERFLOW,
+            "Datetime function: datetime field overflow".to_string(),
+        )
+    }
+
     /// 3020.
     pub fn no_logarithm() -> EvaluationError {
         Self::new(

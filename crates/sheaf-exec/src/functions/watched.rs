@@ -24,9 +24,10 @@ use datafusion_expr::{
     Volatility, lit,
 };
 use sheaf_types::number::{text_place, text_to_double, text_to_unsigned};
+use sheaf_types::temporal::ZERO_DATETIME;
 
 use super::EvaluationError;
-use super::argument::{to_double, to_text};
+use super::argument::{to_datetime, to_double, to_text};
 use super::call_name::name_of_call;
 use super::date_format::{Reading, reading};
 use super::truncated::{MomentKind, NumberKind, TruncatedTexts};
@@ -61,6 +62,11 @@ impl TruncatedTexts {
     /// conditions are true.
     pub fn parsed_date(&self, date: Expr, text: Expr, format: Expr) -> Expr {
         self.watched(Watch::ParsedDate, vec![date, text, format])
+    }
+
+    /// The sum of a date and an interval. It is noted where that is NULL and neither of them is.
+    pub fn moved_date(&self, sum: Expr, date: Expr, interval: Expr) -> Expr {
+        self.watched(Watch::MovedDate, vec![sum, date, interval])
     }
 
     /// Whether this is a function of this module. Its first operand is what it hands on, or makes a number of.
@@ -199,28 +205,40 @@ enum Watch {
     Logarithm { has_base: bool },
     /// A date that was not made of a text as a whole; the text and its format follow.
     ParsedDate,
+    /// The sum of a date and an interval, which follow.
+    MovedDate,
     /// A DECIMAL that was made of a number out of its range; the number follows.
     Fitted,
 }
 
 impl Watch {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "$watched_text",
         "$of_constant",
         "$divisor",
         "$logarithm_of",
         "$parsed_date",
+        "$moved_date",
         "$fitted_decimal",
     ];
 
     fn name(&self) -> &'static str {
-        let [text, constant, divisor, logarithm, date, decimal] = Watch::NAMES;
+        let [
+            text,
+            constant,
+            divisor,
+            logarithm,
+            date,
+            moved_date,
+            decimal,
+        ] = Watch::NAMES;
         match self {
             Watch::Moment(_) | Watch::Number(_) => text,
             Watch::Constant(_) => constant,
             Watch::Divisor => divisor,
             Watch::Logarithm { .. } => logarithm,
             Watch::ParsedDate => date,
+            Watch::MovedDate => moved_date,
             Watch::Fitted => decimal,
         }
     }
@@ -230,7 +248,7 @@ impl Watch {
         match self {
             Watch::Moment(_) | Watch::Number(_) | Watch::Constant(_) | Watch::Divisor => 1,
             Watch::Logarithm { has_base } => 1 + usize::from(*has_base),
-            Watch::ParsedDate => 3,
+            Watch::ParsedDate | Watch::MovedDate => 3,
             Watch::Fitted => 2,
         }
     }
@@ -298,6 +316,7 @@ impl ScalarUDFImpl for Watched {
             Watch::Logarithm { has_base } => {
                 note_no_logarithms(texts, &args, *has_base, conditions)?;
             }
+            Watch::MovedDate => note_overflows(texts, &args, conditions)?,
             Watch::ParsedDate => note_unread_dates(texts, &args, conditions)?,
             Watch::Fitted => note_cut_decimals(texts, &args, conditions)?,
         }
@@ -402,6 +421,31 @@ fn note_unread_dates(
         noted.note_error(error, rows_of_each)?;
     }
     Ok(())
+}
+
+fn note_overflows(
+    noted: &TruncatedTexts,
+    args: &ScalarFunctionArgs,
+    conditions: &[ColumnarValue],
+) -> Result<()> {
+    let (rows, rows_of_each) = rows_of(args);
+    let operand = |at: usize| args.args[at].to_array(rows);
+    let sums = operand(0)?;
+    if sums.logical_null_count() == 0 {
+        return Ok(());
+    }
+    let (dates, intervals) = (to_datetime(&operand(1)?, &args.arg_fields[1])?, operand(2)?);
+    let has_none = |row: &usize| {
+        sums.is_null(*row)
+            && intervals.is_valid(*row)
+            && dates.is_valid(*row)
+            && dates.value(*row) != ZERO_DATETIME
+    };
+    let found = where_all_are_true((0..rows).filter(has_none).collect(), conditions, rows)?;
+    noted.note_error(
+        EvaluationError::datetime_overflow,
+        found.len() * rows_of_each,
+    )
 }
 
 fn note_cut_decimals(

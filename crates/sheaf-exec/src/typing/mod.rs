@@ -532,7 +532,27 @@ fn resolve_call(
                 }
                 _ => None,
             };
+            let moved = match (name, args.as_slice()) {
+                // A query would not know the sum again where it stands in ORDER BY, say.
+                ("$date_add" | "$date_subtract", [date, interval, _])
+                    if rule.watches() && rule.truncated.is_refused() =>
+                {
+                    reached::copy(date)?.zip(reached::copy(interval)?)
+                }
+                _ => None,
+            };
             let value = fold(Expr::ScalarFunction(ScalarFunction { func, args }), schema);
+            let value = match moved {
+                // What is computed once more must have no effects.
+                Some((date, interval))
+                    if may_overflow([&value, &date, &interval])
+                        && !compare::has_calls(&date)
+                        && !compare::has_calls(&interval) =>
+                {
+                    rule.truncated.moved_date(value, date, interval)
+                }
+                _ => value,
+            };
             let value = match makes_dates {
                 true => fold(call("$no_zero_date", vec![value]), schema),
                 false => value,
@@ -549,6 +569,12 @@ fn resolve_call(
             })
         }
     }
+}
+
+/// Whether a date and an interval may have no sum, as far as that is known of constants.
+fn may_overflow([sum, date, interval]: [&Expr; 3]) -> bool {
+    let is_null = |operand| literal(operand).is_some_and(ScalarValue::is_null);
+    literal(sum).is_none_or(ScalarValue::is_null) && !is_null(date) && !is_null(interval)
 }
 
 /// Whether STR_TO_DATE has nothing to say of its operands.

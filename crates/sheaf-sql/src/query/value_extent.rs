@@ -454,7 +454,7 @@ impl<'a> Extents<'a> {
             "elt" => self.longest(args.get(1..)?.iter(), as_bytes)?,
             "nullif" | "upper" | "lower" | "ltrim" | "rtrim" | "$trim" | "reverse" | "$collate"
             | "$collated" | "$typed" | "$result" | "$only_row" | "$counted_rows" | "$one_row"
-            | "$using" | "substring_index" => argument(0)?,
+            | "$using" | "$moved_date" | "substring_index" => argument(0)?,
             "left" | "right" => least(argument(0), number(1))?,
             "substring" => {
                 let skipped = number(1).unwrap_or(0).saturating_sub(1);
@@ -511,7 +511,7 @@ impl<'a> Extents<'a> {
             | "datediff" | "to_days" => Extent::int(),
             "coalesce" | "$coalesce" | "$greatest" | "$least" => self.one_of(args.iter(), ty)?,
             "$result" | "$typed" | "$only_row" | "$counted_rows" | "$one_row" | "$divisor"
-            | "$logarithm_of" | "abs" => argument(0)?,
+            | "$moved_date" | "$logarithm_of" | "abs" => argument(0)?,
             "$negate" => {
                 let (precision, scale) = digits(0)?;
                 Extent::exact(precision - scale, scale)
