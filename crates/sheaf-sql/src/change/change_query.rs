@@ -359,6 +359,10 @@ impl Session {
             if self.outcome.chosen_insert_id.load(Ordering::Relaxed) > 0 {
                 tables.choose(Arc::clone(&self.outcome.chosen_insert_id));
             }
+            if tables.has_links() {
+                let flag = self.handle.cancel_flag().clone();
+                tables.end_when(move || flag.is_cancelled());
+            }
             self.transactions.note_opened_targets();
             return Ok(Some(tables));
         }

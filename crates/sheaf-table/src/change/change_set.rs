@@ -112,7 +112,12 @@ pub struct ChangeSet {
     reserved: Mutex<(usize, Reserved)>,
     /// The value of the next row that is given one, 0: none was chosen. It is taken once.
     chosen: Option<Arc<AtomicU64>>,
+    /// Whether the statement shall end, where one row may have any number of children.
+    shall_end: Option<ShallEnd>,
 }
+
+/// Whether a statement shall end.
+type ShallEnd = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Catalog {
     /// The tables that must be opened to change rows of `targets`: these, those that they refer to, and those that
@@ -193,7 +198,18 @@ impl ChangeSet {
             series: AutoIncrementSeries::default(),
             reserved: Mutex::default(),
             chosen: None,
+            shall_end: None,
         }
+    }
+
+    /// Whether foreign keys are looked at.
+    pub fn has_links(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// A change ends with `Interrupted` when this is true, between two of a row's children.
+    pub fn end_when(&mut self, shall_end: impl Fn() -> bool + Send + Sync + 'static) {
+        self.shall_end = Some(Box::new(shall_end));
     }
 
     /// Chooses what AUTO_INCREMENT gives out; otherwise all values.
@@ -584,7 +600,7 @@ impl ChangeSet {
     /// found by the new values, too, and each is changed once.
     ///
     /// # Errors
-    /// `HasChildRow` if there is one and the key restricts.
+    /// `HasChildRow` if there is one and the key restricts, `Interrupted`.
     fn for_each_child(
         &self,
         transaction: &mut Transaction,
@@ -623,6 +639,9 @@ impl ChangeSet {
             let mut children = Children::new(&lookup);
             while let Some(keys) = children.next()? {
                 for key in keys {
+                    if self.shall_end.as_ref().is_some_and(|shall_end| shall_end()) {
+                        return Err(TableError::Interrupted);
+                    }
                     let is_new = child.lock_to_change(transaction, &key)?;
                     if let Some(row) = child.read_row(&key)?
                         && lookup.is_of(child, &foreign_key.columns, &row)

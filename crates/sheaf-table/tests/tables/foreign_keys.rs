@@ -60,6 +60,16 @@ enum Change {
 
 /// Makes one change of a table in a transaction of its own, as a statement would.
 fn change(catalog: &Catalog, name: &str, change: Change) -> Result<(), TableError> {
+    change_until(catalog, name, change, || false)
+}
+
+/// The same, as a statement that may be told to end.
+fn change_until(
+    catalog: &Catalog,
+    name: &str,
+    change: Change,
+    shall_end: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<(), TableError> {
     let target = catalog.table("d", name)?;
     let guards = catalog
         .related_tables(&[Arc::clone(&target)])
@@ -69,7 +79,8 @@ fn change(catalog: &Catalog, name: &str, change: Change) -> Result<(), TableErro
             Ok(guard.into())
         })
         .collect::<Result<Vec<_>, TableError>>()?;
-    let set = ChangeSet::new(guards, true);
+    let mut set = ChangeSet::new(guards, true);
+    set.end_when(shall_end);
     let position = set.position(&target).expect("it is among its relations");
     let mut transaction = catalog.storage().begin_transaction();
     let key = |id: i64| target.encode_primary_key(&row([Some(id), None, None]));
@@ -206,6 +217,22 @@ fn a_cascade_that_fails_further_down_changes_nothing() {
     change(&catalog, "g", Delete(1)).unwrap();
     change(&catalog, "p", Delete(1)).unwrap();
     assert_eq!(rows(&catalog, "c").len(), 2);
+}
+
+/// One row may have so many children that the statement is to end before they are all changed.
+#[test]
+fn a_cascade_ends_between_two_children() {
+    for action in [Cascade, SetNull] {
+        for make in [|| Delete(1), || Update(1, [Some(9), None, None])] {
+            let (_directory, catalog) = family(action, action);
+            let before = (rows(&catalog, "p"), rows(&catalog, "c"));
+            let looks = AtomicU64::new(0);
+            let at_second = move || looks.fetch_add(1, Ordering::Relaxed) == 1;
+            let ended = change_until(&catalog, "p", make(), at_second);
+            assert!(matches!(ended, Err(TableError::Interrupted)), "{ended:?}");
+            assert_eq!((rows(&catalog, "p"), rows(&catalog, "c")), before);
+        }
+    }
 }
 
 #[test]
