@@ -199,9 +199,7 @@ impl Session {
             table,
             rows,
         } = inserted;
-        if written.first_auto_increment != 0 {
-            self.outcome.last_insert_id = written.first_auto_increment;
-        }
+        self.outcome.note_generated(written.first_auto_increment);
         if let Some(items) = &destination.ast.returning {
             // Rows leave while the statement runs.
             self.transactions.finish_commit(&self.handle.counters)?;

@@ -111,9 +111,7 @@ impl Session {
             written.duplicates,
             self.warnings.count()
         );
-        if written.first_auto_increment != 0 {
-            self.outcome.last_insert_id = written.first_auto_increment;
-        }
+        self.outcome.note_generated(written.first_auto_increment);
         self.ok_with_id(
             sink,
             written.affected(self.client.info.found_rows),

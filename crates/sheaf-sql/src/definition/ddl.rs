@@ -116,9 +116,7 @@ impl Session {
         request.columns = defined;
         request.columns.extend(given);
         let written = self.insert_into_new(request, targets, planned, mode)?;
-        if written.first_auto_increment != 0 {
-            self.outcome.last_insert_id = written.first_auto_increment;
-        }
+        self.outcome.note_generated(written.first_auto_increment);
         self.ok(sink, written.rows, written.info(self.warnings.count()))
     }
 

@@ -32,6 +32,14 @@ impl Outcome {
         self.chosen_insert_id.store(0, Ordering::Relaxed);
     }
 
+    /// The first id that the running statement has generated; 0: none. LAST_INSERT_ID(value) does not count beside it.
+    pub(crate) fn note_generated(&mut self, id: u64) {
+        if id != 0 {
+            self.insert_id_cell.take();
+            self.last_insert_id = id;
+        }
+    }
+
     /// The statement is over, and LAST_INSERT_ID(value) takes effect.
     pub(crate) fn take_insert_id(&mut self) {
         if let Some(id) = self.insert_id_cell.take() {
