@@ -52,7 +52,7 @@ mod binding {
 }
 
 /// MySQL's dialect with MySQL's operator precedence.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct SheafDialect {
     /// `||` concatenates strings (sql_mode PIPES_AS_CONCAT); otherwise it is OR.
     pub pipes_as_concat: bool,

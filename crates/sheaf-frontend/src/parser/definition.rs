@@ -131,6 +131,11 @@ impl StatementParser<'_> {
                 if_exists,
             });
         }
+        if self.accept("PREPARE") {
+            return Ok(Statement::Deallocate {
+                name: self.identifier()?.to_lowercase(),
+            });
+        }
         if self
             .accept_one_of(&["TABLES", "TABLE", "TEMPORARY TABLE"])
             .is_some()

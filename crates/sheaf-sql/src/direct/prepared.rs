@@ -116,6 +116,7 @@ impl Session {
             Prepared {
                 text: text.into(),
                 database: self.database.as_deref().map(Arc::from),
+                reading: self.reading(),
                 parameters,
                 memory,
                 compiled: None,
@@ -215,7 +216,8 @@ impl Session {
         self.dispatch(ParsedStatement::new(statement, text), sink)
     }
 
-    /// Names mean what they meant at PREPARE: the session has its own database back when the request has ended. Returns
+    /// Names and texts mean what they meant at PREPARE: the session has its own database back when the request has ended,
+    /// and reads as `sql_mode` and `collation_connection` say by then. Returns
     /// what is known of the statement, found out anew if the circumstances have changed, and whether that may be kept.
     /// `None`: nothing is known of it.
     ///
@@ -230,16 +232,21 @@ impl Session {
             let own = std::mem::replace(&mut self.database, database);
             self.statement.own_database.get_or_insert(own);
         }
-        if text.len() > MAX_KEPT_TEXT_BYTES {
-            return Ok((None, true));
-        }
-        let has_parameters = prepared.parameters > 0;
+        let (has_parameters, reading) = (prepared.parameters > 0, prepared.reading);
         let compiled = prepared.compiled.take();
         if compiled
             .as_ref()
             .is_some_and(|compiled| compiled.holds(self))
         {
             return Ok((compiled, true));
+        }
+        if reading != self.reading() {
+            // Plans are known by texts as the session reads them.
+            self.statement.reading = Some(reading);
+            return Ok((None, true));
+        }
+        if text.len() > MAX_KEPT_TEXT_BYTES {
+            return Ok((None, true));
         }
         let (run, bytes) = kept_by(|| self.compile(text, has_parameters));
         let run = run?;

@@ -21,7 +21,7 @@ use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::Origin;
-use crate::variables::{self, SERVER_VERSION, VariableValue, Variables};
+use crate::variables::{SERVER_VERSION, VariableValue, Variables};
 use sheaf_frontend::query::SessionValues;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 
@@ -57,7 +57,7 @@ impl SessionValues for Session {
         self.prepared.runs
     }
     fn collation(&self) -> Collation {
-        variables::nearest_collation(self.variables.collation_connection())
+        self.reading().collation
     }
 
     fn merges_derived_tables(&self) -> bool {

@@ -80,7 +80,7 @@ pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
 use crate::session::planning::{SMALL_TEXT_BYTES, expected_bytes, hinted_limit, is_query};
-use crate::session::prepared::PreparedStatements;
+use crate::session::prepared::{PreparedStatements, Reading};
 use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
@@ -391,6 +391,7 @@ impl Session {
         if let Some(own) = self.statement.own_database.take() {
             self.database = own;
         }
+        self.statement.reading = None;
         self.forget_statement_hints();
         self.statement.rewrite_note = None;
         self.statement.definitions = Definitions::default();
@@ -483,8 +484,22 @@ impl Session {
         }
     }
 
-    /// The dialect that `sql_mode` asks for.
+    /// How the text of the running statement is read.
+    pub(crate) fn reading(&self) -> Reading {
+        self.statement.reading.unwrap_or_else(|| Reading {
+            dialect: self.own_dialect(),
+            collation: variables::nearest_collation(self.variables.collation_connection()),
+        })
+    }
+
+    /// The dialect of the running statement.
     pub(crate) fn dialect(&self) -> SheafDialect {
+        let reading = self.statement.reading.as_ref();
+        reading.map_or_else(|| self.own_dialect(), |reading| reading.dialect)
+    }
+
+    /// The dialect that `sql_mode` asks for.
+    fn own_dialect(&self) -> SheafDialect {
         let mode = self.variables.sql_mode();
         SheafDialect {
             pipes_as_concat: mode.contains("PIPES_AS_CONCAT"),

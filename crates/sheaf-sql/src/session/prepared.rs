@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_memory::Share;
+use sheaf_types::Collation;
 
+use crate::dialect::SheafDialect;
 use crate::direct::{Circumstances, DirectPlan};
 use crate::parser::statement::Statement;
 
@@ -24,11 +26,21 @@ pub(crate) struct Prepared {
     pub(crate) text: Arc<str>,
     /// The current database of PREPARE, which is that of each execution, too.
     pub(crate) database: Option<Arc<str>>,
+    /// How PREPARE has read the text, and each execution does.
+    pub(crate) reading: Reading,
     pub(crate) parameters: usize,
     /// Of what all sessions may keep: for its text, and for its syntax tree.
     pub(crate) memory: Share,
     /// Not while it runs. It is taken out and put back by each execution.
     pub(crate) compiled: Option<Box<Compiled>>,
+}
+
+/// What a text means, apart from the tables that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) dialect: SheafDialect,
+    /// Of texts that come from no column.
+    pub(crate) collation: Collation,
 }
 
 /// What the first execution has found out.

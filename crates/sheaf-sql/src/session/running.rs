@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use sheaf_storage::ReadView;
 use sheaf_table::{Catalog, DatabaseSnapshot};
 
+use crate::session::prepared::Reading;
 use crate::session::searched::Searched;
 use crate::variables::Variables;
 
@@ -48,6 +49,8 @@ pub(crate) struct RunningStatement {
     pub(crate) searched: Option<Vec<Searched>>,
     /// While a prepared statement runs in the database of its PREPARE: the session's own.
     pub(crate) own_database: Option<Option<String>>,
+    /// How the text of a prepared statement is read, where the session reads others in another way by now.
+    pub(crate) reading: Option<Reading>,
     /// The session's own variables, if hints of the statement set some.
     pub(crate) own_variables: Option<Variables>,
     /// What its client is told, if it was rewritten.
