@@ -227,10 +227,10 @@ fn tables_are_read_and_changed_by_those_who_may() {
         "PREPARE p FROM 'SELECT * FROM salaries WHERE id = ?'",
         // Locking is as good as writing.
         "SELECT * FROM orders WHERE id = 1 FOR UPDATE",
-        "SELECT * FROM orders FOR SHARE",
+        "SELECT * FROM orders FOR UPDATE",
         "SELECT * FROM orders WHERE id = 1 FOR UPDATE SKIP LOCKED",
         "SELECT * FROM (SELECT * FROM orders FOR UPDATE) AS o",
-        "(SELECT * FROM orders FOR SHARE) UNION SELECT * FROM orders",
+        "(SELECT * FROM orders FOR UPDATE) UNION SELECT * FROM orders",
         "WITH o AS (SELECT * FROM orders FOR UPDATE) SELECT * FROM o",
         "INSERT INTO orders VALUES (9, 'x', 9)",
         "INSERT INTO orders SELECT * FROM orders",
@@ -293,6 +293,21 @@ fn tables_are_read_and_changed_by_those_who_may() {
              GROUP BY table_name"
         ),
         ["orders"]
+    );
+    // Rows may be locked against changes by whoever may read them.
+    run(
+        &mut ann,
+        &[
+            "SELECT * FROM orders FOR SHARE",
+            "SELECT * FROM orders WHERE id = 1 LOCK IN SHARE MODE",
+        ],
+    );
+    assert_eq!(
+        query_text(
+            &mut ann,
+            "SELECT DISTINCT privileges FROM information_schema.columns WHERE table_name = 'orders'"
+        ),
+        ["select"]
     );
     let counts = [
         "SELECT COUNT(*) FROM orders",

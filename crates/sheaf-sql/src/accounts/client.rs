@@ -3,6 +3,7 @@
 //! These are the questions about rights that need nothing else of the session. Which of them a statement asks is said
 //! in [`requirements`](super::requirements).
 
+use sheaf_storage::LockMode;
 use sheaf_table::{AccountName, Catalog, Privileges};
 use sheaf_types::error::codes;
 
@@ -12,7 +13,7 @@ use crate::parser::account::UserName;
 use crate::session::{SessionHandle, SessionInfo};
 use crate::virtual_database::is_virtual_database;
 
-/// One of these is needed to lock rows that are read.
+/// One of these is needed to lock rows that are read exclusively.
 const TO_LOCK: Privileges = Privileges::from_all(&[
     Privileges::UPDATE,
     Privileges::DELETE,
@@ -114,6 +115,20 @@ impl Client {
         is_virtual_database(database) || self.rights.see_table(database, table)
     }
 
+    /// What the session may do with the columns of a table, as `information_schema.columns` says it.
+    pub(crate) fn column_privileges(&self, database: &str, table: &str) -> String {
+        let rights = self.rights.global | self.rights.on_table(database, table);
+        let names = [
+            ("select", Privileges::SELECT),
+            ("insert", Privileges::INSERT),
+            ("update", Privileges::UPDATE),
+            ("references", Privileges::REFERENCES),
+        ];
+        let names = names.iter().filter(|(_, needed)| rights.contains(*needed));
+        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        names.join(",")
+    }
+
     /// Error 1142 for a table that the session may do nothing with.
     pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
         match self.sees_table(database, table) {
@@ -176,13 +191,15 @@ impl Client {
         for need in needs {
             let (database, table) = (&need.database, &need.table);
             self.require_on_table(database, table, need.privileges)?;
-            if need.locks {
+            if need.locks == Some(LockMode::Exclusive) {
                 self.check_may_lock(database, table)?;
             }
         }
         Ok(())
     }
 
+    /// Whether rows may be locked exclusively: error 1142 if not. To lock them against changes, it is enough to read
+    /// them.
     pub(crate) fn check_may_lock(&self, database: &str, table: &str) -> Result<()> {
         self.require_one_on_table(database, table, TO_LOCK, "SELECT with locking clause")
     }

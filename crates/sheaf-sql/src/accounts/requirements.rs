@@ -7,6 +7,7 @@
 use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_storage::LockMode;
 use sheaf_table::Privileges;
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -27,8 +28,8 @@ pub(crate) struct TableNeed {
     pub(crate) database: String,
     pub(crate) table: String,
     pub(crate) privileges: Privileges,
-    /// It locks what it reads, so that one of these is needed, too.
-    pub(crate) locks: bool,
+    /// How it locks what it reads. To lock it exclusively needs one more privilege.
+    pub(crate) locks: Option<LockMode>,
 }
 
 impl Session {

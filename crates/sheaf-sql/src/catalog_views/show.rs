@@ -330,6 +330,7 @@ impl Session {
             }
         } else {
             for table in self.tables(database)? {
+                self.handle.cancel_flag().check()?;
                 add(&table.definition.name, "BASE TABLE");
             }
         }
@@ -361,6 +362,7 @@ impl Session {
             return Ok(rows);
         }
         for table in self.tables(database)? {
+            self.handle.cancel_flag().check()?;
             let mut row = vec![table.definition.name.clone().into()];
             row.extend(information_schema::table_status(&table)?);
             rows.push(row);
@@ -407,6 +409,7 @@ impl Session {
             return Ok(rows);
         }
         self.client.check_sees_table(&database, &table)?;
+        let privileges = self.client.column_privileges(&database, &table);
         let table = self.engine.catalog().table(&database, &table)?;
         for (position, column) in table.definition.columns.iter().enumerate() {
             let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
@@ -424,7 +427,7 @@ impl Session {
             row.push(column_default(column).into());
             row.push(generation_extra(column).into());
             if full {
-                row.push("select,insert,update,references".into());
+                row.push(privileges.as_str().into());
                 row.push(column.comment.clone().into());
             }
             rows.push(row);

@@ -148,7 +148,7 @@ impl ChangeFound {
         {
             return None;
         }
-        let locks = query.needs.iter().any(|need| need.locks);
+        let locks = query.needs.iter().any(|need| need.locks.is_some());
         (!locks).then(|| ChangeFound {
             query,
             keys,
@@ -173,7 +173,7 @@ impl ChangeFound {
             database: key.table.definition.database.clone(),
             table: key.table.definition.name.clone(),
             privileges,
-            locks: false,
+            locks: None,
         });
         let of_query = self.query.needs.iter().filter(|_| reads);
         of_changed.chain(of_query.cloned()).collect()

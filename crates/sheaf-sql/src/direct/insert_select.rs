@@ -72,14 +72,15 @@ impl InsertSelect {
         let targets = Session::target_columns(&table, &destination.columns).ok()?;
         let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));
-        if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks) {
+        if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks.is_some())
+        {
             return None;
         }
         needs.push(TableNeed {
             database: table.definition.database.clone(),
             table: table.definition.name.clone(),
             privileges: insert_needs(insert),
-            locks: false,
+            locks: None,
         });
         Some(InsertSelect {
             destination,

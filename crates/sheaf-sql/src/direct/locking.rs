@@ -39,6 +39,10 @@ pub(super) struct Locking {
 }
 
 impl Locking {
+    pub(super) fn mode(&self) -> LockMode {
+        self.mode
+    }
+
     /// Whether rows that are locked are left out.
     pub(super) fn skips(&self) -> bool {
         self.skips

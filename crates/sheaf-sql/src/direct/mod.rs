@@ -310,7 +310,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
         database: table.definition.database.clone(),
         table: table.definition.name.clone(),
         privileges,
-        locks: false,
+        locks: None,
     };
     let changing = |privilege: Privileges, reads: bool| match reads {
         true => privilege | Privileges::SELECT,
@@ -318,7 +318,7 @@ fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
     };
     match (action, statement) {
         (Action::Read(read, table), _) => vec![TableNeed {
-            locks: read.locking.is_some(),
+            locks: read.locking.map(|locking| locking.mode()),
             ..need(table, Privileges::SELECT)
         }],
         (Action::Join(join), _) => {

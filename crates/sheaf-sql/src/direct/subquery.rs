@@ -166,7 +166,7 @@ impl<'a> Subqueries<'a> {
             list: Vec::new(),
             bytes: 0,
         };
-        let is_plain = plan.needs.iter().all(|need| !need.locks);
+        let is_plain = plan.needs.iter().all(|need| need.locks.is_none());
         (is_plain && (is_exists || plan.result_columns() == 1)).then_some(Subquery {
             plan,
             outer,

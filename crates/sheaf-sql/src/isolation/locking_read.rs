@@ -207,8 +207,10 @@ impl Session {
             let mut are_current = true;
             for target in &targets {
                 let definition = &target.table.definition;
-                self.client
-                    .check_may_lock(&definition.database, &definition.name)?;
+                if target.mode == LockMode::Exclusive {
+                    self.client
+                        .check_may_lock(&definition.database, &definition.name)?;
+                }
                 are_current &=
                     target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
             }

@@ -39,6 +39,8 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
     ]);
     for_each_table(session, asked, |table| {
         let definition = &table.definition;
+        let client = &session.client;
+        let privileges = client.column_privileges(&definition.database, &definition.name);
         for (position, column) in definition.columns.iter().enumerate() {
             let collation = column.ty.collation();
             let (precision, scale) = numeric_precision(&column.ty);
@@ -78,7 +80,7 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
                 column.ty.to_string().into(),
                 column_key(definition, position).into(),
                 generation_extra(column).into(),
-                "select,insert,update,references".into(),
+                privileges.as_str().into(),
                 column.comment.clone().into(),
                 "".into(),
                 Cell::Null,

@@ -343,6 +343,7 @@ fn for_each_table(
         }
         for table in &database.tables {
             let name = &table.definition.name;
+            session.handle.cancel_flag().check()?;
             if asked.has_table(name) && session.client.sees_table(&database.name, name) {
                 visit(table)?;
             }

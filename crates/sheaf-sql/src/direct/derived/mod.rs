@@ -535,7 +535,7 @@ impl<'a> PartsOf<'a> {
         }
         let action = self.session.query_action(query, text, parameters)?;
         let needs = needs_of(&action, &Statement::Query(Box::new(query.clone())));
-        if needs.iter().any(|need| need.locks) {
+        if needs.iter().any(|need| need.locks.is_some()) {
             return None;
         }
         self.needs.extend(needs);
