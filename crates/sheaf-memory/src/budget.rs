@@ -57,6 +57,16 @@ impl Budget {
         share.resize(bytes).then_some(share)
     }
 
+    /// Takes so many bytes, also where others have them: they are taken already.
+    pub fn take_anyway(self: &Arc<Self>, bytes: usize) -> Share {
+        let mut state = self.lock();
+        state.taken_bytes = state.taken_bytes.saturating_add(bytes);
+        Share {
+            budget: Arc::clone(self),
+            bytes,
+        }
+    }
+
     /// Takes so many bytes when others have given them back, in the order in which they are asked for. A request for
     /// more than there is takes all. `None`: they were not given back in this time, or `shall_stop`.
     pub fn take(

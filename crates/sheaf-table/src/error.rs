@@ -223,6 +223,10 @@ pub enum TableError {
     UnknownType(#[from] UnknownType),
     #[error("Failed to read auto-increment value from storage engine")]
     AutoIncrementExhausted,
+    #[error(
+        "The definitions of all tables have at most {limit_bytes} bytes (definition_memory); drop tables, or start with a larger --memory"
+    )]
+    DefinitionsTooLarge { limit_bytes: usize },
     #[error("Lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
     #[error("Table definition has changed, please retry transaction")]
@@ -321,6 +325,7 @@ impl TableError {
             TableError::RowTooLarge { .. } => codes::TOO_BIG_ROWSIZE,
             TableError::UnknownType(_) => codes::UNKNOWN_DATA_TYPE,
             TableError::AutoIncrementExhausted => codes::AUTOINC_READ_FAILED,
+            TableError::DefinitionsTooLarge { .. } => codes::OUT_OF_RESOURCES,
             TableError::LockWaitTimeout => codes::LOCK_WAIT_TIMEOUT,
             TableError::DefinitionChanged => codes::TABLE_DEF_CHANGED,
             TableError::Interrupted => codes::QUERY_INTERRUPTED,

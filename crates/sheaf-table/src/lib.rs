@@ -33,8 +33,8 @@ pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;
 pub use catalog::{
-    BorrowedReadGuard, Catalog, DatabaseSnapshot, QualifiedName, ReadGuard, RowWriteGuard,
-    WriteGuard,
+    BorrowedReadGuard, Catalog, CatalogLimits, DatabaseSnapshot, QualifiedName, ReadGuard,
+    RowWriteGuard, WriteGuard,
 };
 pub use change::change_set;
 pub use change::change_set::{ChangeGuard, ChangeSet};

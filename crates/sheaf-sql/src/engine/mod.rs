@@ -41,7 +41,7 @@ use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{Storage, StorageOptions};
-use sheaf_table::{AccountName, Catalog, Privileges};
+use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges};
 
 use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
@@ -74,6 +74,10 @@ const MAX_PACKET_BYTES: usize = 64 << 20;
 /// requests may take. See `session_memory` and `long_statement_memory`.
 const SESSION_MEMORY_SHARE: usize = 8;
 const LONG_STATEMENT_SHARE: usize = 8;
+/// The part of the memory that the definitions of all tables may take, and the part of the statistics that are kept.
+/// See `definition_memory` and `statistics_memory`.
+const DEFINITION_SHARE: usize = 2;
+const STATISTICS_SHARE: usize = 8;
 /// The part of the memory that statements may take together before they run, and for the plans that run.
 const PLANNING_SHARE: usize = 8;
 /// Clients that may identify themselves while all places of `max_connections` are taken: one of them may be let in yet.
@@ -164,6 +168,13 @@ fn planning_bytes(memory_bytes: usize) -> usize {
     memory_bytes / PLANNING_SHARE
 }
 
+fn catalog_limits(memory_bytes: usize) -> CatalogLimits {
+    CatalogLimits {
+        definition_bytes: memory_bytes / DEFINITION_SHARE,
+        statistics_bytes: memory_bytes / STATISTICS_SHARE,
+    }
+}
+
 fn session_bytes(memory_bytes: usize) -> usize {
     memory_bytes / SESSION_MEMORY_SHARE
 }
@@ -235,7 +246,8 @@ impl Engine {
         let memory = options.memory_split()?;
         // Before any thread is moved.
         tracing::debug!(cpus = %thread_placement::cpus_of_process(), "opening");
-        let catalog = Catalog::open(Arc::clone(&storage))?;
+        let limits = catalog_limits(options.memory_bytes);
+        let catalog = Catalog::open_within(Arc::clone(&storage), limits)?;
         let runtime = QueryRuntime::new(RuntimeOptions {
             threads: options.worker_threads(),
             query_memory_bytes: memory.query_bytes,
@@ -299,6 +311,9 @@ impl Engine {
         globals.set_internally("long_statement_memory", integer(long_statements));
         let kept_by_sessions = session_bytes(options.memory_bytes);
         globals.set_internally("session_memory", integer(kept_by_sessions));
+        let limits = catalog_limits(options.memory_bytes);
+        globals.set_internally("definition_memory", integer(limits.definition_bytes));
+        globals.set_internally("statistics_memory", integer(limits.statistics_bytes));
         globals.set_internally("innodb_buffer_pool_size", integer(memory.pool_bytes));
         globals.set_internally(
             "innodb_log_buffer_size",

@@ -380,7 +380,12 @@ impl Catalog {
             return Ok(());
         }
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
-        let child = Arc::new(Table::open(self.storage(), definition, state)?);
+        let child = Arc::new(Table::open(
+            self.storage(),
+            self.memory(),
+            definition,
+            state,
+        )?);
         for key in &altered.to_check {
             let parent = self.check_foreign_key(key, &child.definition)?;
             check_rows(&child, key, parent.as_ref(), progress)?;
@@ -400,7 +405,7 @@ impl Catalog {
             return Ok(());
         };
         let (definition, state) = (altered.definition.clone(), Arc::clone(state));
-        let table = Table::open(self.storage(), definition, state)?;
+        let table = Table::open(self.storage(), self.memory(), definition, state)?;
         let read_ahead = ReadAhead::Pages(CHECK_READ_AHEAD_PAGES);
         let mut rows = table
             .clustered

@@ -155,7 +155,12 @@ impl NewTable {
         wait: LockRequest<'_>,
     ) -> Result<()> {
         let state = prepared.state.clone();
-        let table = Arc::new(Table::open(catalog.storage(), definition, state)?);
+        let table = Arc::new(Table::open(
+            catalog.storage(),
+            catalog.memory(),
+            definition,
+            state,
+        )?);
         let definition = &table.definition;
         let mut parents = Vec::new();
         if self.check_foreign_keys {

@@ -61,7 +61,12 @@ impl Catalog {
         let state = Arc::new(state);
         let mut definition = altered.definition.clone();
         self.create_trees(&mut definition, made)?;
-        let empty = Table::open(self.storage(), definition, Arc::clone(&state))?;
+        let empty = Table::open(
+            self.storage(),
+            self.memory(),
+            definition,
+            Arc::clone(&state),
+        )?;
         let load = BulkLoadOptions {
             memory_bytes: options.memory_bytes,
             threads: options.threads,

@@ -69,8 +69,10 @@ use crate::lock::global_read_lock::GlobalReadLock;
 use crate::lock::table_lock::LockRequest;
 use crate::statistics::TableStatistics;
 use crate::statistics::codec::{decode_statistics, encode_statistics};
+use crate::table::catalog_memory::CatalogMemory;
 use crate::table::{Table, TableState};
 
+pub use crate::table::catalog_memory::CatalogLimits;
 pub use database::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
 pub(crate) use table_definitions::{Redefinition, rename_definition};
@@ -84,6 +86,7 @@ pub struct Catalog {
     storage: Arc<Storage>,
     pub(crate) databases: RwLock<BTreeMap<String, Database>>,
     schema_version: AtomicU64,
+    memory: Arc<CatalogMemory>,
     pub(crate) accounts: AccountState,
     pub(crate) resource_groups: ResourceGroupState,
     global_read_lock: GlobalReadLock,
@@ -107,6 +110,16 @@ impl Catalog {
     /// # Errors
     /// `CatalogTooNew`, `Corrupt`, and whatever the storage reports.
     pub fn open(storage: Arc<Storage>) -> Result<Arc<Catalog>> {
+        Catalog::open_within(storage, CatalogLimits::default())
+    }
+
+    /// As [`open`](Self::open), within limits of memory. A data directory whose definitions need more is opened all the
+    /// same.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_within(storage: Arc<Storage>, limits: CatalogLimits) -> Result<Arc<Catalog>> {
+        let memory = CatalogMemory::new(limits);
         let tree = storage.catalog_tree();
         let mut databases: BTreeMap<String, Database> = BTreeMap::new();
         let mut next_table_id = 1;
@@ -170,7 +183,7 @@ impl Catalog {
             if let Some(bytes) = statistics.remove(&definition.id) {
                 state.restore_statistics(&name, decode_statistics(&bytes));
             }
-            let table = Table::open(&storage, definition, Arc::new(state))?;
+            let table = Table::open(&storage, &memory, definition, Arc::new(state))?;
             table.publish(Lsn(0));
             let known = databases.get_mut(&database);
             let known = known.ok_or(TableError::UnknownDatabase { name: database })?;
@@ -180,6 +193,7 @@ impl Catalog {
             storage,
             databases: RwLock::new(databases),
             schema_version: AtomicU64::new(1),
+            memory,
             accounts: accounts.finish()?,
             resource_groups: ResourceGroupState::new(resource_groups),
             global_read_lock: GlobalReadLock::default(),
@@ -345,6 +359,20 @@ impl Catalog {
         }
     }
 
+    pub(crate) fn memory(&self) -> &Arc<CatalogMemory> {
+        &self.memory
+    }
+
+    /// What definitions take of their limit.
+    pub fn definition_bytes(&self) -> usize {
+        self.memory.definition_bytes()
+    }
+
+    /// What the statistics in memory take of their limit.
+    pub fn statistics_bytes(&self) -> usize {
+        self.memory.statistics_bytes()
+    }
+
     /// Puts what `make` makes of a table's statistics in their place, here and in the catalog tree.
     pub(crate) fn redefine_statistics(
         &self,
@@ -355,10 +383,13 @@ impl Catalog {
         let earlier = table.statistics();
         let statistics = make(earlier.as_deref());
         let bytes = encode_statistics(&statistics);
-        self.change(|tree, transaction| {
-            put_statistics(tree, transaction, table.definition.id, &bytes)
-        })?;
-        table.state.set_statistics(Arc::new(statistics));
+        let write = || {
+            self.change(|tree, transaction| {
+                put_statistics(tree, transaction, table.definition.id, &bytes)
+            })
+        };
+        let kept = &table.state.statistics;
+        kept.replace(&self.memory, statistics, write)?;
         // Plans depend on statistics as on definitions.
         self.advance_schema_version();
         Ok(())

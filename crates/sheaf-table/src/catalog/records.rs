@@ -7,6 +7,7 @@ use sheaf_storage::{MAX_ENTRY_BYTES, Transaction, Tree};
 use crate::definition::codec::encode_definition;
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
+use crate::statistics::record::statistics_key;
 
 /// First byte of the keys of the catalog tree.
 pub(crate) mod kind {
@@ -18,7 +19,7 @@ pub(crate) mod kind {
     pub(crate) const TABLE: u8 = 2;
     /// Table id (u64 big-endian), and from the second on the number of the chunk (u16 big-endian): a chunk of the
     /// statistics.
-    pub(crate) const STATISTICS: u8 = 3;
+    pub(crate) const STATISTICS: u8 = crate::statistics::record::KIND;
     /// Table id (u64 big-endian): the mark of AUTO_INCREMENT, u64 little-endian.
     pub(crate) const AUTO_INCREMENT: u8 = crate::table::auto_increment::MARK_KIND;
     /// User, 0x00, host, 0x00, number of the chunk (u16 big-endian): a chunk of an account.
@@ -144,15 +145,6 @@ pub(crate) fn delete_chunks(
         chunk += 1;
     }
     Ok(())
-}
-
-/// The key of a chunk of statistics. The first one's has no number, and is all there was in former versions.
-pub(crate) fn statistics_key(table: u64, chunk: usize) -> Vec<u8> {
-    let mut key = key_of_table(kind::STATISTICS, table);
-    if chunk > 0 {
-        key.extend_from_slice(&(chunk as u16).to_be_bytes());
-    }
-    key
 }
 
 pub(crate) fn put_statistics(

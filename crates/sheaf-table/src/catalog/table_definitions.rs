@@ -92,10 +92,11 @@ impl Catalog {
         self.check_is_free(&request.database, &request.name)?;
         let mut definition = resolve_table(definitions.next_table_id, request)?;
         self.check_new_foreign_keys(&definition, check)?;
+        self.memory.check_room(&definition, None)?;
         let mut trees = Vec::new();
         let made = self
             .create_trees(&mut definition, &mut trees)
-            .and_then(|()| Table::open(&self.storage, definition, Arc::default()));
+            .and_then(|()| Table::open(&self.storage, &self.memory, definition, Arc::default()));
         match made {
             Ok(_) => definitions.next_table_id += 1,
             Err(_) => self.drop_trees(&trees),
@@ -287,7 +288,7 @@ impl Catalog {
         };
         self.create_trees(&mut definition, trees)?;
         let state = TableState::with_lock_of(old);
-        let table = Table::open(&self.storage, definition, Arc::new(state))?;
+        let table = Table::open(&self.storage, &self.memory, definition, Arc::new(state))?;
         self.change(|tree, transaction| {
             delete_table(tree, transaction, &old.definition)?;
             let next = header(definitions.next_table_id + 1);
@@ -337,7 +338,7 @@ impl Catalog {
                 rename_definition(&mut definition, name.clone());
             }
             let state = table.state.clone();
-            renamed.push(Table::open(&self.storage, definition, state)?);
+            renamed.push(Table::open(&self.storage, &self.memory, definition, state)?);
         }
         self.check_renamed_constraints(&renamed)?;
         for Table { definition, .. } in &renamed {
@@ -490,7 +491,10 @@ impl Catalog {
         for entry in &entries {
             let state = entry.state.as_ref().unwrap_or(&entry.table.state);
             let definition = entry.definition.clone();
-            opened.push(Table::open(&self.storage, definition, Arc::clone(state))?);
+            self.memory
+                .check_room(&definition, Some(&entry.table.definition))?;
+            let (memory, state) = (&self.memory, Arc::clone(state));
+            opened.push(Table::open(&self.storage, memory, definition, state)?);
         }
         self.change(|tree, transaction| {
             let mut entries = entries.iter();

@@ -42,11 +42,24 @@ const LEAST_SIGHTINGS: usize = 8;
 /// A common value is at least so many times as frequent as the average one.
 const COMMON_FACTOR: f64 = 2.0;
 
+/// What an allocator takes beside what it is asked for, about.
+const ALLOCATION_BYTES: usize = 16;
+
 /// A value of a column: its key, and what gives its original back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SampledValue {
     pub key: Box<[u8]>,
     pub payload: Box<[u8]>,
+}
+
+impl SampledValue {
+    fn memory_bytes(&self) -> usize {
+        let allocated = |bytes: &[u8]| match bytes.len() {
+            0 => 0,
+            length => length + ALLOCATION_BYTES,
+        };
+        allocated(&self.key) + allocated(&self.payload)
+    }
 }
 
 /// A value that has a share of its own.
@@ -79,6 +92,18 @@ pub struct Histogram {
     pub is_complete: bool,
     /// What was asked for.
     pub requested_buckets: usize,
+}
+
+impl Histogram {
+    /// About how much memory it takes beside itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let common = self.common.iter();
+        let common = common.map(|common| size_of::<CommonValue>() + common.value.memory_bytes());
+        let buckets = self.buckets.iter().map(|bucket| {
+            size_of::<Bucket>() + bucket.lower.memory_bytes() + bucket.upper.memory_bytes()
+        });
+        common.sum::<usize>() + buckets.sum::<usize>()
+    }
 }
 
 /// Sampled values of a column, in the order in which they came.

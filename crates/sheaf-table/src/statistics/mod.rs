@@ -13,7 +13,7 @@
 //! | [`histogram`], [`column_key`] | the distribution of a column's values, by their index keys |
 //! | [`correlation`] | the order of a column's values against that of the rows |
 //! | [`selectivity`] | the share of rows that a condition accepts |
-//! | [`codec`] | statistics as bytes in the catalog |
+//! | [`codec`], [`record`] | statistics as bytes, and as entries of the catalog |
 //!
 //! Statistics are what the last analysis found, also after a restart. A user asks for an analysis, or the engine makes
 //! one when enough rows have changed ([`AutoAnalyze`](crate::AutoAnalyze)). An analysis reads a bounded number of
@@ -28,6 +28,7 @@ pub mod distinct;
 pub mod histogram;
 pub mod hyper_log_log;
 pub(crate) mod index_prefixes;
+pub(crate) mod record;
 mod selectivity;
 
 use std::collections::BTreeMap;
@@ -87,6 +88,18 @@ pub struct TableStatistics {
     pub columns: Vec<ColumnStatistics>,
 }
 
+/// What is known of an index, in memory.
+const INDEX_BYTES: usize = 200;
+
+impl TableStatistics {
+    /// About how much memory they take.
+    pub fn memory_bytes(&self) -> usize {
+        let of_columns = self.columns.iter().map(ColumnStatistics::memory_bytes);
+        let indexes = self.indexes.len() * INDEX_BYTES;
+        size_of::<Self>() + indexes + of_columns.sum::<usize>()
+    }
+}
+
 /// What is known of an index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IndexStatistics {
@@ -115,6 +128,13 @@ pub struct ColumnStatistics {
     pub sampling_rate: f64,
     /// When: microseconds since 1970-01-01 00:00:00 UTC.
     pub collected_at: i64,
+}
+
+impl ColumnStatistics {
+    fn memory_bytes(&self) -> usize {
+        let histogram = self.histogram.as_ref();
+        size_of::<Self>() + histogram.map_or(0, Histogram::memory_bytes)
+    }
 }
 
 impl Default for ColumnStatistics {

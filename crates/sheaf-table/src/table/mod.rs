@@ -11,18 +11,22 @@
 //! |---|---|
 //! | [`amend`] | changes of columns that no index has, in one visit of the row |
 //! | [`auto_increment`] | what AUTO_INCREMENT gives out |
+//! | [`catalog_memory`] | how much memory definitions and statistics of all tables take |
 //! | [`generated_values`] | what rows get from the table: values of AUTO_INCREMENT, row ids, numbers of long values |
+//! | [`kept_statistics`] | the statistics, in memory while there is room |
 //! | [`reference_lookup`] | the rows that a foreign key refers to, or those that refer to a row |
 
 pub(crate) mod amend;
 pub(crate) mod auto_increment;
+pub(crate) mod catalog_memory;
 mod generated_values;
+pub(crate) mod kept_statistics;
 pub(crate) mod reference_lookup;
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use sheaf_storage::sync::Mutex;
+use sheaf_memory::Share;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_storage::{
     Direction, KeyRange, LockMode, LockWait, Lsn, MAX_ENTRY_BYTES, ReadAhead, ReadView, Storage,
@@ -36,10 +40,13 @@ use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout, RowView, Valu
 use crate::definition::schema::{Index, TableDefinition};
 use crate::error::{Result, TableError};
 use crate::lock::table_lock::TableLock;
+use crate::statistics::record::read_statistics;
 use crate::statistics::{ColumnEstimator, ColumnKey, TableStatistics};
 use crate::table::auto_increment::{AutoIncrement, AutoIncrementSeries, Reserved};
 
+use catalog_memory::CatalogMemory;
 use generated_values::Generated;
+use kept_statistics::KeptStatistics;
 
 /// What an insert did besides inserting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +65,7 @@ pub(crate) struct TableState {
     /// The next row id and number of a long value; 0 at first: to be found from the largest key.
     row_id: AtomicU64,
     long_value: AtomicU64,
-    statistics: Mutex<Option<Arc<TableStatistics>>>,
+    pub(crate) statistics: Arc<KeptStatistics>,
     /// Rows inserted, updated and deleted since the statistics were collected, or the table was opened.
     changes: AtomicU64,
 }
@@ -73,17 +80,13 @@ impl TableState {
         }
     }
 
-    /// Takes over the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics
-    /// that cannot be read are no reason to refuse the table.
+    /// Notes the statistics that the catalog wrote down. Without them plans may be bad, but right: so statistics that
+    /// cannot be read are no reason to refuse the table.
     pub(crate) fn restore_statistics(&self, table: &str, statistics: Result<TableStatistics>) {
         match statistics {
-            Ok(statistics) => self.set_statistics(Arc::new(statistics)),
+            Ok(statistics) => self.statistics.note_written(statistics.rows),
             Err(error) => tracing::warn!(table, %error, "the table must be analyzed again"),
         }
-    }
-
-    pub(crate) fn set_statistics(&self, statistics: Arc<TableStatistics>) {
-        *self.statistics.lock() = Some(statistics);
     }
 
     pub(crate) fn note_change(&self) {
@@ -122,6 +125,9 @@ pub struct Table {
     version: u64,
     /// When this version of the definition came into being; 0 if that was before a restart.
     made_at: AtomicU64,
+    memory: Arc<CatalogMemory>,
+    /// What the definition takes of it.
+    _memory_share: Share,
     /// See [`Self::described_as`].
     description: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
@@ -177,6 +183,7 @@ impl Table {
     /// [published](Self::publish).
     pub(crate) fn open(
         storage: &Storage,
+        memory: &Arc<CatalogMemory>,
         definition: TableDefinition,
         state: Arc<TableState>,
     ) -> Result<Table> {
@@ -191,6 +198,7 @@ impl Table {
             .map(|tree| storage.tree(tree))
             .transpose()?;
         let version = state.version.load(Ordering::Acquire) + 1;
+        let memory_share = memory.keep_definition(&definition);
         Ok(Table {
             row_layout: RowLayout::new(&definition.columns),
             clustered_layout: KeyLayout::clustered(&definition),
@@ -207,6 +215,8 @@ impl Table {
             state,
             version,
             made_at: AtomicU64::new(0),
+            memory: Arc::clone(memory),
+            _memory_share: memory_share,
             description: OnceLock::new(),
         })
     }
@@ -265,7 +275,8 @@ impl Table {
 
     /// What ANALYZE TABLE found out; `None`: never analyzed.
     pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
-        self.state.statistics.lock().clone()
+        let read = || read_statistics(&self.catalog, self.definition.id);
+        self.state.statistics.get(&self.memory, read)
     }
 
     /// Distinct values of the first 1, 2, ... declared parts of an index (`None`: the primary key), from ANALYZE TABLE;
@@ -304,7 +315,7 @@ impl Table {
     /// About how many rows were inserted, updated or deleted since the table was analyzed, those of transactions that
     /// were rolled back included. After a restart, at least by how much the number of rows has changed.
     pub fn changed_rows(&self) -> u64 {
-        let analyzed = self.statistics().map_or(0, |statistics| statistics.rows);
+        let analyzed = self.state.statistics.rows();
         let difference = self.row_count_estimate().abs_diff(analyzed);
         self.state.counted_changes().max(difference)
     }

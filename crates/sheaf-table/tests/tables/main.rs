@@ -3,6 +3,7 @@
 mod accounts;
 mod altered_columns;
 mod bulk_load;
+mod catalog_memory;
 mod check;
 mod definitions;
 mod fixture;
