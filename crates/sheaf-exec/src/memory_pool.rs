@@ -237,6 +237,8 @@ impl Drop for Admission {
 /// What comes of asking for memory.
 enum Decision {
     Given,
+    /// The statement becomes one of the big ones by it.
+    GivenAsBig,
     /// Others have it and may give it back.
     Wait,
     Refused,
@@ -373,9 +375,15 @@ impl StatementPool {
             return Decision::Given;
         }
         let wanted = own.reserved.saturating_add(additional);
-        if wanted <= self.all.small_bytes() {
-            return match all.reserved.saturating_add(additional) <= self.all.total_bytes {
-                true => Decision::Given,
+        let is_little = wanted <= self.all.small_bytes();
+        if is_little && all.reserved.saturating_add(additional) <= self.all.total_bytes {
+            return Decision::Given;
+        }
+        if is_little && !own.is_big {
+            // Small statements may have it all, and each wait for more. The first of them goes on as a big one.
+            let is_left = || wanted <= self.limits(own, all).0;
+            return match self.may_be_big(own, all) && is_left() {
+                true => Decision::GivenAsBig,
                 false => Decision::Wait,
             };
         }
@@ -388,24 +396,24 @@ impl StatementPool {
         let (left, share) = self.limits(own, all);
         let can_spill = reservation.consumer().can_spill();
         if can_spill && !is_fair(own, reservation, additional, left.min(share), is_pressed) {
-            return self.last_resort(all, reservation, additional, share);
+            return self.last_resort((own, all), reservation, additional, (left, share));
         }
         match wanted {
             wanted if wanted <= left => Decision::Given,
             // Another statement has more than its part, and will give it back.
             wanted if wanted <= share && !DOES_NOT_WAIT.get() => Decision::Wait,
             _ if DOES_NOT_WAIT.get() => Decision::Refused,
-            _ => self.last_resort(all, reservation, additional, share),
+            _ => self.last_resort((own, all), reservation, additional, (left, share)),
         }
     }
 
     /// A little of the reserve, for an operator that has nothing to spill. Otherwise its statement fails.
     fn last_resort(
         &self,
-        all: &Shared,
+        (own, all): (&Own, &Shared),
         reservation: &MemoryReservation,
         additional: usize,
-        share: usize,
+        (left, share): (usize, usize),
     ) -> Decision {
         let consumer = reservation.consumer();
         let least = match is_sort(reservation) {
@@ -415,7 +423,9 @@ impl StatementPool {
         };
         let has_something = consumer.name().starts_with(JOINS_OF_ALL_PAIRS)
             || consumer.can_spill() && reservation.size() >= least;
-        let is_left = all.reserved.saturating_add(additional) <= self.all.total_bytes;
+        // What big statements leave is there, even where small ones have taken more than is for them.
+        let is_left = all.reserved.saturating_add(additional) <= self.all.total_bytes
+            || own.is_big && own.reserved.saturating_add(additional) <= left;
         match !has_something && additional <= self.all.small_bytes() && is_left {
             true => Decision::Given,
             false => Decision::Refused,
@@ -490,7 +500,7 @@ impl StatementPool {
     fn wait_for(&self, mut ask: impl FnMut(&mut Own, &mut Shared) -> Decision) -> bool {
         let mut attempt = || ask(&mut lock(&self.own), &mut lock(&self.all.state));
         match attempt() {
-            Decision::Given => return true,
+            Decision::Given | Decision::GivenAsBig => return true,
             Decision::Refused => return false,
             Decision::Wait if DOES_NOT_WAIT.get() => return false,
             Decision::Wait => {}
@@ -501,7 +511,7 @@ impl StatementPool {
         };
         loop {
             match attempt() {
-                Decision::Given => return true,
+                Decision::Given | Decision::GivenAsBig => return true,
                 Decision::Refused => return false,
                 Decision::Wait if began.elapsed() >= timeout => {
                     // What can spill asks again with each batch, and would wait each time.
@@ -555,7 +565,10 @@ impl MemoryPool for OfStatement {
             let decision = self
                 .0
                 .decide(own, all, reservation, (additional, is_pressed));
-            if matches!(decision, Decision::Given) {
+            if matches!(decision, Decision::GivenAsBig) {
+                StatementPool::begin_being_big(own, all);
+            }
+            if matches!(decision, Decision::Given | Decision::GivenAsBig) {
                 self.0.add(own, all, reservation, additional);
             }
             decision
@@ -816,6 +829,44 @@ mod tests {
         drop((big, small, second));
         assert_eq!(all.reserved_bytes(), 0);
         third.try_grow(1400 * UNIT).expect("all is free");
+    }
+
+    /// Together small statements have it all, and none of them has what it needs.
+    #[test]
+    fn small_statements_that_wait_for_one_another_become_big_in_turn() {
+        let all = all(1600);
+        all.set_wait_timeout(Duration::from_secs(3600));
+        let statements: Vec<_> = (0..20).map(|_| held(&statement(&all))).collect();
+        for small in &statements[..16] {
+            small.try_grow(95 * UNIT).expect("it is small");
+        }
+        statements[16].try_grow(80 * UNIT).expect("the rest");
+        thread::scope(|scope| {
+            for small in statements {
+                scope.spawn(move || {
+                    small.try_grow(5 * UNIT).expect("its turn comes");
+                    small.try_grow(100 * UNIT).expect("it is big now");
+                });
+            }
+        });
+        assert_eq!(all.reserved_bytes(), 0);
+        let state = lock(&all.state);
+        assert_eq!((state.big, state.reserved_by_big), (0, 0));
+    }
+
+    /// What is admitted as a big one has its memory, whatever small ones have.
+    #[test]
+    fn one_that_is_admitted_does_not_wait_for_small_ones() {
+        let all = all(1600);
+        let smalls: Vec<_> = (0..16).map(|_| held(&statement(&all))).collect();
+        for small in &smalls {
+            small.try_grow(100 * UNIT).expect("it is small");
+        }
+        let memory = StatementMemory::new(Arc::default());
+        let pool = Arc::new(StatementPool::new(Arc::clone(&all), memory));
+        let _admission = Arc::clone(&pool).admit().expect("it is the only one");
+        let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(pool));
+        held(&pool).try_grow(50 * UNIT).expect("a part of its own");
     }
 
     #[test]

@@ -30,6 +30,7 @@
 
 mod budget;
 pub mod counting;
+pub mod crowd;
 pub mod planning;
 pub mod process;
 mod statement;

@@ -145,6 +145,25 @@ pub(crate) fn make_room(bytes: usize) -> bool {
     !is_over(limit + bearable(limit))
 }
 
+/// Whether the process stays within its limit when it takes so many bytes more. What the allocator keeps and what
+/// caches can do without makes room.
+pub(crate) fn has_room_within_limit(bytes: usize) -> bool {
+    let Some(limit) = limit() else {
+        return true;
+    };
+    let fits = || look(LOOK_MICROS).saturating_add(bytes) <= limit;
+    if fits() {
+        return true;
+    }
+    if give_back(GIVE_BACK_SOON_MICROS) {
+        look(0);
+    }
+    if !fits() && borrow(limit, bytes) {
+        look(0);
+    }
+    fits()
+}
+
 /// How far the process may pass its limit before statements are stopped: three eighths of the tolerance are for what
 /// happens until the next look, and for what a statement takes between two safe points.
 fn bearable(limit: usize) -> usize {

@@ -78,6 +78,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "thread_memory",
             "statement",
             "planning",
+            "crowd",
             "watch",
         ],
     ),

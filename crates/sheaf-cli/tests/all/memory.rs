@@ -1171,6 +1171,27 @@ fn many_clients_whose_statements_are_planned_stay_within_memory() {
     terminate(&child);
 }
 
+/// Each of them is small when it begins, and each wants to be big. There is no room for all of them.
+#[test]
+fn many_groups_at_once_are_all_answered() {
+    const CLIENTS: usize = 40;
+    let filled = filled();
+    let mut root = connect(filled.port);
+    root.query_drop("SET GLOBAL query_memory_wait_timeout = 3600")
+        .expect("a variable");
+    let clients: Vec<Conn> = (0..CLIENTS).map(|_| connect(filled.port)).collect();
+    let sql = "SELECT s, COUNT(*) FROM d.a WHERE id < 40000 GROUP BY s ORDER BY 2 DESC, 1 LIMIT 3";
+    let expected = query_text(&mut root, sql);
+    within_memory(filled.child.id(), || {
+        thread::scope(|scope| {
+            for mut client in clients {
+                let expected = &expected;
+                scope.spawn(move || assert_eq!(query_text(&mut client, sql), *expected));
+            }
+        });
+    });
+}
+
 /// Variables, prepared statements and parameters of all sessions share one limit.
 #[test]
 fn what_sessions_keep_has_a_limit() {

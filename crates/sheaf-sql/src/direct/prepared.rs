@@ -191,7 +191,8 @@ impl Session {
                 self.run_direct(plan, (parameters, Spelled::AsWritten), sink)
             }
             Some(Run::Parsed(statement)) => {
-                let copied = self.admit(text).map(|()| {
+                let entered = self.enter_crowd(text).and_then(|()| self.admit(text));
+                let copied = entered.map(|()| {
                     let planning = self.workers.planning();
                     planning.during(|| Statement::clone(statement))
                 });
@@ -209,6 +210,7 @@ impl Session {
         if outcome? {
             return Ok(());
         }
+        self.enter_crowd(text)?;
         self.admit(text)?;
         let (statement, _) = self.workers.planning().during(|| {
             parser::parse_with_parameters(text, &self.dialect(), Parameters::Values(parameters))

@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use sheaf_access::SessionCounters;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_memory::crowd::Crowd;
 use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
@@ -202,6 +203,8 @@ pub struct Engine {
     long_statements: Arc<Budget>,
     /// What statements take before they run.
     planning: Arc<PlanningMemory>,
+    /// The statements that are planned or run.
+    crowd: Arc<Crowd>,
     /// What sessions keep: user variables, texts of prepared statements, parameters that were sent ahead.
     kept_by_sessions: Arc<Budget>,
     pub(crate) timer: StatementTimer,
@@ -277,6 +280,7 @@ impl Engine {
             prepared_statements: AtomicU64::new(0),
             long_statements: Budget::new(long_statement_bytes(memory_bytes)),
             planning: PlanningMemory::new(planning_bytes(memory_bytes)),
+            crowd: Arc::default(),
             kept_by_sessions,
             timer: StatementTimer::default(),
             plans: SharedPlans::default(),
@@ -340,6 +344,10 @@ impl Engine {
 
     pub(crate) fn long_statements(&self) -> &Arc<Budget> {
         &self.long_statements
+    }
+
+    pub(crate) fn crowd(&self) -> &Arc<Crowd> {
+        &self.crowd
     }
 
     pub(crate) fn planning(&self) -> &Arc<PlanningMemory> {
@@ -647,7 +655,7 @@ impl Engine {
             prepared_statements: self.prepared_statements.load(Ordering::Relaxed),
             open_tables: open_tables as u64,
             query_memory_bytes: self.runtime.reserved_bytes() as u64,
-            query_memory_waits: self.runtime.memory().waiting() as u64,
+            query_memory_waits: (self.runtime.memory().waiting() + self.crowd.waiting()) as u64,
             process_memory_bytes: process::resident_bytes().unwrap_or(0) as u64,
             process_memory_limit: process::limit().unwrap_or(0) as u64,
         }

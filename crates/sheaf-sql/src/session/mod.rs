@@ -79,7 +79,9 @@ use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
 use crate::session::outcome::Outcome;
-use crate::session::planning::{SMALL_TEXT_BYTES, expected_bytes, hinted_limit, is_query};
+use crate::session::planning::{
+    SMALL_TEXT_BYTES, Waits, expected_bytes, hinted_limit, is_query, takes_a_place,
+};
 use crate::session::prepared::{PreparedStatements, Reading};
 use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
@@ -382,6 +384,7 @@ impl Session {
             memory.during(|| cancel.during(|| stacker::maybe_grow(red_zone, stack, || body(self))))
         }));
         self.workers.planning().end();
+        self.workers.place().take();
         self.table_locks.end_change(self.engine.catalog());
         self.transactions.end_change();
         match self.transactions.has_unfinished_commit() {
@@ -460,7 +463,8 @@ impl Session {
     ) -> Result<()> {
         let planning = Arc::clone(self.workers.planning());
         let parsed = self
-            .admit(text)
+            .enter_crowd(text)
+            .and_then(|()| self.admit(text))
             .and_then(|()| planning.during(|| parser::parse_statement(text, &self.dialect())));
         match parsed {
             Ok(statement) => {
@@ -587,13 +591,44 @@ impl Session {
     pub(crate) fn admit(&self, text: &str) -> Result<()> {
         match text.len() <= SMALL_TEXT_BYTES {
             true => Ok(()),
-            false => self.admit_long(text),
+            // Whoever waits for its place holds nothing yet.
+            false => self.enter_crowd(text).and_then(|()| self.admit_long(text)),
         }
+    }
+
+    /// Whether others may wait for the session.
+    fn holds_locks(&self) -> bool {
+        self.transactions.is_open() || self.table_locks.keep_others_waiting()
+    }
+
+    /// A statement that is going to be planned takes its place among those that are, and that run. It waits where there
+    /// is no room for it.
+    ///
+    /// # Errors
+    /// 1041: there was none for too long; and what ends the statement.
+    pub(crate) fn enter_crowd(&self, text: &str) -> Result<()> {
+        let mut place = self.workers.place();
+        if place.is_some() || !takes_a_place(text) {
+            return Ok(());
+        }
+        let waits = Waits::new(self.engine.runtime(), &self.handle);
+        let crowd = self.engine.crowd();
+        let limit_time = || self.limit_time_of_wait(text);
+        *place = crowd.enter(self.handle.memory(), self.holds_locks(), &waits, limit_time);
+        if place.is_some() {
+            return Ok(());
+        }
+        if self.handle.should_stop_waiting() {
+            return Err(SqlError::query_interrupted());
+        }
+        Err(SqlError::out_of_memory(
+            "other statements that run have what there is; try again, or raise --memory",
+        ))
     }
 
     fn admit_long(&self, text: &str) -> Result<()> {
         let bytes = expected_bytes(text);
-        let holds_locks = self.transactions.is_open() || self.table_locks.keep_others_waiting();
+        let holds_locks = self.holds_locks();
         let limit_time = || self.limit_time_of_wait(text);
         let planning = self.workers.planning();
         if planning.admit(bytes, holds_locks, limit_time) {

@@ -31,17 +31,23 @@ pub(crate) fn share_of(
     runtime: &Arc<QueryRuntime>,
     handle: &Arc<SessionHandle>,
 ) -> Arc<PlanningShare> {
-    let waits = Waits {
-        handle: Arc::downgrade(handle),
-        runtime: Arc::clone(runtime),
-    };
+    let waits = Waits::new(runtime, handle);
     PlanningShare::new(all, handle.memory(), Box::new(waits))
 }
 
 /// How a session's statements wait for their turn.
-struct Waits {
+pub(crate) struct Waits {
     handle: Weak<SessionHandle>,
     runtime: Arc<QueryRuntime>,
+}
+
+impl Waits {
+    pub(crate) fn new(runtime: &Arc<QueryRuntime>, handle: &Arc<SessionHandle>) -> Waits {
+        Waits {
+            handle: Arc::downgrade(handle),
+            runtime: Arc::clone(runtime),
+        }
+    }
 }
 
 impl Waiter for Waits {
@@ -84,6 +90,19 @@ pub(crate) fn is_query(text: &str) -> bool {
         .unwrap_or_default();
     let words = ["SELECT", "WITH", "VALUES", "TABLE"];
     words.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
+/// Whether a statement of this text takes memory to be planned and run. Those that look after the server or their
+/// transaction do not: they have to go on when there is none.
+pub(crate) fn takes_a_place(text: &str) -> bool {
+    let first = at_first_word(text)
+        .split_ascii_whitespace()
+        .next()
+        .unwrap_or_default();
+    let words = [
+        "INSERT", "REPLACE", "UPDATE", "DELETE", "EXPLAIN", "CREATE", "LOAD",
+    ];
+    is_query(text) || words.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 /// What a hint of a SELECT says that it may take; zero: any time. It is asked before the statement is parsed.

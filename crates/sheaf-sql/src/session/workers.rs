@@ -4,7 +4,7 @@
 //! ([`resource_groups`](crate::resource_groups)) uses those of the group, and its own thread runs where the group's
 //! threads do.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion_execution::TaskContext;
 use sheaf_exec::functions::limits::ResultLimits;
@@ -12,6 +12,7 @@ use sheaf_exec::memory_pool::StatementPool;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, ThreadPlacement};
 use sheaf_memory::StatementMemory;
+use sheaf_memory::crowd::Place;
 use sheaf_memory::planning::PlanningShare;
 use sheaf_table::ResourceGroup;
 
@@ -75,6 +76,8 @@ pub(crate) struct Workers {
     memory: Arc<StatementPool>,
     /// What they have of the memory for what is planned.
     planning: Arc<PlanningShare>,
+    /// Its place among the statements that are planned or run, if it has needed one.
+    place: Mutex<Option<Place>>,
 }
 
 impl Workers {
@@ -89,7 +92,14 @@ impl Workers {
             task: None,
             memory: default.statement_pool(Arc::clone(memory)),
             planning,
+            place: Mutex::default(),
         }
+    }
+
+    /// The statement's place among those that are planned or run.
+    pub(crate) fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        // It is replaced whole.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the session's statement has of the memory for what is planned.
