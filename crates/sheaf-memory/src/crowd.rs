@@ -1,9 +1,9 @@
 //! How many statements may begin at the same time.
 //!
-//! A statement takes memory that nobody asks for: its plan, the batches between its operators, its threads' stacks. It is
-//! [measured](crate::process), but only when it is there. Two hundred statements that begin at once have passed every
-//! limit by then. So each of them books what a statement usually takes for the moment until it is measured, and while
-//! there is no room for that, those that come wait in a queue and hold nothing yet.
+//! A statement takes memory that nobody asks for: its plan, the batches between its operators, its threads' stacks.
+//! It is [measured](crate::process), but only when it is there. Two hundred statements that begin at once have passed
+//! every limit by then. So each of them books what a statement usually takes for the moment until it is measured, and
+//! while there is no room for that, those that come wait in a queue and hold nothing yet.
 //!
 //! ```text
 //!   |======= the process, as measured =======|== begun lately, booked ==|== the next one ==|      limit
@@ -77,8 +77,8 @@ impl Crowd {
         self.lock().queue.len()
     }
 
-    /// A statement begins when there is room for it, or at once if others may wait for it. `None`: it has waited as long
-    /// as it may, or shall stop. What `limit_time` gives is kept while it waits.
+    /// A statement begins when there is room for it, or at once if others may wait for it. `None`: it has waited as
+    /// long as it may, or shall stop. What `limit_time` gives is kept while it waits.
     pub fn enter<T>(
         self: &Arc<Self>,
         memory: &Arc<StatementMemory>,

@@ -218,10 +218,9 @@ impl Session {
         self.dispatch(ParsedStatement::new(statement, text), sink)
     }
 
-    /// Names and texts mean what they meant at PREPARE: the session has its own database back when the request has ended,
-    /// and reads as `sql_mode` and `collation_connection` say by then. Returns
-    /// what is known of the statement, found out anew if the circumstances have changed, and whether that may be kept.
-    /// `None`: nothing is known of it.
+    /// Names and texts mean what they meant at PREPARE: the session has its own database back when the request has
+    /// ended, and reads as `sql_mode` and `collation_connection` say by then. Returns what is known of the statement,
+    /// found out anew if the circumstances have changed, and whether that may be kept. `None`: nothing is known of it.
     ///
     /// # Errors
     /// What stops the running statement.
