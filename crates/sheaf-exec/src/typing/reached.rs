@@ -168,6 +168,17 @@ pub(super) fn in_connective(mut connective: BinaryExpr, rule: Rule<'_>) -> Resul
     })
 }
 
+impl Rule<'_> {
+    /// AND or OR of two conditions, of which rows may not come to the second one.
+    pub(super) fn connected(self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
+        let connective = BinaryExpr::new(Box::new(left), op, Box::new(right));
+        match self.has_conditions() {
+            true => in_connective(connective, self),
+            false => Ok(Expr::BinaryExpr(connective)),
+        }
+    }
+}
+
 /// What is divided by, which is looked at for zeros where there is something to divide.
 pub(super) fn divisor(truncated: &TruncatedTexts, operand: Expr, dividend: &Expr) -> Result<Expr> {
     Ok(truncated.divisor(operand, is_there(dividend)?))

@@ -1,0 +1,104 @@
+//! Arguments and orders of aggregates: strings by their sort keys, summands as numbers.
+
+use datafusion_common::{DFSchema, Result};
+use datafusion_expr::expr::AggregateFunction;
+use datafusion_expr::{Expr, SortExpr, lit};
+
+use super::choose;
+use super::expression_type::{field_of, type_of};
+use super::fold::fold;
+use super::number_operands::{number_of_hybrid, number_of_moment};
+use crate::functions::call;
+use crate::functions::collation::{collation_key, key_collation};
+use crate::functions::control::common_field;
+use crate::functions::types::SqlType;
+
+/// The sort key of a string; other values as they are, DECIMALs as they are shown.
+pub fn key_of(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let ty = type_of(&expr, schema)?;
+    Ok(match (key_collation(&ty), ty) {
+        (Some(collation), _) => collation_key(expr, collation),
+        (None, SqlType::Decimal { .. }) => choose::as_shown(expr, schema)?,
+        // An ENUM is ordered by the number of its label.
+        (None, SqlType::Enum { .. }) => call("$enum_number", vec![expr]),
+        _ => expr,
+    })
+}
+
+pub(super) fn keys_of(exprs: Vec<Expr>, schema: &DFSchema) -> Result<Vec<Expr>> {
+    exprs.into_iter().map(|expr| key_of(expr, schema)).collect()
+}
+
+pub(super) fn sort_keys_of(exprs: Vec<SortExpr>, schema: &DFSchema) -> Result<Vec<SortExpr>> {
+    exprs
+        .into_iter()
+        .map(|sort| {
+            Ok(SortExpr {
+                expr: key_of(sort.expr, schema)?,
+                ..sort
+            })
+        })
+        .collect()
+}
+
+/// Arguments of an aggregate as it wants them: strings by key where they are counted apart, numbers where they add up.
+pub(super) fn aggregate_arguments(
+    name: &str,
+    distinct: bool,
+    args: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    // Points in time add up as the numbers that their digits are.
+    let summand = |expr: Expr| -> Result<Expr> {
+        let expr = number_of_moment(number_of_hybrid(expr), schema)?;
+        Ok(match type_of(&expr, schema)? {
+            ty if ty.is_exact_number() || ty == SqlType::Double => expr,
+            SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. } => {
+                fold(call("$add", vec![expr, lit(0i64)]), schema)
+            }
+            _ => fold(call("$cast_double", vec![expr]), schema),
+        })
+    };
+    match name {
+        "count" if distinct => keys_of(args, schema),
+        "$sum" => args.into_iter().map(summand).collect(),
+        // The value of another row, or the default: of the type that both are.
+        "lag" | "lead" if args.len() == 3 => {
+            let mut args = args;
+            let fields = [field_of(&args[0], schema)?, field_of(&args[2], schema)?];
+            let to = common_field(&fields)?;
+            for at in [0, 2] {
+                let value = std::mem::take(&mut args[at]);
+                args[at] = choose::convert_to_field(value, &to, schema, None)?;
+            }
+            Ok(args)
+        }
+        // Byte strings stay what they are.
+        "$group_concat" => {
+            let mut args = args;
+            let joined = args.remove(0);
+            let joined = match type_of(&joined, schema)? {
+                SqlType::Bytes | SqlType::Text { .. } => joined,
+                _ => fold(call("$cast_char", vec![joined]), schema),
+            };
+            args.insert(0, joined);
+            Ok(args)
+        }
+        _ => Ok(args),
+    }
+}
+
+pub(super) fn resolve_aggregate(
+    mut aggregate: AggregateFunction,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let params = &mut aggregate.params;
+    params.args = aggregate_arguments(
+        aggregate.func.name(),
+        params.distinct,
+        std::mem::take(&mut params.args),
+        schema,
+    )?;
+    params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
+    Ok(Expr::AggregateFunction(aggregate))
+}
