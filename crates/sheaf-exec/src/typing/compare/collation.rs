@@ -1,0 +1,117 @@
+//! The collation of a comparison: that of all operands together, and texts for literals of bytes beside texts.
+
+use datafusion_common::{DFSchema, Result, ScalarValue};
+use datafusion_expr::{Expr, lit};
+use sheaf_types::Collation;
+
+use super::operand::Operand;
+use crate::functions::call;
+use crate::functions::types::{
+    Coercibility, SqlType, common_collation, field,
+    is_literal_of_bytes as is_literal_of_bytes_field,
+};
+use crate::typing::{Rule, Texts, fold, is_literal_of_bytes, literal, type_of, typed_literal};
+
+/// The text that a literal of bytes is beside a text that is no literal: a column's collation is stronger than the
+/// literal's, which is that of bytes. So is it with parameters that come as bytes. `None` if it is no such literal, or
+/// no UTF-8.
+pub(super) fn text_beside(compared_with: &SqlType, other: &Expr, texts: &Texts) -> Option<Expr> {
+    let collation = match compared_with {
+        SqlType::Text {
+            collation,
+            coercibility: Coercibility::Explicit | Coercibility::Implicit,
+        }
+        | SqlType::Enum { collation } => collation,
+        _ => return None,
+    };
+    match literal(other) {
+        Some(ScalarValue::Binary(Some(bytes)))
+            if is_literal_of_bytes(other) || texts.are_parameters =>
+        {
+            let text = std::str::from_utf8(bytes).ok()?;
+            let field = field::collated_text(*collation, Coercibility::Coercible);
+            let value = ScalarValue::Utf8View(Some(text.to_owned()));
+            Some(typed_literal(value, &field))
+        }
+        _ => None,
+    }
+}
+
+/// Bytes of a query, say, that has them from literals: a text beside a stronger one, as a literal is.
+pub(super) fn is_made_of_literals(operand: &Operand) -> bool {
+    operand.ty == SqlType::Bytes
+        && literal(&operand.expr).is_none()
+        && is_literal_of_bytes_field(&operand.field)
+}
+
+pub(super) fn is_strong_text(ty: &SqlType) -> bool {
+    match ty {
+        SqlType::Text { coercibility, .. } => *coercibility != Coercibility::Coercible,
+        other => other.is_text(),
+    }
+}
+
+/// The operands of a function that compares the first one, a text or not, with the others.
+pub(in crate::typing) fn texts_beside(
+    mut operands: Vec<Expr>,
+    schema: &DFSchema,
+    rule: Rule<'_>,
+) -> Result<Vec<Expr>> {
+    if let Some((first, others)) = operands.split_first_mut()
+        && (rule.are_parameters || others.iter().any(is_literal_of_bytes))
+    {
+        let ty = type_of(first, schema)?;
+        for other in others {
+            if let Some(text) = text_beside(&ty, other, &rule) {
+                *other = text;
+            }
+        }
+    }
+    Ok(operands)
+}
+
+/// A text that is compared with several values, all by one collation: that of all of them together, as of the operands
+/// of a function. It is left alone where each pair has that collation anyway.
+///
+/// ```text
+///   s IN ('b', t)     with a column t of utf8mb4_bin, 'B' is not 'b'
+/// ```
+pub(in crate::typing) fn of_one_collation<'a>(
+    value: Expr,
+    others: impl ExactSizeIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+    operation: &str,
+) -> Result<Expr> {
+    if others.len() < 2 {
+        return Ok(value);
+    }
+    let ty = type_of(&value, schema)?;
+    if !ty.is_text() {
+        return Ok(value);
+    }
+    let mut types = vec![ty];
+    let mut has_bytes = false;
+    for other in others {
+        let ty = type_of(other, schema)?;
+        // A literal of bytes is a text beside stronger ones.
+        has_bytes |= ty == SqlType::Bytes && literal(other).is_none();
+        if ty.is_text() && !types.contains(&ty) {
+            types.push(ty);
+        }
+    }
+    let (common, coercibility) = common_collation(&types, operation)?;
+    if has_bytes && coercibility != Coercibility::Explicit {
+        return Ok(fold(call("$cast_binary", vec![value]), schema));
+    }
+    for other in &types[1..] {
+        let pair = [types[0].clone(), other.clone()];
+        if common_collation(&pair, operation)?.0 != common {
+            return Ok(collated(value, common, schema));
+        }
+    }
+    Ok(value)
+}
+
+pub(in crate::typing) fn collated(value: Expr, collation: Collation, schema: &DFSchema) -> Expr {
+    fold(call("$collate", vec![value, lit(collation.name())]), schema)
+}

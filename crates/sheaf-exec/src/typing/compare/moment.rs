@@ -1,0 +1,152 @@
+//! Constants that are compared with dates and times: the places of those that are one, and what is noted of others.
+
+use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::Expr;
+use sheaf_types::temporal::{DAY, MAX_TIME, MAX_TIME_NUMBER};
+use sheaf_types::{number, temporal};
+
+use super::operand::{integer_value, text_of};
+use super::place::Place;
+use crate::functions::EvaluationError;
+use crate::functions::types::SqlType;
+use crate::typing::Rule;
+
+/// Notes a constant that is no date or time, as what it is compared with.
+pub(super) fn note_temporal_text(
+    type_name: &str,
+    text: &str,
+    with: &Expr,
+    (rule, found): (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<()> {
+    let type_name = type_name.to_lowercase();
+    let error = match with {
+        Expr::Column(column) => EvaluationError::incorrect_text(&type_name, text, &column.name),
+        _ => EvaluationError::truncated_text(&type_name, text),
+    };
+    rule.note_constant(error, found)
+}
+
+/// What a text begins with before something that is part of no date or time.
+pub(super) fn temporal_prefix(text: &str) -> &str {
+    let is_part = |c: char| c.is_ascii_digit() || c.is_ascii_punctuation() || c == ' ';
+    let end = text.find(|c| !is_part(c) && c != 'T').unwrap_or(text.len());
+    &text[..end]
+}
+
+pub(in crate::typing) fn place_of_moment(micros: i64, is_date: bool) -> Place {
+    if !is_date {
+        return Place::At(ScalarValue::TimestampMicrosecond(Some(micros), None));
+    }
+    let days = ScalarValue::Date32(Some(micros.div_euclid(DAY) as i32));
+    match micros.rem_euclid(DAY) {
+        0 => Place::At(days),
+        _ => Place::Above(days),
+    }
+}
+
+/// Refuses a whole number that spells no date or time, as what it is compared with, where a strict statement changes
+/// rows. A query says nothing of it, as MariaDB.
+pub(super) fn refuse_number_that_is_none(
+    type_name: &str,
+    value: &ScalarValue,
+    with: &Expr,
+    noting: (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<()> {
+    match integer_value(value) {
+        Some(number) if noting.0.refuses() => {
+            note_temporal_text(type_name, &number.to_string(), with, noting)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is longer than any time is on one side of all. A text that is no time is 00:00:00, as in MariaDB. A number that
+/// is none is compared as a number.
+pub(super) fn place_of_time(
+    (value, value_type): (&ScalarValue, &SqlType),
+    left: &Expr,
+    noting: (Rule<'_>, &mut Vec<EvaluationError>),
+) -> Result<Option<Place>> {
+    let at = |micros: i64| Place::At(ScalarValue::DurationMicrosecond(Some(micros)));
+    let beyond = |is_negative: bool| match is_negative {
+        true => Place::BelowAll,
+        false => Place::AboveAll,
+    };
+    let Some(text) = text_of(value, value_type) else {
+        let number = integer_value(value);
+        let time = number.and_then(temporal::time_of_number);
+        let is_longer = |number: &i64| {
+            i128::from(number.abs()) > MAX_TIME_NUMBER
+                && time.is_some_and(|time| time.abs() == MAX_TIME)
+        };
+        if let Some(number) = number.filter(is_longer) {
+            refuse_number_that_is_none("TIME", value, left, noting)?;
+            return Ok(Some(beyond(number < 0)));
+        }
+        if time.is_none() {
+            refuse_number_that_is_none("TIME", value, left, noting)?;
+        }
+        return Ok(time.map(at));
+    };
+    if let Ok(time) = temporal::read_time(&text) {
+        let micros = time.micros(6);
+        if !time.is_cut {
+            return Ok(Some(at(micros)));
+        }
+        note_temporal_text("TIME", &text, left, noting)?;
+        return Ok(Some(beyond(micros < 0)));
+    }
+    note_temporal_text("TIME", &text, left, noting)?;
+    let begins = temporal::time_of_text(temporal_prefix(&text));
+    Ok(Some(match (begins, value_type) {
+        (Some(micros), _) => at(micros),
+        // Bytes that are none are equal to none, and all times are on one side of them, as in MySQL.
+        (None, SqlType::Bytes) => beyond(text.chars().next().is_none_or(|first| first <= '9')),
+        (None, _) => at(0),
+    }))
+}
+
+/// The date that the whole part of a number spells, if it has no more digits than a date: what is behind the point is
+/// lost.
+fn date_of_fraction(value: &ScalarValue) -> Option<i64> {
+    const DATES_BELOW: f64 = 1e8;
+    let number = match value {
+        ScalarValue::Decimal128(Some(unscaled), _, scale) => {
+            number::decimal_to_double(*unscaled, u8::try_from(*scale).ok()?)
+        }
+        ScalarValue::Float64(Some(number)) => *number,
+        _ => return None,
+    };
+    let is_date = (1.0..DATES_BELOW).contains(&number);
+    temporal::datetime_of_number(number.trunc() as i64).filter(|_| is_date)
+}
+
+/// A literal as a point in time.
+pub(super) enum Moment<'a> {
+    At(i64),
+    /// This text is none.
+    None(&'a str),
+    /// As numbers, it is compared with the other operand.
+    Unknown,
+}
+
+pub(super) fn point_in_time<'a>(value: &'a ScalarValue, ty: &SqlType) -> Moment<'a> {
+    let text = match value {
+        ScalarValue::Binary(Some(bytes)) => str::from_utf8(bytes).ok(),
+        _ if ty.is_text() => value.try_as_str().flatten(),
+        _ => None,
+    };
+    let moment = match (value, text) {
+        (ScalarValue::Date32(Some(days)), _) => Some(i64::from(*days) * DAY),
+        (ScalarValue::TimestampMicrosecond(Some(micros), _), _) => Some(*micros),
+        (_, Some(text)) => match temporal::datetime_of_text(text) {
+            Some(micros) => Some(micros),
+            None => return Moment::None(text),
+        },
+        _ => match integer_value(value) {
+            Some(number) => temporal::datetime_of_number(number),
+            None => date_of_fraction(value),
+        },
+    };
+    moment.map_or(Moment::Unknown, Moment::At)
+}
