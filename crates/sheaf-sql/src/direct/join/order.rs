@@ -1,0 +1,169 @@
+//! The order in which the tables of a join are read: each by keys that are known by then.
+
+use sheaf_storage::Direction;
+use sheaf_table::Table;
+
+use super::conditions::Conditions;
+use super::link::{Link, LinkWay};
+use crate::direct::access::{Access, Comparison, Relation};
+use crate::direct::names::Names;
+use crate::direct::operand::Compared;
+
+/// How a table is read, in the order in which tables are.
+pub(super) enum Step {
+    Keys(Access),
+    Walk(Access, Direction),
+    Small(Access),
+    First(Access, (Direction, usize)),
+    /// Of a query, by these columns.
+    Rows(Vec<(usize, Compared)>),
+}
+
+impl Step {
+    /// At most one row.
+    fn is_single(&self) -> bool {
+        matches!(self, Step::Keys(access) if access.is_single())
+    }
+}
+
+/// The order in which tables are read, and how.
+pub(super) struct Order {
+    pub(super) steps: Vec<(usize, Step)>,
+    /// Values that one table takes from another, by place.
+    pub(super) slots: Vec<(usize, usize)>,
+}
+
+impl<'a> Conditions<'a> {
+    /// The first order that needs no optimizer. One that begins with a single row comes before others.
+    pub(super) fn order(&self, names: &[Names<'_>]) -> Option<Order> {
+        let first = (0..names.len()).filter(|table| !self.outer[*table]);
+        let mut best = None;
+        let begun = first.filter_map(|first| {
+            let (step, has_few_rows) = match names[first].table() {
+                Some(table) => {
+                    let access = best_or_any(table, &self.own[first])?;
+                    let is_unique = access.is_unique;
+                    (Step::Keys(access), is_unique)
+                }
+                // It has so many as a join looks at, at most.
+                None if names[first].asked().is_none() => (Step::Rows(self.equal_of(first)), true),
+                None => return None,
+            };
+            self.order_from((first, step), has_few_rows, names)
+        });
+        for order in begun {
+            if order.steps[0].1.is_single() {
+                return Some(order);
+            }
+            best.get_or_insert(order);
+        }
+        best
+    }
+
+    /// The order that begins with `first` and goes on to tables that have one row for each row so far. Several rows may
+    /// come from one table only, besides those of a list of unique keys, and those in memory.
+    pub(super) fn order_from(
+        &self,
+        first: (usize, Step),
+        mut has_few_rows: bool,
+        names: &[Names<'_>],
+    ) -> Option<Order> {
+        let mut order = Order {
+            steps: vec![first],
+            slots: Vec::new(),
+        };
+        while order.steps.len() < names.len() {
+            let is_read =
+                |table: usize, order: &Order| order.steps.iter().any(|(step, _)| *step == table);
+            let mut next = None;
+            for table in (0..names.len()).filter(|table| !is_read(*table, &order)) {
+                // What decides whether a row is missing comes first.
+                let mut others = self.links_of(table).flat_map(|link| link.others(table));
+                if self.outer[table] && !others.all(|other| other > table || is_read(other, &order))
+                {
+                    continue;
+                }
+                let mut slots = order.slots.clone();
+                let Some(step) = self.step_of(table, &order, &mut slots, names) else {
+                    continue;
+                };
+                let is_single = step.is_single();
+                let is_next = match &step {
+                    // What it is joined by comes first, if anything does.
+                    Step::Rows(equal) => !equal.is_empty() || has_few_rows,
+                    _ => has_few_rows,
+                };
+                if is_single || is_next && next.is_none() {
+                    next = Some((table, step, slots));
+                }
+                if is_single {
+                    break;
+                }
+            }
+            let (table, step, slots) = next?;
+            has_few_rows &= step.is_single() || matches!(step, Step::Rows(_));
+            order.slots = slots;
+            order.steps.push((table, step));
+        }
+        Some(order)
+    }
+
+    /// How a table is read once those of `order` are.
+    fn step_of(
+        &self,
+        table: usize,
+        order: &Order,
+        slots: &mut Vec<(usize, usize)>,
+        names: &[Names<'_>],
+    ) -> Option<Step> {
+        let mut compared = Vec::new();
+        for link in self.links_of(table) {
+            // A LEFT JOIN to another table says nothing of this one.
+            let is_others = link
+                .others(table)
+                .any(|other| self.outer[other] && other > table);
+            let is_read = |other: usize| order.steps.iter().any(|(step, _)| *step == other);
+            if is_others || !link.others(table).all(is_read) {
+                continue;
+            }
+            // Where it leads the other way only, the table has to come before.
+            let LinkWay {
+                column,
+                relation,
+                other,
+            } = link.way_to(table)?;
+            compared.push((column.1, *relation, other.taken(slots)));
+        }
+        let Some(source) = names[table].table() else {
+            let equal = compared.into_iter();
+            let equal = equal.map(|(column, relation, compared)| {
+                (relation == Relation::Equal).then_some((column, compared))
+            });
+            let mut equal = equal.collect::<Option<Vec<_>>>()?;
+            let is_known = match names[table].asked() {
+                Some(asked) => equal.iter().any(|(column, _)| *column == asked.column),
+                None => true,
+            };
+            equal.extend(self.equal_of(table));
+            return is_known.then_some(Step::Rows(equal));
+        };
+        let mut conditions = self.own[table].clone();
+        let compared = compared.into_iter();
+        conditions.extend(
+            compared.map(|(column, relation, other)| Comparison::new(column, relation, other)),
+        );
+        best_or_any(source, &conditions).map(Step::Keys)
+    }
+
+    fn links_of(&self, table: usize) -> impl Iterator<Item = &Link<'a>> {
+        self.links.iter().filter(move |link| link.is_of(table))
+    }
+}
+
+/// The best use of an index, or one of several: which, is decided when the operands are known.
+fn best_or_any(table: &Table, comparisons: &[Comparison]) -> Option<Access> {
+    Access::choose(table, comparisons, true, None).or_else(|| {
+        let candidates = Access::candidates(table, comparisons, true, None);
+        candidates.into_iter().next()
+    })
+}
