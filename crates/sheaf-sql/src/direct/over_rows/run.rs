@@ -1,0 +1,306 @@
+//! How such a plan runs: its rows are found, its subqueries computed, and its operators run where the connection is.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use sheaf_exec::MemoryTableSource;
+use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
+use sheaf_storage::ReadView;
+use sheaf_types::Value;
+use sqlparser::ast;
+
+use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
+use super::{MAX_SUBQUERY_RUNS, OverRows, QueryInstance, Work};
+use crate::direct::expression::{INPUTS, PlanInputs};
+use crate::direct::join_walk::OpenTables;
+use crate::direct::joined_result::Found;
+use crate::direct::read::{MAX_LIMITED_ROWS, row_count};
+use crate::direct::row_query::{ComputedRows, Described};
+use crate::direct::select_list::Spelled;
+use crate::direct::subquery::joined;
+use crate::error::Result;
+use crate::parser::Parsed;
+use crate::query::row_evaluator::table_of;
+use crate::session::Session;
+use crate::session::result::ResultSink;
+
+impl Session {
+    /// False: the vectorised path has to do it.
+    pub(in crate::direct) fn run_direct_over_rows(
+        &mut self,
+        query: &OverRows,
+        given: (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let is_done = self.run_one_over_rows(query, given, sink)?;
+        match &query.otherwise {
+            Some(otherwise) if !is_done => self.run_one_over_rows(otherwise, given, sink),
+            _ => Ok(is_done),
+        }
+    }
+
+    fn run_one_over_rows(
+        &mut self,
+        query: &OverRows,
+        (parameters, spelled): (&[Value], Spelled<'_>),
+        sink: &mut dyn ResultSink,
+    ) -> Result<bool> {
+        let (Some(limit), Some(offset), Some(names)) = (
+            row_count(
+                query.limit.as_ref(),
+                parameters,
+                self.variables.sql_select_limit(),
+            ),
+            row_count(query.offset.as_ref(), parameters, 0),
+            query.headers.names(parameters, spelled),
+        ) else {
+            return Ok(false);
+        };
+        let wanted = match query.is_cut {
+            true => limit.saturating_add(offset),
+            false => u64::MAX,
+        };
+        if query.rows.is_walk() && wanted > MAX_LIMITED_ROWS {
+            return Ok(false);
+        }
+        let most = match query.rows.order {
+            Some(_) => u64::MAX,
+            None => wanted,
+        };
+        let Some(derived) = self.derived_rows(&query.rows, parameters, most)? else {
+            return Ok(false);
+        };
+        let Some(open) = self.open_to_join(&query.rows)? else {
+            return Ok(false);
+        };
+        let make = |session: &mut Session, inputs: PlanInputs| {
+            session.query_over_rows(query, inputs, open.view.clone())
+        };
+        let is_bound_twice =
+            |inputs: &PlanInputs| query.subqueries.is_empty() && query.is_told_apart(inputs);
+        let make = (is_bound_twice, make);
+        let Some((instance, inputs)) = self.query_instance(&query.inputs, parameters, make) else {
+            return Ok(false);
+        };
+        let shown = |names| query.headers.shown(&instance.metas, names);
+        let Some(shown) = self.shown_of_query(&query.inputs, names, shown) else {
+            return Ok(false);
+        };
+        let found = self.walk_join((&query.rows, derived), &open.view, parameters, most)?;
+        let Some(Found::Rows(mut rows)) = found else {
+            return Ok(false);
+        };
+        if query.rows.order.is_some() {
+            rows.keep_first(usize::try_from(wanted).unwrap_or(usize::MAX));
+        }
+        let rows = query.values(&rows, &open.view)?;
+        let Some(values) =
+            self.values_of_subqueries(query, &instance, (&rows, parameters), &open)?
+        else {
+            return Ok(false);
+        };
+        // Queries in the FROM were run before the types of what they show were known.
+        if !query.is_current() {
+            return Ok(false);
+        }
+        let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
+        let batches = match &instance.work {
+            Work::Computed(computed) => vec![computed.run(batch)?],
+            Work::Operators(plan) => {
+                let plan = over(plan, batch)?;
+                let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
+                self.workers.runtime()?.run_here(plan, task, &cancel)?
+            }
+        };
+        sink.columns(&shown.columns)?;
+        let (mut skip, mut sent) = (offset, 0);
+        for batch in &batches {
+            let rows = batch.num_rows() as u64;
+            let start = skip.min(rows);
+            skip -= start;
+            let length = (rows - start).min(limit - sent);
+            if length > 0 {
+                sink.rows(&batch.slice(start as usize, length as usize))?;
+            }
+            sent += length;
+        }
+        self.end_direct_read(sent, sink)
+    }
+
+    /// The values of the subqueries for each row. `None`: the vectorised path has to do it.
+    fn values_of_subqueries(
+        &mut self,
+        query: &OverRows,
+        instance: &QueryInstance,
+        (rows, parameters): (&[Vec<Value>], &[Value]),
+        open: &OpenTables<'_>,
+    ) -> Result<Option<Vec<ArrayRef>>> {
+        if rows.len() * query.subqueries.len() > MAX_SUBQUERY_RUNS {
+            return Ok(None);
+        }
+        let fields = instance.schema.fields();
+        let fields = &fields[fields.len() - query.subqueries.len()..];
+        let before = self.statement.view.replace(open.view.clone());
+        let mut of_each = || {
+            let mut arrays = Vec::with_capacity(fields.len());
+            let mut outer = query.outer.as_slice();
+            for (subquery, field) in query.subqueries.iter().zip(fields) {
+                let (own, others) = outer.split_at(subquery.outer.len());
+                outer = others;
+                let ty = field.data_type();
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut given = parameters.to_vec();
+                    given.extend(own.iter().map(|column| row[*column].clone()));
+                    match subquery.array(self, &given, ty)? {
+                        Some(value) => values.push(value),
+                        None => return Ok(None),
+                    }
+                }
+                arrays.push(joined(&values, ty)?);
+            }
+            Ok(Some(arrays))
+        };
+        let outcome = of_each();
+        self.statement.view = before;
+        outcome
+    }
+
+    /// The plan over rows, for what it is given; `None` if it cannot be made.
+    fn query_over_rows(
+        &mut self,
+        query: &OverRows,
+        mut inputs: PlanInputs,
+        view: ReadView,
+    ) -> Option<QueryInstance> {
+        self.findings.watch_divisions(self.variables.sql_mode());
+        for (number, subquery) in query.subqueries.iter().enumerate() {
+            let field = subquery.field(number, self, &query.text)?;
+            inputs.fields.push(field);
+        }
+        let mut written = inputs.put_into(&query.query);
+        if !inputs.fields.is_empty()
+            && let ast::SetExpr::Select(select) = written.to_mut().body.as_mut()
+        {
+            select.from.push(table_of(INPUTS));
+        }
+        let given = Arc::new(Schema::new(inputs.fields.clone()));
+        let given = Arc::new(MemoryTableSource::new(
+            INPUTS.to_string(),
+            given,
+            Vec::new(),
+        ));
+        let written = Parsed::new(written.as_ref(), query.text.as_str());
+        let is_described = !query.is_told_apart(&inputs);
+        self.task_context();
+        let computed = self.computed_rows(query, &inputs, (written, &given, is_described));
+        let (work, schema, described) = match computed {
+            Some((computed, described)) => {
+                let schema = Arc::clone(&computed.schema);
+                (Work::Computed(Box::new(computed)), schema, described)
+            }
+            None => self.operators(query, &inputs, (written, &given, is_described), view)?,
+        };
+        // What was wrong with constants is to be told by each run.
+        let (texts, _) = self.findings.truncated_texts.take();
+        let (oversized, _) = self.findings.oversized_results.take();
+        if !texts.is_empty() || !oversized.is_empty() {
+            return None;
+        }
+        // A client is told of the columns of the query as it is written.
+        let Described { mut metas, types } = described;
+        // What stands in the place of a subquery's column is an expression.
+        for meta in metas.iter_mut().filter(|meta| meta.table == INPUTS) {
+            meta.forget_column();
+        }
+        let is_as_told = match &work {
+            Work::Computed(computed) => computed.types().eq(types.iter()),
+            Work::Operators(plan) => {
+                let made = plan.schema();
+                let made = made.fields().iter().map(|field| field.data_type());
+                made.eq(types.iter())
+            }
+        };
+        let is_as_told = is_as_told && metas.len() == query.headers.columns;
+        is_as_told.then_some(QueryInstance {
+            work,
+            schema,
+            free: inputs.free,
+            metas,
+        })
+    }
+
+    /// As [`Self::query_over_rows`], without operators; `None` if it needs some.
+    fn computed_rows(
+        &self,
+        query: &OverRows,
+        inputs: &PlanInputs,
+        (written, given, is_described): Written<'_>,
+    ) -> Option<(ComputedRows, Described)> {
+        let is_distinct = |select: &ast::Select| select.distinct.is_some();
+        if matches!(written.ast.body.as_ref(), ast::SetExpr::Select(select) if is_distinct(select))
+        {
+            return None;
+        }
+        let bound = self.bind_row_query(written, given).ok()??;
+        let columns = columns_of_rows(query, inputs);
+        let computed = ComputedRows::new(self, &bound, &columns)?;
+        let described = match is_described {
+            true => self.describe_row_query(&bound, &computed),
+            false if query.subqueries.is_empty() => {
+                let constant = inputs.put_constants_into(query.described());
+                let constant = Parsed::new(&constant, query.text.as_str());
+                let bound = self.bind_row_query(constant, given).ok()??;
+                let own = ComputedRows::new(self, &bound, &columns[..query.read.len()])?;
+                self.describe_row_query(&bound, &own)
+            }
+            false => None,
+        };
+        let described = match described {
+            Some(described) => described,
+            None => self.described_with_constants(query, inputs)?,
+        };
+        Some((computed, described))
+    }
+
+    /// How a client is told of a query with constants in the places of its inputs.
+    fn described_with_constants(&self, query: &OverRows, inputs: &PlanInputs) -> Option<Described> {
+        let constant = inputs.put_constants_into(query.described());
+        let lowered = self.lower_shape(&constant, &query.text).ok()?;
+        Some(Described {
+            metas: self.columns_of(&lowered),
+            types: types_of(&lowered.plan),
+        })
+    }
+
+    /// As [`Self::query_over_rows`], as operators.
+    fn operators(
+        &mut self,
+        query: &OverRows,
+        inputs: &PlanInputs,
+        (written, given, is_described): Written<'_>,
+        view: ReadView,
+    ) -> Option<(Work, SchemaRef, Described)> {
+        let lowered = self.lower_over_rows(written, given).ok()?;
+        let described = match is_described {
+            true => Described {
+                metas: self.columns_of(&lowered),
+                types: types_of(&lowered.plan),
+            },
+            false => self.described_with_constants(query, inputs)?,
+        };
+        let mut schema = None;
+        let plan = with_rows(lowered.plan, &mut |from| {
+            let (made, plan) = rows_as(from, query, inputs)?;
+            schema = Some(made);
+            Ok(plan)
+        });
+        let mut context = self.planner_context(view);
+        context.settings.target_partitions = 1;
+        context.trace = Trace::default();
+        let optimized = optimize_logical(plan.ok()?, &context).ok()?;
+        let physical = plan_physical(&optimized, &context).ok()?;
+        Some((Work::Operators(physical.plan), schema?, described))
+    }
+}
