@@ -132,7 +132,10 @@ fn collect(folder: &Path, sources: &mut Vec<String>) {
             if name != "tests" {
                 collect(&path, sources);
             }
-        } else if name.ends_with(".rs") && !NOT_READERS.iter().any(|file| path.ends_with(file)) {
+        } else if name.ends_with(".rs")
+            && name != "tests.rs"
+            && !NOT_READERS.iter().any(|file| path.ends_with(file))
+        {
             let text = std::fs::read_to_string(&path).expect("a source");
             let code = text.split("#[cfg(test)]\nmod tests").next();
             sources.push(code.unwrap_or_default().to_string());
