@@ -166,10 +166,18 @@ fn condition(nullable: bool) -> FieldRef {
     Arc::clone(&CONDITION[usize::from(nullable)])
 }
 
-/// Equality is that of what is computed: the field follows from it, but for the nullability of columns.
+/// Equality is that of what is computed. The field follows from it, but for the nullability of columns; only what a
+/// literal is and what a conversion is to stands in the field alone.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
-        self.kind == other.kind
+        let is_of_same_type = match &self.kind {
+            ScalarKind::Literal(_) | ScalarKind::Cast(_) => {
+                self.field.data_type() == other.field.data_type()
+                    && self.field.metadata() == other.field.metadata()
+            }
+            _ => true,
+        };
+        is_of_same_type && self.kind == other.kind
     }
 }
 
