@@ -423,11 +423,18 @@ impl StatementPool {
         };
         let has_something = consumer.name().starts_with(JOINS_OF_ALL_PAIRS)
             || consumer.can_spill() && reservation.size() >= least;
+        if has_something || additional > self.all.small_bytes() {
+            return Decision::Refused;
+        }
+        let wanted = own.reserved.saturating_add(additional);
         // What big statements leave is there, even where small ones have taken more than is for them.
         let is_left = all.reserved.saturating_add(additional) <= self.all.total_bytes
-            || own.is_big && own.reserved.saturating_add(additional) <= left;
-        match !has_something && additional <= self.all.small_bytes() && is_left {
+            || own.is_big && wanted <= left;
+        // An operator that has nothing at all does nothing without it, and others are going to give it back.
+        let can_wait = reservation.size() == 0 && wanted <= share && !DOES_NOT_WAIT.get();
+        match is_left {
             true => Decision::Given,
+            false if can_wait => Decision::Wait,
             false => Decision::Refused,
         }
     }
@@ -867,6 +874,38 @@ mod tests {
         let _admission = Arc::clone(&pool).admit().expect("it is the only one");
         let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(pool));
         held(&pool).try_grow(50 * UNIT).expect("a part of its own");
+    }
+
+    /// A partial aggregation gives its groups away when it gets nothing, but needs a little for the next ones.
+    #[test]
+    fn what_has_nothing_to_spill_waits_for_others() {
+        let all = all(1600);
+        all.set_wait_timeout(Duration::from_secs(3600));
+        let first = held(&statement(&all));
+        first.try_grow(900 * UNIT).expect("it is alone");
+        let smalls: Vec<_> = (0..6).map(|_| held(&statement(&all))).collect();
+        for small in &smalls {
+            small.try_grow(95 * UNIT).expect("it is small");
+        }
+        let memory = StatementMemory::new(Arc::default());
+        let pool = Arc::new(StatementPool::new(Arc::clone(&all), Arc::clone(&memory)));
+        let _admission = Arc::clone(&pool).admit().expect("two may be big");
+        let pool: Arc<dyn MemoryPool> = Arc::new(OfStatement(pool));
+        held(&pool).grow(460 * UNIT);
+        let groups = spilling(&pool, "groups");
+        groups.grow(0);
+        let other = held(&pool);
+        other.grow(460 * UNIT);
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| groups.try_grow(60 * UNIT));
+            while !memory.is_waiting() {
+                thread::yield_now();
+            }
+            drop(first);
+            waits.join().expect("no panic").expect("its turn comes");
+        });
+        // Once it has something, it spills that.
+        assert!(groups.try_grow(1000 * UNIT).is_err());
     }
 
     #[test]

@@ -145,23 +145,38 @@ pub(crate) fn make_room(bytes: usize) -> bool {
     !is_over(limit + bearable(limit))
 }
 
-/// Whether the process stays within its limit when it takes so many bytes more. What the allocator keeps and what
-/// caches can do without makes room.
-pub(crate) fn has_room_within_limit(bytes: usize) -> bool {
+/// Where the process is when it takes so many bytes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    WithinLimit,
+    /// Beyond it, by less than half of what is [bearable].
+    WithinTolerance,
+    None,
+}
+
+/// Whether the process has room for so many bytes more. What the allocator keeps and what caches can do without makes
+/// room.
+pub(crate) fn room_for(bytes: usize) -> Room {
     let Some(limit) = limit() else {
-        return true;
+        return Room::WithinLimit;
     };
-    let fits = || look(LOOK_MICROS).saturating_add(bytes) <= limit;
-    if fits() {
-        return true;
+    let fits = |most: usize| look(LOOK_MICROS).saturating_add(bytes) <= most;
+    if fits(limit) {
+        return Room::WithinLimit;
     }
     if give_back(GIVE_BACK_SOON_MICROS) {
         look(0);
     }
-    if !fits() && borrow(limit, bytes) {
+    if !fits(limit) && borrow(limit, bytes) {
         look(0);
     }
-    fits()
+    if fits(limit) {
+        return Room::WithinLimit;
+    }
+    match fits(limit + bearable(limit) / 2) {
+        true => Room::WithinTolerance,
+        false => Room::None,
+    }
 }
 
 /// How far the process may pass its limit before statements are stopped: three eighths of the tolerance are for what

@@ -322,6 +322,19 @@ fn length_of_comment(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// A statement from its first word on: parentheses, white space and comments without a meaning stand before it.
+pub fn at_first_word(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|char: char| char == '(' || char.is_ascii_whitespace());
+        match length_of_comment(rest.as_bytes()) {
+            // A comment ends at the end of its text, or behind a character of ASCII.
+            Some(length) => rest = rest.get(length..).unwrap_or_default(),
+            None => return rest,
+        }
+    }
+}
+
 /// How long a string or a quoted name is behind its first quote.
 fn length_of_quoted(text: &[u8], quote: u8) -> usize {
     let mut at = 0;

@@ -11,8 +11,8 @@ use sheaf_exec::QueryRuntime;
 use sheaf_memory::planning::{PlanningMemory, PlanningShare, Waiter};
 use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
-use crate::parser::TextSize;
 use crate::parser::hint::{Hint, hints_of};
+use crate::parser::{TextSize, at_first_word};
 use crate::session::handle::SessionHandle;
 
 /// Statements of so much text are not looked at: what they take is measured only.
@@ -68,9 +68,7 @@ impl Waiter for Waits {
 /// What a statement of this text is likely to take until it is planned.
 pub(crate) fn expected_bytes(text: &str) -> usize {
     let size = TextSize::of(text);
-    let first = text.split_ascii_whitespace().next().unwrap_or_default();
-    let is_words = |words: &[&str]| words.iter().any(|word| first.eq_ignore_ascii_case(word));
-    let plans = size.queries > 0 || is_words(&["UPDATE", "DELETE", "WITH", "EXPLAIN"]);
+    let plans = size.queries > 0 || begins_with(text, &["UPDATE", "DELETE", "WITH", "EXPLAIN"]);
     let of_token = match plans {
         true => TOKEN_BYTES,
         false => PARSED_TOKEN_BYTES,
@@ -78,31 +76,28 @@ pub(crate) fn expected_bytes(text: &str) -> usize {
     size.meaningful * of_token + size.listed * LISTED_TOKEN_BYTES + size.queries * QUERY_BYTES
 }
 
-fn at_first_word(text: &str) -> &str {
-    text.trim_start_matches(['(', ' ', '\n', '\r', '\t'])
+/// Whether the first word of a statement is one of these.
+fn begins_with(text: &str, words: &[&str]) -> bool {
+    let is_in_words = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let text = at_first_word(text);
+    let first = text.split(|char| !is_in_words(char)).next();
+    first.is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
 }
 
 /// Whether a statement of this text is a query, which `max_execution_time` is for.
 pub(crate) fn is_query(text: &str) -> bool {
-    let first = at_first_word(text)
-        .split_ascii_whitespace()
-        .next()
-        .unwrap_or_default();
-    let words = ["SELECT", "WITH", "VALUES", "TABLE"];
-    words.iter().any(|word| first.eq_ignore_ascii_case(word))
+    begins_with(text, &["SELECT", "WITH", "VALUES", "TABLE"])
 }
 
 /// Whether a statement of this text takes memory to be planned and run. Those that look after the server or their
 /// transaction do not: they have to go on when there is none.
 pub(crate) fn takes_a_place(text: &str) -> bool {
-    let first = at_first_word(text)
-        .split_ascii_whitespace()
-        .next()
-        .unwrap_or_default();
-    let words = [
-        "INSERT", "REPLACE", "UPDATE", "DELETE", "EXPLAIN", "CREATE", "LOAD",
+    let changes_and_plans = [
+        "INSERT", "REPLACE", "UPDATE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC", "CREATE", "LOAD",
     ];
-    is_query(text) || words.iter().any(|word| first.eq_ignore_ascii_case(word))
+    is_query(text)
+        || begins_with(text, &changes_and_plans)
+        || begins_with(text, &["SET", "DO"]) && TextSize::of(text).queries > 0
 }
 
 /// What a hint of a SELECT says that it may take; zero: any time. It is asked before the statement is parsed.
@@ -421,5 +416,34 @@ mod tests {
             assert_eq!(hinted_limit(unhinted), None, "{unhinted}");
         }
         assert!(is_query("(( select 1") && !is_query("UPDATE t SET a = 1"));
+    }
+
+    #[test]
+    fn what_is_planned_takes_a_place() {
+        for text in [
+            "SELECT(1)",
+            "select*from t",
+            "SELECT/*+ NO_ICP(t) */ 1",
+            "/* of an application */ -- and more\n# more\nSELECT 1",
+            "/*é*/select 1",
+            "DESC SELECT 1",
+            "SET @a = (SELECT COUNT(*) FROM t)",
+            "DO (SELECT 1)",
+            "WITH\tc AS (SELECT 1) SELECT 1",
+        ] {
+            assert!(takes_a_place(text), "{text}");
+        }
+        for text in [
+            "SET @a = 1",
+            "COMMIT",
+            "KILL 1",
+            "SELECTED",
+            "é",
+            "",
+            "/* SELECT",
+            "--",
+        ] {
+            assert!(!takes_a_place(text), "{text}");
+        }
     }
 }
