@@ -389,7 +389,7 @@ impl Catalog {
             })
         };
         let kept = &table.state.statistics;
-        kept.replace(&self.memory, statistics, write)?;
+        kept.replace(&self.memory, (earlier, statistics), write)?;
         // Plans depend on statistics as on definitions.
         self.advance_schema_version();
         Ok(())

@@ -79,6 +79,16 @@ impl KeptStatistics {
         Some(statistics)
     }
 
+    /// From now on they do not leave memory, and are there if they can be.
+    fn pin(self: &Arc<Self>, memory: &CatalogMemory, earlier: Option<Arc<TableStatistics>>) {
+        let mut state = self.state.lock();
+        self.is_replaced.store(true, Ordering::Release);
+        if let (State::Written, Some(earlier)) = (&*state, earlier) {
+            *state = Self::read_state(memory, &earlier);
+            memory.note_read(self);
+        }
+    }
+
     fn read_state(memory: &CatalogMemory, statistics: &Arc<TableStatistics>) -> State {
         State::Read {
             _share: memory.room_for_statistics(statistics.memory_bytes()),
@@ -86,14 +96,15 @@ impl KeptStatistics {
         }
     }
 
-    /// `write` puts other statistics into the catalog tree. Nobody reads them from there meanwhile.
+    /// `write` puts other statistics into the catalog tree. Nobody reads them from there meanwhile: the `earlier` ones
+    /// stay in memory.
     pub(crate) fn replace(
         self: &Arc<Self>,
         memory: &CatalogMemory,
-        statistics: TableStatistics,
+        (earlier, statistics): (Option<Arc<TableStatistics>>, TableStatistics),
         write: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        self.is_replaced.store(true, Ordering::Release);
+        self.pin(memory, earlier);
         let written = write();
         self.is_replaced.store(false, Ordering::Release);
         written?;
@@ -112,15 +123,16 @@ impl KeptStatistics {
 
 impl Leaves for KeptStatistics {
     fn leave(&self) -> bool {
-        if self.is_replaced.load(Ordering::Acquire) || self.is_used.swap(false, Ordering::Relaxed) {
+        if self.is_used.swap(false, Ordering::Relaxed) {
             return false;
         }
         match self.state.try_lock() {
-            Some(mut state) => {
+            // It is pinned under the same lock.
+            Some(mut state) if !self.is_replaced.load(Ordering::Acquire) => {
                 *state = State::Written;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 }
