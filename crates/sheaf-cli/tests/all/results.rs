@@ -768,6 +768,34 @@ fn without_conversion_columns_keep_their_own_collations() {
     );
 }
 
+/// Sessions share plans where their literals compare alike.
+#[test]
+fn sessions_of_other_collations_have_plans_of_their_own() {
+    let server = TestServer::start();
+    let mut first = server.connect_to_new("shared_plans");
+    for sql in [
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+        "INSERT INTO t VALUES (1, 1)",
+        "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+        "SET character_set_results = NULL",
+    ] {
+        first.query_drop(sql).expect(sql);
+    }
+    let mut second = server.connect();
+    for sql in [
+        "USE shared_plans",
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+        "SET character_set_results = NULL",
+    ] {
+        second.query_drop(sql).expect(sql);
+    }
+    let sql = "SELECT id FROM t WHERE id = 1 AND CONCAT(n, 'a') = '1A'";
+    for _ in 0..5 {
+        assert_eq!(query_text(&mut first, sql), ["1"]);
+        assert!(query_text(&mut second, sql).is_empty());
+    }
+}
+
 /// A dump that is read again has the same clauses, and units of time are no columns.
 #[test]
 fn the_text_of_a_check_stays_as_it_is() {

@@ -76,6 +76,8 @@ pub(crate) struct PlanKey {
     database: Option<Arc<str>>,
     sql_mode: SqlMode,
     collation_id: u16,
+    /// What literals compare by; what results are told in says nothing of it where they are not converted.
+    connection_collation_id: u16,
     pushes_index_conditions: bool,
     /// Which plans there are depends on it, see `Session::check_timestamps`.
     time_zone_offset_seconds: i32,
@@ -88,6 +90,7 @@ impl PlanKey {
             database: session.database.as_deref().map(Arc::from),
             sql_mode: session.variables.sql_mode(),
             collation_id: session.result_collation_id(),
+            connection_collation_id: session.variables.connection_collation_id(),
             pushes_index_conditions: session.variables.pushes_index_conditions(),
             time_zone_offset_seconds: session.variables.time_zone_offset_seconds(),
         }
@@ -235,6 +238,7 @@ mod tests {
             database: Some("shop".into()),
             sql_mode: SqlMode::default(),
             collation_id: 255,
+            connection_collation_id: 255,
             pushes_index_conditions: true,
             time_zone_offset_seconds: 0,
         }

@@ -492,7 +492,7 @@ impl Session {
     pub(crate) fn reading(&self) -> Reading {
         self.statement.reading.unwrap_or_else(|| Reading {
             dialect: self.own_dialect(),
-            collation: variables::nearest_collation(self.variables.collation_connection()),
+            collation: self.variables.literal_collation(),
         })
     }
 

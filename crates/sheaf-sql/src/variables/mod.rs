@@ -757,9 +757,14 @@ impl Variables {
         self.values.settings.time_zone_offset_seconds
     }
 
-    /// The collation of literals, by name.
-    pub fn collation_connection(&self) -> &str {
-        self.text("collation_connection")
+    /// The id of `collation_connection`.
+    pub fn connection_collation_id(&self) -> u16 {
+        self.values.settings.connection_collation_id
+    }
+
+    /// What literals compare by: `collation_connection`, or what is most like it.
+    pub fn literal_collation(&self) -> sheaf_types::Collation {
+        self.values.settings.literal_collation
     }
 
     /// The collation of databases that name none, by name.

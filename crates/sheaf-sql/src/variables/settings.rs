@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use sheaf_table::AutoIncrementSeries;
+use sheaf_types::Collation;
 use sheaf_types::assignment::Mode;
 
 use super::{
     BINARY_COLLATION_ID, Isolation, OWN_COLLATION_ID, SqlMode, VariableValue, collation,
-    default_collation, flags, optimizer_switch, position, time_zone_offset_seconds,
+    default_collation, flags, nearest_collation, optimizer_switch, position,
+    time_zone_offset_seconds,
 };
 use crate::encoding::TextEncoding;
 
@@ -48,6 +50,8 @@ pub(super) struct Settings {
     pub(super) long_query_time: Duration,
     pub(super) time_zone_offset_seconds: i32,
     pub(super) result_collation_id: u16,
+    pub(super) connection_collation_id: u16,
+    pub(super) literal_collation: Collation,
     pub(super) client_encoding: TextEncoding,
     pub(super) result_encoding: TextEncoding,
     /// The clock that SET timestamp pinned, in microseconds since 1970 UTC.
@@ -127,6 +131,9 @@ impl Settings {
                 text("character_set_results"),
                 text("collation_connection"),
             ),
+            connection_collation_id: collation(text("collation_connection"))
+                .map_or(DEFAULT_ID, |(id, _)| id),
+            literal_collation: nearest_collation(text("collation_connection")),
             client_encoding: TextEncoding::of_character_set(text("character_set_client")),
             result_encoding: TextEncoding::of_character_set(text("character_set_results")),
             pinned_now_micros: match value("timestamp") {
