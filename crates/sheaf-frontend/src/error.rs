@@ -425,6 +425,20 @@ impl SqlError {
         )
     }
 
+    pub fn wrong_field_specifier(column: &str) -> Self {
+        Self::new(
+            codes::WRONG_FIELD_SPEC,
+            format!("Incorrect column specifier for column '{column}'"),
+        )
+    }
+
+    pub fn too_big_display_width(column: &str, max: u64) -> Self {
+        Self::new(
+            codes::TOO_BIG_DISPLAYWIDTH,
+            format!("Display width out of range for column '{column}' (max = {max})"),
+        )
+    }
+
     pub fn too_big_precision(precision: u64, column: &str, max: u64) -> Self {
         Self::new(
             codes::TOO_BIG_PRECISION,

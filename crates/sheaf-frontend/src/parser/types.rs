@@ -16,6 +16,11 @@ const MAX_DECIMAL_SCALE: u64 = sheaf_types::column_type::MAX_DECIMAL_SCALE as u6
 const MAX_FRACTION_DIGITS: u64 = sheaf_types::column_type::MAX_FRACTION_DIGITS as u64;
 /// FLOAT(p) with more bits than this is a DOUBLE.
 const MAX_FLOAT_BITS: u64 = 24;
+const MAX_DOUBLE_BITS: u64 = 53;
+/// Of integers.
+const MAX_DISPLAY_WIDTH: u64 = 255;
+/// Of LONGTEXT and LONGBLOB.
+const MAX_LONG_BYTES: u64 = 4_294_967_295;
 
 /// Values of such a column are rounded and limited to so many digits.
 fn refused_decimals(ty: &str) -> Failure {
@@ -31,6 +36,14 @@ impl StatementParser<'_> {
         let length = self.number()?;
         self.expect_token(&Token::RParen)?;
         Ok(Some(length))
+    }
+
+    /// `(n)` with an `n` of at most `max`, or nothing.
+    fn width(&mut self, column: &str, max: u64) -> ParseResult<Option<u64>> {
+        match self.length()? {
+            Some(width) if width > max => Err(SqlError::too_big_display_width(column, max).into()),
+            width => Ok(width),
+        }
     }
 
     /// `(n)` or `(n, m)` or nothing.
@@ -91,15 +104,15 @@ impl StatementParser<'_> {
     }
 
     /// TEXT(n) and BLOB(n): the smallest of the four sizes that holds n.
-    fn long_bytes(&mut self, character_bytes: u64) -> ParseResult<u64> {
-        let Some(length) = self.length()? else {
+    fn long_bytes(&mut self, column: &str, character_bytes: u64) -> ParseResult<u64> {
+        let Some(length) = self.width(column, MAX_LONG_BYTES)? else {
             return Ok(65_535);
         };
         let bytes = length.saturating_mul(character_bytes);
         Ok([255, 65_535, 16_777_215]
             .into_iter()
             .find(|size| bytes <= *size)
-            .unwrap_or(4_294_967_295))
+            .unwrap_or(MAX_LONG_BYTES))
     }
 
     /// A type, and whether it was SERIAL (BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE).
@@ -117,23 +130,30 @@ impl StatementParser<'_> {
         let mut serial = false;
         let mut national = false;
         let ty = match name.as_str() {
-            "TINYINT" | "INT1" => match self.length()? {
+            "TINYINT" | "INT1" => match self.width(column, MAX_DISPLAY_WIDTH)? {
                 Some(1) => ColumnType::Bool,
                 _ => ColumnType::TinyInt { unsigned: false },
             },
             "BOOL" | "BOOLEAN" => ColumnType::Bool,
-            "SMALLINT" | "INT2" => self.integer(ColumnType::SmallInt { unsigned: false })?,
-            "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
-                self.integer(ColumnType::MediumInt { unsigned: false })?
+            "SMALLINT" | "INT2" => {
+                self.integer(column, ColumnType::SmallInt { unsigned: false })?
             }
-            "INT" | "INTEGER" | "INT4" => self.integer(ColumnType::Int { unsigned: false })?,
-            "BIGINT" | "INT8" => self.integer(ColumnType::BigInt { unsigned: false })?,
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => {
+                self.integer(column, ColumnType::MediumInt { unsigned: false })?
+            }
+            "INT" | "INTEGER" | "INT4" => {
+                self.integer(column, ColumnType::Int { unsigned: false })?
+            }
+            "BIGINT" | "INT8" => self.integer(column, ColumnType::BigInt { unsigned: false })?,
             "SERIAL" => {
                 serial = true;
                 ColumnType::BigInt { unsigned: true }
             }
             "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => self.decimal(column)?,
             "FLOAT" | "FLOAT4" => match self.precision_and_scale()? {
+                (Some(bits), None) if bits > MAX_DOUBLE_BITS => {
+                    return Err(SqlError::wrong_field_specifier(column).into());
+                }
                 (Some(bits), None) if bits > MAX_FLOAT_BITS => {
                     ColumnType::Double { unsigned: false }
                 }
@@ -194,8 +214,10 @@ impl StatementParser<'_> {
                 collation,
             },
             "TEXT" => ColumnType::Text {
-                max_bytes: self
-                    .long_bytes(u64::from(sheaf_types::column_type::MAX_CHARACTER_BYTES))?,
+                max_bytes: self.long_bytes(
+                    column,
+                    u64::from(sheaf_types::column_type::MAX_CHARACTER_BYTES),
+                )?,
                 collation,
             },
             "MEDIUMTEXT" => ColumnType::Text {
@@ -203,7 +225,7 @@ impl StatementParser<'_> {
                 collation,
             },
             "LONGTEXT" => ColumnType::Text {
-                max_bytes: 4_294_967_295,
+                max_bytes: MAX_LONG_BYTES,
                 collation,
             },
             "LONG" => {
@@ -221,13 +243,13 @@ impl StatementParser<'_> {
             }
             "TINYBLOB" => ColumnType::Blob { max_bytes: 255 },
             "BLOB" => ColumnType::Blob {
-                max_bytes: self.long_bytes(1)?,
+                max_bytes: self.long_bytes(column, 1)?,
             },
             "MEDIUMBLOB" => ColumnType::Blob {
                 max_bytes: 16_777_215,
             },
             "LONGBLOB" => ColumnType::Blob {
-                max_bytes: 4_294_967_295,
+                max_bytes: MAX_LONG_BYTES,
             },
             "DATE" => ColumnType::Date,
             "TIME" => ColumnType::Time {
@@ -276,8 +298,8 @@ impl StatementParser<'_> {
     }
 
     /// An integer's display width says nothing about its values.
-    fn integer(&mut self, ty: ColumnType) -> ParseResult<ColumnType> {
-        self.length()?;
+    fn integer(&mut self, column: &str, ty: ColumnType) -> ParseResult<ColumnType> {
+        self.width(column, MAX_DISPLAY_WIDTH)?;
         Ok(ty)
     }
 

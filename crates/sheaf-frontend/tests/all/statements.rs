@@ -314,6 +314,20 @@ fn a_type_with_wrong_parameters_is_mysqls_error() {
     assert_eq!(code("CREATE TABLE t (a DATETIME(9))"), Some(1426));
     assert_eq!(code("CREATE TABLE t (a VARCHAR UNSIGNED)"), Some(1064));
     assert_eq!(code("CREATE TABLE t (a JSON)"), Some(1235));
+    assert_eq!(
+        code("CREATE TABLE t (a INT(255), b TINYINT(255), c FLOAT(53), d BLOB(4294967295))"),
+        None
+    );
+    for width in [
+        "INT(256)",
+        "TINYINT(256)",
+        "BIGINT(300)",
+        "TEXT(4294967296)",
+    ] {
+        let text = format!("CREATE TABLE t (a {width})");
+        assert_eq!(code(&text), Some(1439), "{text}");
+    }
+    assert_eq!(code("CREATE TABLE t (a FLOAT(54))"), Some(1063));
 }
 
 #[test]
