@@ -3,6 +3,7 @@
 //! An argument that is no date gives NULL. NOW() and its relatives are not here: they are values of the statement and
 //! arrive as literals.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -827,6 +828,9 @@ fn from_unixtime(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(result))
 }
 
+/// Minutes from UTC that a time zone may have.
+const ZONES: RangeInclusive<i64> = -(13 * 60 + 59)..=14 * 60;
+
 /// Offset of a time zone given as `+hh:mm`, in seconds; named zones need tables that are not loaded.
 fn zone_offset(zone: &str) -> Option<i64> {
     let is_utc = |name: &&str| zone.eq_ignore_ascii_case(name);
@@ -841,7 +845,8 @@ fn zone_offset(zone: &str) -> Option<i64> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
-    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    let offset = sign * (hours * 60 + minutes);
+    (minutes < 60 && ZONES.contains(&offset)).then_some(offset * 60)
 }
 
 /// What is no TIMESTAMP stays as it is.
