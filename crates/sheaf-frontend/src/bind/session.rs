@@ -15,6 +15,8 @@ pub fn value_literal(value: &Value) -> Expr {
         Value::Null => null(),
         Value::Int(v) => number(v),
         Value::UInt(v) => number(v),
+        // Without a fraction it is a DECIMAL as well: `5.` is one, and `5` is none.
+        Value::Decimal { unscaled, scale: 0 } => number(format!("{unscaled}.")),
         Value::Decimal { unscaled, scale } => {
             number(sheaf_types::number::decimal_text(*unscaled, *scale))
         }

@@ -133,8 +133,8 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
                 | Value::Date(_)
                 | Value::Time(_)
                 | Value::DateTime(_)
-        ) || matches!(value, Value::Decimal { scale, .. } if *scale > 0)
-            || matches!(value, Value::Double(double) if double.is_finite())
+                | Value::Decimal { .. }
+        ) || matches!(value, Value::Double(double) if double.is_finite())
     };
     match parameters.iter().all(is_literal) {
         true => Cow::Borrowed(parameters),
@@ -144,16 +144,8 @@ pub(super) fn as_literals(parameters: &[Value]) -> Cow<'_, [Value]> {
 
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::Decimal { scale: 0, .. } | Value::Year(_) | Value::Enum(_) => {
-            let text = value.to_string();
-            match text.strip_prefix('-') {
-                // A sign stands before its number.
-                Some(digits) => match number(digits) {
-                    Some(Value::Int(number)) => Value::Int(-number),
-                    _ => value.clone(),
-                },
-                None => number(&text).unwrap_or_else(|| value.clone()),
-            }
+        Value::Year(_) | Value::Enum(_) => {
+            number(&value.to_string()).unwrap_or_else(|| value.clone())
         }
         Value::Float(float) => Value::Double(f64::from(*float)),
         Value::Timestamp(_) => Value::Text(value.to_string()),
@@ -189,6 +181,7 @@ pub(super) fn place(column: &Column, value: &Value) -> Option<Place> {
     if let Some((least, most)) = ty.integer_range() {
         let number = match (value, exact_text(value, 0)) {
             (Value::Int(_) | Value::UInt(_), _) => value.as_i128()?,
+            (Value::Decimal { unscaled, scale: 0 }, _) => *unscaled,
             (_, Some(Ok(number))) => number,
             (_, Some(Err(beyond))) => return Some(beyond),
             _ => return None,
@@ -334,6 +327,7 @@ mod tests {
         let bytes = Value::Bytes(b"7".to_vec());
         assert_eq!(place(&tiny, &bytes), Some(Place::At(Value::Int(7))));
         assert_eq!(place(&tiny, &decimal(70, 1)), None);
+        assert_eq!(place(&tiny, &decimal(7, 0)), Some(Place::At(Value::Int(7))));
         let unsigned = column("bigint unsigned");
         assert_eq!(place(&unsigned, &Value::Int(-1)), Some(Place::BelowAll));
         assert_eq!(
@@ -391,7 +385,7 @@ mod tests {
         assert_eq!(
             literals,
             [
-                Value::Int(-12),
+                decimal(-12, 0),
                 decimal(-12, 1),
                 Value::Double(0.5),
                 Value::Date(1),

@@ -246,6 +246,8 @@ pub(crate) fn literal_of(value: &Value) -> Option<ast::Expr> {
         Value::Time(_) => of_type(ast::DataType::Time(None, ast::TimezoneInfo::None)),
         Value::DateTime(_) => of_type(ast::DataType::Timestamp(None, ast::TimezoneInfo::None)),
         Value::Null => ast::Expr::value(ast::Value::Null),
+        // `5` is a BIGINT.
+        Value::Decimal { scale: 0, .. } => number(format!("{value}.")),
         Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => number(value.to_string()),
         // With an exponent, so that it is read as the same DOUBLE again.
         Value::Double(double) => number(format!("{double:e}")),
