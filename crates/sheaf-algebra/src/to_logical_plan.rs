@@ -43,7 +43,7 @@ use sheaf_exec::functions::scalar_function;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
-use sheaf_exec::typing::{distinct_by_key, group_by_key, key_of};
+use sheaf_exec::typing::{group_by_key, key_of};
 
 use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
@@ -618,13 +618,6 @@ impl Translation<'_> {
                 (plan, HashMap::new())
             }
         };
-        let is_distinct = group.rollup.is_none()
-            && group.aggregates.is_empty()
-            && group.carried.is_empty()
-            && group.keys.as_slice() == group.input.columns();
-        if is_distinct {
-            return Ok(distinct_by_key(Arc::new(plan))?.into());
-        }
         let keys: Vec<Expr> = group.keys.iter().map(|id| self.column(*id)).collect();
         let column = |id: ColumnId, _: &FieldRef| {
             let value = values.get(&id).cloned();

@@ -17,7 +17,6 @@ pub fn has_doubtful_keys(plan: &LogicalPlan) -> bool {
         LogicalPlan::Aggregate(aggregate) => {
             aggregate.group_expr.len() > 1 && contains_join(&aggregate.input)
         }
-        LogicalPlan::Distinct(distinct) => contains_join(distinct.input()),
         _ => false,
     };
     is_doubtful || plan.inputs().into_iter().any(has_doubtful_keys)

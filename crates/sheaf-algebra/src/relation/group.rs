@@ -24,6 +24,16 @@ pub struct Group {
     pub rollup: Option<ColumnId>,
 }
 
+impl Group {
+    /// It tells what rows differ in, and nothing else.
+    pub fn is_distinct(&self) -> bool {
+        !self.keys.is_empty()
+            && self.rollup.is_none()
+            && self.aggregates.is_empty()
+            && self.carried.is_empty()
+    }
+}
+
 impl Relation {
     pub fn group(
         self,

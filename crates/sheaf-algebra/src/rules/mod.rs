@@ -6,6 +6,7 @@
 //! | [`no_rows`] | what has no rows, and what follows of it |
 //! | [`push_down_limits`] | limits go as far down as they leave what is shown |
 //! | [`unused_joins`] | joins of which nobody needs one side's columns go, or only test |
+//! | [`flat_unions`] | a union of unions becomes one, and what is distinct stays as it is |
 //! | [`shorter_orders`] | sort keys go that those before them determine |
 //! | [`infer_predicates`] | what holds of one side of a join holds of the other, where they are equal |
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
@@ -14,6 +15,7 @@
 //! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
 
 mod domain;
+pub mod flat_unions;
 pub mod infer_predicates;
 pub mod no_rows;
 pub mod push_down_limits;
@@ -44,5 +46,6 @@ pub fn rewrite(relation: Relation, columns: &mut Columns, typing: &Typing<'_>) -
     let relation = no_rows::apply(relation, columns);
     let relation = unused_joins::apply(relation);
     let relation = shorter_orders::apply(relation);
+    let relation = flat_unions::apply(relation, columns);
     Ok(push_down_limits::apply(relation))
 }

@@ -10,7 +10,7 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::typing::{Purpose, Texts};
 
 use crate::column::{Column, ColumnId, Columns, Origin};
-use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan, SortKey};
+use crate::relation::{DependentKind, Item, JoinKind, Relation, Scan, SetKind, SortKey};
 use crate::scalar::typing::AggregateCall;
 use crate::scalar::{Aggregate, Comparison, Scalar, Truth, Typing};
 
@@ -790,4 +790,107 @@ Sort #1
         },
     ]);
     assert!(statement.rewritten(joined(listed)).starts_with("Sort #5, "));
+}
+
+#[test]
+fn a_union_of_unions_is_one() {
+    let mut statement = Statement::new();
+    let mut tables = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        let (table, ids) = statement.table(name);
+        let items = vec![Item {
+            column: ids.k,
+            value: statement.column(ids.k),
+        }];
+        tables.push(table.project(items));
+    }
+    let [a, b, c, d] = tables.try_into().unwrap();
+    let union = |statement: &mut Statement, inputs: Vec<Relation>| {
+        let field = Field::new("k", DataType::Int32, true);
+        let column = statement.columns.add_computed("k", Arc::new(field));
+        let union = Relation::set_operation(SetKind::Union, inputs, vec![column]);
+        (union, column)
+    };
+    // Distinct inside, but not outside.
+    let (inner, of_inner) = union(&mut statement, vec![a.clone(), b.clone()]);
+    let (outer, _) = union(
+        &mut statement,
+        vec![inner.distinct(vec![of_inner]), c.clone()],
+    );
+    assert_eq!(
+        statement.rewritten(outer),
+        "\
+Union #13
+  Group by #12
+    Union #12
+      Project #1
+        Scan a #0 #1 #2
+      Project #4
+        Scan b #3 #4 #5
+  Project #7
+    Scan c #6 #7 #8"
+    );
+    // Outside, too.
+    let (inner, of_inner) = union(&mut statement, vec![a.clone(), b.clone()]);
+    let (outer, of_outer) = union(
+        &mut statement,
+        vec![inner.distinct(vec![of_inner]), c.clone()],
+    );
+    assert_eq!(
+        statement.rewritten(outer.distinct(vec![of_outer])),
+        "\
+Group by #15
+  Union #15
+    Project #1
+      Scan a #0 #1 #2
+    Project #4
+      Scan b #3 #4 #5
+    Project #7
+      Scan c #6 #7 #8"
+    );
+    // The list of a union, of each of its inputs.
+    let (middle, of_middle) = union(&mut statement, vec![c, a]);
+    let negated = {
+        let typing = statement.typing();
+        let middle = statement.column(of_middle);
+        typing.call("$negate", vec![middle]).unwrap()
+    };
+    let field = Arc::clone(negated.field());
+    let column = statement.columns.add_computed("-k", field);
+    let listed = middle.project(vec![Item {
+        column,
+        value: negated,
+    }]);
+    let (outer, _) = union(&mut statement, vec![listed, b, d]);
+    assert_eq!(
+        statement.rewritten(outer),
+        "\
+Union #18
+  Project #19 := $negate(#7)
+    Project #7
+      Scan c #6 #7 #8
+  Project #20 := $negate(#1)
+    Project #1
+      Scan a #0 #1 #2
+  Project #4
+    Scan b #3 #4 #5
+  Project #10
+    Scan d #9 #10 #11"
+    );
+}
+
+#[test]
+fn rows_with_a_key_are_distinct() {
+    let mut statement = Statement::new();
+    let (a, of_a) = statement.table("a");
+    let relation = a.clone().distinct(vec![of_a.s, of_a.id]);
+    assert_eq!(
+        statement.rewritten(relation),
+        "Project #2, #0\n  Scan a #0 #1 #2"
+    );
+    let relation = a.distinct(vec![of_a.s, of_a.k]);
+    assert_eq!(
+        statement.rewritten(relation),
+        "Group by #2, #1\n  Scan a #0 #1 #2"
+    );
 }

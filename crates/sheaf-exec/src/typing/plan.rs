@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use datafusion_common::{Column, DFSchema, Result, ScalarValue};
 use datafusion_expr::expr::{AggregateFunction, Case, GroupingSet};
-use datafusion_expr::logical_plan::{Aggregate, Distinct, Projection};
+use datafusion_expr::logical_plan::{Aggregate, Projection};
 use datafusion_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
@@ -339,18 +339,4 @@ fn renamed(expr: Expr, relation: Option<datafusion_common::TableReference>, name
     } else {
         expr.alias_qualified(relation, name)
     }
-}
-
-/// DISTINCT is a grouping by all columns.
-pub fn distinct_by_key(input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
-    let schema = Arc::clone(input.schema());
-    let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
-    let mut has_key = false;
-    for column in &columns {
-        has_key |= group_key(column, &schema)?.is_some();
-    }
-    if !has_key {
-        return Ok(LogicalPlan::Distinct(Distinct::All(input)));
-    }
-    group_by_key(Aggregate::try_new(input, columns, vec![])?)
 }

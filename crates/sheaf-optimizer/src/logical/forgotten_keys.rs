@@ -17,7 +17,7 @@ use std::sync::Arc;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, Result};
 use datafusion_expr::logical_plan::TableScanBuilder;
-use datafusion_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection};
+use datafusion_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use sheaf_exec::SheafTableSource;
 
 /// True where a statement groups by several columns and joins, be it by a subquery.
@@ -26,7 +26,6 @@ pub(crate) fn keys_mislead(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::Aggregate(aggregate) => groups |= aggregate.group_expr.len() > 1,
-            LogicalPlan::Distinct(_) => groups = true,
             LogicalPlan::Join(_) => joins = true,
             _ => {
                 let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
@@ -64,12 +63,6 @@ pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
                 LogicalPlan::Aggregate(aggregate) if is_misled(&aggregate.input) => {
                     renamed(aggregate)?
                 }
-                LogicalPlan::Distinct(Distinct::All(input)) if is_misled(&input) => {
-                    let columns = input.schema().iter();
-                    let columns = columns.map(|column| Expr::Column(Column::from(column)));
-                    let columns = columns.collect();
-                    renamed(Aggregate::try_new(input, columns, Vec::new())?)?
-                }
                 node => node,
             }))
         }
@@ -77,13 +70,9 @@ pub(crate) fn without_keys(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(forgotten.data)
 }
 
-/// True where groups of this input would be said to have its keys. DISTINCT has none until it becomes groups.
+/// True where groups of this input would be said to have its keys.
 fn is_misled(input: &LogicalPlan) -> bool {
-    !input.schema().functional_dependencies().is_empty() || contains_distinct(input)
-}
-
-fn contains_distinct(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Distinct(_)) || plan.inputs().into_iter().any(contains_distinct)
+    !input.schema().functional_dependencies().is_empty()
 }
 
 /// Groups whose columns have names of their own inside. Grouping sets have no keys.

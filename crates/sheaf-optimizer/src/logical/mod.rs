@@ -20,7 +20,6 @@
 //! | [`apply`] | subqueries that are computed for each row |
 //! | [`distinct_aggregates`] | aggregates of distinct values as groups of groups |
 //! | [`grouping_sets`] | what GROUPING SETS, ROLLUP and CUBE group by |
-//! | [`flat_unions`] | a union of unions becomes one |
 //! | [`forgotten_keys`] | keys of tables that would mislead other rules are forgotten |
 //! | [`late_values`] | what is only shown is computed of the rows that a LIMIT leaves |
 //! | [`long_arguments`] | arguments of aggregates that may be long are computed below |
@@ -35,7 +34,6 @@ pub(crate) mod apply;
 pub(crate) mod connect_joins;
 pub(crate) mod distinct_aggregates;
 pub(crate) mod equality;
-pub(crate) mod flat_unions;
 pub(crate) mod forgotten_keys;
 pub(crate) mod grouping_sets;
 pub(crate) mod inequality;
@@ -58,7 +56,6 @@ use datafusion_optimizer::OptimizerContext;
 use datafusion_optimizer::common_subexpr_eliminate::CommonSubexprEliminate;
 use datafusion_optimizer::optimize_projections::OptimizeProjections;
 use datafusion_optimizer::push_down_filter::PushDownFilter;
-use datafusion_optimizer::replace_distinct_aggregate::ReplaceDistinctWithAggregate;
 use datafusion_optimizer::simplify_expressions::SimplifyExpressions;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_plan_size;
@@ -69,7 +66,6 @@ use crate::PlannerContext;
 use crate::logical::apply::with_applies;
 use crate::logical::connect_joins::{ConnectJoins, is_above_joins};
 use crate::logical::distinct_aggregates::DistinctAggregates;
-use crate::logical::flat_unions::FlatUnions;
 use crate::logical::forgotten_keys::{keys_mislead, without_keys};
 use crate::logical::join_keys::ExtractJoinKeys;
 use crate::logical::late_values::compute_values_late;
@@ -111,9 +107,7 @@ pub fn optimize_logical(plan: LogicalPlan, context: &PlannerContext) -> Result<L
 /// later passes leave it as it is, unless a join still lacks its condition.
 static MAIN_RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     vec![
-        Rule::on(is_set_operation, FlatUnions),
         Rule::on(computes, SimplifyExpressions::new()),
-        Rule::on(is_distinct, ReplaceDistinctWithAggregate::new()),
         Rule::on(is_filtered_join, ExtractJoinKeys),
         Rule::below(is_above_joins, ConnectJoins).again_on(lacks_condition),
         Rule::on(
@@ -146,14 +140,6 @@ fn computes(node: &LogicalPlan) -> bool {
         Ok(TreeNodeRecursion::Continue)
     });
     computes
-}
-
-fn is_set_operation(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Union(_) | LogicalPlan::Distinct(_))
-}
-
-fn is_distinct(node: &LogicalPlan) -> bool {
-    matches!(node, LogicalPlan::Distinct(_))
 }
 
 fn is_filter(node: &LogicalPlan) -> bool {
