@@ -121,7 +121,7 @@ struct StorageArguments {
     /// index builds.
     #[arg(long, value_parser = parse_size, default_value = "1T")]
     max_temp: usize,
-    /// Explicit row locks of all transactions together.
+    /// Explicit row locks of all transactions together; fewer where they would take more than a quarter of --memory.
     #[arg(long, default_value_t = StorageOptions::default().max_row_locks)]
     max_row_locks: usize,
     /// How full bulk loads and index builds fill pages, 0.5 to 1.

@@ -62,7 +62,7 @@ pub use pool::prefetch::PrefetchSummary;
 pub use random::Random;
 pub use storage::{Storage, StorageOptions};
 pub use temp_file::{TempFile, TempFileError, TempFileReader, TempSpace};
-pub use transaction::row_lock::{Interrupt, LockMode, LockWait, RangeLock};
+pub use transaction::row_lock::{Interrupt, LOCK_BYTES, LockMode, LockWait, RangeLock};
 pub use transaction::snapshot::{MAX_SNAPSHOTS, ReadView};
 pub use transaction::{LockedRow, PendingCommit, Transaction, TransactionId, Unsettled};
 pub use tree::{

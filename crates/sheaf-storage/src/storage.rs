@@ -71,7 +71,8 @@ pub struct StorageOptions {
     pub max_spill_bytes: u64,
     /// Limit of all temporary files of statements together, in bytes; see [`TempSpace`].
     pub max_temp_bytes: u64,
-    /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`].
+    /// Most explicit row locks of all transactions together; beyond it [`StorageError::TooManyLocks`]. A lock takes
+    /// [`LOCK_BYTES`](crate::LOCK_BYTES), and one of a long key counts as several.
     pub max_row_locks: usize,
     /// When a commit waits for the disk.
     pub sync_log: SyncLog,

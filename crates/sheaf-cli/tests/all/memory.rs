@@ -1068,6 +1068,79 @@ fn many_clients_that_write_stay_within_memory() {
     terminate(&child);
 }
 
+/// A session and its thread take memory, whatever they do.
+#[test]
+fn as_many_clients_are_let_in_as_there_is_memory_for() {
+    let (_directory, child, port, mut connection) = empty();
+    let most = (MEMORY_MIB << 20) / 4 * 3 / (112 << 10);
+    connection
+        .query_drop("SET GLOBAL max_connections = 2000")
+        .expect("it becomes what there is memory for");
+    let warnings = answer_of(&mut connection, "SHOW WARNINGS");
+    assert_eq!(
+        warnings,
+        ["Warning\t1292\tTruncated incorrect max_connections value: '2000'"]
+    );
+    let set = answer_of(&mut connection, "SELECT @@max_connections");
+    assert_eq!(set, [most.to_string()]);
+    within_memory(child.id(), || {
+        let mut clients: Vec<Conn> = (1..most).map(|_| connect(port)).collect();
+        for client in &mut clients {
+            assert_eq!(answer_of(client, "SELECT 1"), ["1"]);
+        }
+    });
+    terminate(&child);
+}
+
+/// Transactions lock rows beside each other, so that none of them can lock the table instead.
+#[test]
+fn rows_are_locked_as_far_as_there_is_memory() {
+    const CHUNK: usize = 2_000;
+    let (_directory, child, port, mut connection) = empty();
+    for sql in [
+        "CREATE TABLE d.locked (id INT PRIMARY KEY)",
+        "SET cte_max_recursion_depth = 200000",
+        "INSERT INTO d.locked WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 150000) \
+         SELECT n FROM r",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    let limit: usize = connection
+        .query_first("SELECT @@max_row_locks")
+        .expect("a variable")
+        .expect("a row");
+    assert_eq!(limit, (MEMORY_MIB << 20) / 4 / 256);
+    let mut owners = [connect(port), connect(port)];
+    for owner in &mut owners {
+        for sql in ["SET transaction_isolation = 'READ-COMMITTED'", "BEGIN"] {
+            owner.query_drop(sql).expect(sql);
+        }
+    }
+    within_memory(child.id(), || {
+        let mut locked = 0;
+        let error = loop {
+            let owner = &mut owners[locked / CHUNK % 2];
+            let sql = format!(
+                "SELECT COUNT(*) FROM d.locked WHERE id BETWEEN {} AND {} FOR UPDATE",
+                locked + 1,
+                locked + CHUNK
+            );
+            match owner.query_drop(sql) {
+                Ok(()) => locked += CHUNK,
+                Err(error) => break error_of::<()>(Err(error)).0,
+            }
+        };
+        assert_eq!((error, locked), (1206, limit / CHUNK * CHUNK));
+    });
+    for owner in &mut owners {
+        owner.query_drop("ROLLBACK").expect("the locks go");
+    }
+    connection
+        .query_drop("DELETE FROM d.locked")
+        .expect("nobody has locks");
+    terminate(&child);
+}
+
 /// Each waits for others before its text is read, and keeps nothing when it has been answered.
 #[test]
 fn long_statements_of_many_clients_have_an_answer() {

@@ -41,7 +41,7 @@ use sheaf_memory::crowd::Crowd;
 use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
-use sheaf_storage::{Storage, StorageOptions};
+use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
 use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges};
 
 use crate::accounts::DigestCache;
@@ -81,8 +81,13 @@ const DEFINITION_SHARE: usize = 2;
 const STATISTICS_SHARE: usize = 8;
 /// The part of the memory that statements may take together before they run, and for the plans that run.
 const PLANNING_SHARE: usize = 8;
+/// The part of the memory that row locks may take. See `max_row_locks`.
+const LOCK_SHARE: usize = 4;
 /// Clients that may identify themselves while all places of `max_connections` are taken: one of them may be let in yet.
 const LOGINS: usize = 16;
+/// What a client takes that has run a small statement: its session, its thread, and what both keep. So many as three
+/// quarters of the memory hold may be connected.
+const CONNECTION_BYTES: usize = 112 << 10;
 /// Worker threads are never more than this.
 const MAX_THREADS: usize = 64;
 
@@ -129,6 +134,8 @@ pub struct MemorySplit {
     pub query_bytes: usize,
     /// Old versions of rows, for readers that may not see the newest.
     pub version_bytes: usize,
+    /// Row locks, if their keys are short.
+    pub lock_bytes: usize,
 }
 
 impl EngineOptions {
@@ -152,6 +159,7 @@ impl EngineOptions {
             version_bytes: (rest / 4)
                 .max(MIN_VERSION_BYTES)
                 .max(WANTED_VERSION_BYTES.min(self.memory_bytes / 4)),
+            lock_bytes: self.memory_bytes / LOCK_SHARE,
         })
     }
 
@@ -174,6 +182,10 @@ fn catalog_limits(memory_bytes: usize) -> CatalogLimits {
         definition_bytes: memory_bytes / DEFINITION_SHARE,
         statistics_bytes: memory_bytes / STATISTICS_SHARE,
     }
+}
+
+fn most_connections(memory_bytes: usize) -> usize {
+    memory_bytes / 4 * 3 / CONNECTION_BYTES
 }
 
 fn session_bytes(memory_bytes: usize) -> usize {
@@ -234,6 +246,10 @@ impl Engine {
             StorageOptions {
                 pool_bytes: memory.pool_bytes,
                 max_version_bytes: memory.version_bytes,
+                max_row_locks: options
+                    .storage
+                    .max_row_locks
+                    .min(memory.lock_bytes / LOCK_BYTES),
                 ..options.storage.clone()
             },
         )?;
@@ -324,7 +340,16 @@ impl Engine {
             integer(storage.log_buffer_bytes() as usize),
         );
         variables::show_storage_options(&mut globals, storage.options());
-        globals.set_internally("max_connections", integer(options.max_connections));
+        let connections = options
+            .max_connections
+            .min(most_connections(options.memory_bytes));
+        if connections < options.max_connections {
+            tracing::warn!(
+                wanted = options.max_connections,
+                "max_connections is {connections}: the memory holds no more connections"
+            );
+        }
+        globals.set_internally("max_connections", integer(connections));
         globals.set_internally(
             "require_secure_transport",
             VariableValue::Bool(options.require_secure_transport),
@@ -501,12 +526,18 @@ impl Engine {
         self.globals().connect_timeout()
     }
 
+    /// The greatest value of `max_connections`.
+    pub(crate) fn most_connections(&self) -> usize {
+        most_connections(self.options.memory_bytes)
+    }
+
     /// Clients that may be connected at the same time, as `max_connections` says now.
     pub fn max_connections(&self) -> usize {
-        match self.globals().get("max_connections") {
+        let limit = match self.globals().get("max_connections") {
             Ok(VariableValue::Integer(limit)) => usize::try_from(*limit).unwrap_or(usize::MAX),
             _ => self.options.max_connections,
-        }
+        };
+        limit.min(self.most_connections())
     }
 
     pub(crate) fn end_session(&self, handle: &SessionHandle) {

@@ -212,8 +212,9 @@ impl Session {
                 .store(chosen, Ordering::Relaxed);
             return Ok(());
         }
+        let (new, truncated) = self.within_memory(name, new);
         let (session, draft) = (&mut self.variables, &mut globals.draft);
-        let truncated = variables::assign(session, draft, scope, name, &new)?;
+        let truncated = variables::assign(session, draft, scope, name, &new)?.or(truncated);
         let target = match scope {
             Scope::Global => draft,
             _ => session,
@@ -234,6 +235,21 @@ impl Session {
             self.warnings.warn(codes::NOT_SUPPORTED_YET, message);
         }
         Ok(())
+    }
+
+    /// A value that the engine has memory for.
+    fn within_memory(&self, name: &str, new: NewValue) -> (NewValue, Option<Truncated>) {
+        let most = self.engine.most_connections() as i128;
+        match new {
+            NewValue::Integer(connections) if name == "max_connections" && connections > most => {
+                let truncated = Truncated {
+                    variable: name.to_string(),
+                    value: connections.to_string(),
+                };
+                (NewValue::Integer(most), Some(truncated))
+            }
+            new => (new, None),
+        }
     }
 
     /// Assigns what was checked before. Other sessions have not seen anything of it, and what they have assigned

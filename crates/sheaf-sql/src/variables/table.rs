@@ -140,7 +140,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("max_pinned_log_bytes", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "68719476736"),
     define("max_points_in_geometry", Lives::Both, Kind::Integer { min: 3, max: 1_048_576 }, "65536"),
     define("max_prepared_stmt_count", Lives::Global, Kind::Integer { min: 0, max: 4_194_304 }, "16382"),
-    define("max_row_locks", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "1048576"),
+    define("max_row_locks", Lives::ReadOnly, Kind::Integer { min: 0, max: u64::MAX }, "524288"),
     define("max_seeks_for_key", Lives::Both, Kind::Integer { min: 1, max: u64::MAX }, "18446744073709551615"),
     define("max_sort_length", Lives::Both, Kind::Integer { min: 4, max: 8_388_608 }, "1024"),
     define("max_sp_recursion_depth", Lives::Both, Kind::Integer { min: 0, max: 255 }, "0"),

@@ -66,6 +66,7 @@ use crate::page::TreeId;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex, MutexGuard};
 pub(crate) use crate::transaction::row_lock::lock_table::ESCALATION_ROWS;
+pub use crate::transaction::row_lock::lock_table::LOCK_BYTES;
 use crate::transaction::row_lock::lock_table::{LockTable, Purpose, Request, Wait, WantedKey};
 use crate::transaction::row_lock::range_table::Entered;
 pub(crate) use crate::transaction::row_lock::range_table::WantedChange;
@@ -123,7 +124,8 @@ impl From<LockWait> for Patience {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 enum LockKind {
     Row,
     Prefix,
@@ -134,39 +136,31 @@ enum LockKind {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct LockName {
     tree: TreeId,
-    kind: LockKind,
-    key: LockKey,
+    /// The kind, then the key. The table of locks has them twice for each lock. Most are as short as this, and then a
+    /// lock allocates nothing for them.
+    kind_and_key: SmallVec<[u8; 16]>,
 }
 
-/// A key in the table of locks, which has it twice for each lock. Most keys are as short as this, and then a lock
-/// allocates nothing for them.
-type LockKey = SmallVec<[u8; 24]>;
-
 impl LockName {
+    fn new(tree: TreeId, kind: LockKind, key: &[u8]) -> LockName {
+        let mut kind_and_key = SmallVec::with_capacity(1 + key.len());
+        kind_and_key.push(kind as u8);
+        kind_and_key.extend_from_slice(key);
+        LockName { tree, kind_and_key }
+    }
+
     pub(crate) fn row(tree: TreeId, key: &[u8]) -> LockName {
-        LockName {
-            tree,
-            kind: LockKind::Row,
-            key: LockKey::from_slice(key),
-        }
+        LockName::new(tree, LockKind::Row, key)
     }
 
     /// All keys with this prefix, against other transactions that lock the prefix.
     pub(crate) fn prefix(tree: TreeId, prefix: &[u8]) -> LockName {
-        LockName {
-            tree,
-            kind: LockKind::Prefix,
-            key: LockKey::from_slice(prefix),
-        }
+        LockName::new(tree, LockKind::Prefix, prefix)
     }
 
     /// What refers to the keys with this prefix, as far as foreign keys are concerned.
     pub(crate) fn reference(tree: TreeId, prefix: &[u8]) -> LockName {
-        LockName {
-            tree,
-            kind: LockKind::Reference,
-            key: LockKey::from_slice(prefix),
-        }
+        LockName::new(tree, LockKind::Reference, prefix)
     }
 
     /// Not after any row of the tree.
@@ -174,8 +168,16 @@ impl LockName {
         LockName::row(tree, &[])
     }
 
+    fn is_row(&self) -> bool {
+        self.kind_and_key[0] == LockKind::Row as u8
+    }
+
     fn is_row_of(&self, tree: TreeId) -> bool {
-        self.tree == tree && self.kind == LockKind::Row
+        self.tree == tree && self.is_row()
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.kind_and_key[1..]
     }
 }
 
@@ -352,7 +354,7 @@ impl RowLocks {
             let wanted = WantedKey {
                 by: own.clone(),
                 tree: name.tree,
-                key: name.key.to_vec(),
+                key: name.key().to_vec(),
                 purpose: Purpose::Lock(mode),
             };
             table = self.wait_for_range(table, wanted, &owner, waiting)?;

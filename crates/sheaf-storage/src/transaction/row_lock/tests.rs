@@ -399,6 +399,25 @@ fn a_writer_queues_behind_locks_of_the_row_that_are_not_its_own() {
     assert_eq!(locks.count(), 0);
 }
 
+/// Keys are up to 3,072 bytes long, and the limit is one of memory.
+#[test]
+fn locks_of_long_keys_count_as_several() {
+    let locks = locks();
+    let own = transaction(1);
+    let lock = |name: &LockName| locks.lock(&own, name, LockMode::Exclusive, &LockWait::No.into());
+    assert!(lock(&row("short")).unwrap());
+    assert_eq!(locks.count(), 1);
+    let long = row(&"k".repeat(3_000));
+    assert!(lock(&long).unwrap() && !lock(&long).unwrap());
+    assert!(locks.count() > 10, "{} places", locks.count());
+    locks.unlock(&own, &long);
+    assert_eq!(locks.count(), 1);
+    assert!(lock(&long).unwrap());
+    end(&locks, &own);
+    assert_eq!(locks.count(), 0);
+    assert!(locks.counters.is_zero(TREE));
+}
+
 #[test]
 fn there_is_a_limit_to_locks() {
     let locks = locks();

@@ -24,7 +24,7 @@ use crate::sync::Condvar;
 use crate::transaction::TransactionId;
 use crate::transaction::row_lock::range_table::{Entered, RangeTable, WantedChange};
 use crate::transaction::row_lock::{
-    Blocker, Interrupt, LockKind, LockMode, LockName, LockedKeys, RangeLock, TreeCounters,
+    Blocker, Interrupt, LockMode, LockName, LockedKeys, RangeLock, TreeCounters,
 };
 use crate::transaction::snapshot::StatusCell;
 
@@ -72,9 +72,33 @@ struct Party {
 }
 
 #[derive(Default)]
+#[expect(
+    clippy::box_collection,
+    reason = "a quarter of the size where nobody waits"
+)]
 struct Queue {
     holders: SmallVec<[Party; 1]>,
-    waiting: VecDeque<Party>,
+    /// There are many locks for which nobody waits.
+    waiters: Option<Box<VecDeque<Party>>>,
+}
+
+/// What the table takes for a lock whose key is short, at most: its queue, and its name twice, in nodes that are half
+/// full.
+pub const LOCK_BYTES: usize = 256;
+
+const _: () = {
+    let entries = size_of::<(LockName, Queue)>() + size_of::<LockName>();
+    assert!(2 * entries <= LOCK_BYTES);
+};
+
+/// How many places a lock takes: more than one if its name, which the table has twice, is long.
+fn places_of(name: &LockName) -> usize {
+    let name = &name.kind_and_key;
+    let allocated = match name.len() > name.inline_size() {
+        true => 2 * name.len(),
+        false => 0,
+    };
+    1 + allocated / LOCK_BYTES
 }
 
 fn are_compatible(a: LockMode, b: LockMode) -> bool {
@@ -82,6 +106,15 @@ fn are_compatible(a: LockMode, b: LockMode) -> bool {
 }
 
 impl Queue {
+    fn waiting(&self) -> &VecDeque<Party> {
+        static NOBODY: VecDeque<Party> = VecDeque::new();
+        self.waiters.as_deref().unwrap_or(&NOBODY)
+    }
+
+    fn waiting_mut(&mut self) -> &mut VecDeque<Party> {
+        self.waiters.get_or_insert_with(Box::default)
+    }
+
     fn held_mode(&self, transaction: TransactionId) -> Option<LockMode> {
         let mut holders = self.holders.iter();
         holders
@@ -111,15 +144,15 @@ impl Queue {
         if held >= Some(party.mode) {
             return Request::Granted;
         }
-        let may_pass = held.is_some() || self.waiting.is_empty();
+        let may_pass = held.is_some() || self.waiting().is_empty();
         if may_pass && !self.is_held_against(party) {
             self.grant(party);
             return Request::Granted;
         }
         if held.is_some() {
-            self.waiting.push_front(party);
+            self.waiting_mut().push_front(party);
         } else {
-            self.waiting.push_back(party);
+            self.waiting_mut().push_back(party);
         }
         Request::Queued
     }
@@ -127,13 +160,16 @@ impl Queue {
     /// Serves the waiters that can be served, and returns them.
     fn serve(&mut self) -> Vec<TransactionId> {
         let mut served = Vec::new();
-        while let Some(&first) = self.waiting.front() {
+        while let Some(&first) = self.waiting().front() {
             if self.is_held_against(first) {
                 break;
             }
-            self.waiting.pop_front();
+            self.waiting_mut().pop_front();
             self.grant(first);
             served.push(first.transaction);
+        }
+        if self.waiting().is_empty() {
+            self.waiters = None;
         }
         served
     }
@@ -187,7 +223,7 @@ pub(super) struct LockTable {
     queues: BTreeMap<LockName, Queue>,
     ranges: RangeTable,
     owners: BTreeMap<TransactionId, Owner>,
-    /// Places in queues, and ranges.
+    /// Places in queues, and ranges. A lock of a long key takes several.
     count: usize,
     limit: usize,
     /// How many wait for others' locks before they read a range.
@@ -221,7 +257,7 @@ impl LockTable {
 
     /// Takes a place for a range.
     fn take_place(&mut self, tree: TreeId) -> Result<()> {
-        if self.count == self.limit {
+        if self.count >= self.limit {
             return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         self.count += 1;
@@ -229,11 +265,18 @@ impl LockTable {
         Ok(())
     }
 
-    /// `is_looked_for`: writers look for locks of this kind in this tree.
-    fn give_places(&mut self, tree: TreeId, is_looked_for: bool, places: usize) {
-        self.count -= places;
-        if is_looked_for {
-            self.counters.subtract(tree, places);
+    /// Gives back the places of so many ranges.
+    fn give_places(&mut self, tree: TreeId, ranges: usize) {
+        self.count -= ranges;
+        self.counters.subtract(tree, ranges);
+    }
+
+    /// Gives back the places of a lock.
+    fn give_places_of(&mut self, name: &LockName) {
+        self.count -= places_of(name);
+        // Writers look for locks of rows in this tree, and for no others.
+        if name.is_row() {
+            self.counters.subtract(name.tree, 1);
         }
     }
 
@@ -245,18 +288,19 @@ impl LockTable {
         name: &LockName,
         mode: LockMode,
     ) -> Result<(Request, bool)> {
-        let is_row = name.kind == LockKind::Row;
+        let is_row = name.is_row();
         let ranges = &self.ranges;
-        if is_row && ranges.covers_row(transaction, name.tree, &name.key, mode) {
+        if is_row && ranges.covers_row(transaction, name.tree, name.key(), mode) {
             return Ok((Request::Granted, false));
         }
-        if self.count == self.limit && self.is_new(transaction, name) {
+        let places = places_of(name);
+        if self.count + places > self.limit && self.is_new(transaction, name) {
             return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         let owner = self.owners.entry(transaction).or_default();
         let is_new = owner.locks.insert(name.clone());
         if is_new {
-            self.count += 1;
+            self.count += places;
             if is_row {
                 self.counters.add(name.tree);
                 *owner.rows.entry(name.tree).or_default() += 1;
@@ -277,13 +321,13 @@ impl LockTable {
         name: &LockName,
         mode: LockMode,
     ) -> Option<Arc<StatusCell>> {
-        if name.kind != LockKind::Row {
+        if !name.is_row() {
             return None;
         }
         let ranges = &self.ranges;
         let lets_pass = |owner| self.reaches(owner, transaction);
         let mut owners =
-            ranges.owners_against_lock(transaction, name.tree, &name.key, mode, lets_pass);
+            ranges.owners_against_lock(transaction, name.tree, name.key(), mode, lets_pass);
         owners.next().cloned()
     }
 
@@ -301,7 +345,7 @@ impl LockTable {
         let (mut own_mode, mut other_mode) = (LockMode::Shared, None);
         let of_tree = self.queues.range(LockName::first_row(tree)..);
         for (_, queue) in of_tree.take_while(|(name, _)| name.is_row_of(tree)) {
-            for party in queue.holders.iter().chain(&queue.waiting) {
+            for party in queue.holders.iter().chain(queue.waiting()) {
                 match party.transaction == transaction {
                     true => own_mode = own_mode.max(party.mode),
                     false => other_mode = other_mode.max(Some(party.mode)),
@@ -359,8 +403,8 @@ impl LockTable {
         let rows = self
             .queues
             .range(LockName::row(tree, lower)..)
-            .take_while(|(name, _)| name.is_row_of(tree) && !range.is_above(&name.key))
-            .filter(|(name, _)| range.contains(&name.key))
+            .take_while(|(name, _)| name.is_row_of(tree) && !range.is_above(name.key()))
+            .filter(|(name, _)| range.contains(name.key()))
             .flat_map(|(_, queue)| &queue.holders)
             .filter(|holder| holder.mode >= excluded_mode)
             .map(|holder| holder.transaction);
@@ -392,7 +436,7 @@ impl LockTable {
             return;
         };
         queue
-            .waiting
+            .waiting_mut()
             .retain(|party| party.transaction != transaction);
         if queue.held_mode(transaction).is_none() {
             self.release(transaction, name);
@@ -406,11 +450,12 @@ impl LockTable {
         if let Some(owner) = self.owners.get_mut(&transaction)
             && owner.locks.remove(name)
         {
-            let is_row = name.kind == LockKind::Row;
-            if is_row && let Some(rows) = owner.rows.get_mut(&name.tree) {
+            if name.is_row()
+                && let Some(rows) = owner.rows.get_mut(&name.tree)
+            {
                 *rows -= 1;
             }
-            self.give_places(name.tree, is_row, 1);
+            self.give_places_of(name);
         }
         self.leave_queue(transaction, name.clone());
     }
@@ -424,12 +469,12 @@ impl LockTable {
         queue
             .holders
             .retain(|party| party.transaction != transaction);
-        queue
-            .waiting
-            .retain(|party| party.transaction != transaction);
+        if let Some(waiters) = &mut queue.waiters {
+            waiters.retain(|party| party.transaction != transaction);
+        }
         let served = queue.serve();
         if queue.holders.is_empty() {
-            debug_assert!(queue.waiting.is_empty());
+            debug_assert!(queue.waiting().is_empty());
             entry.remove();
         }
         self.wake_served(&served);
@@ -624,9 +669,9 @@ impl LockTable {
         self.take_place(tree)?;
         let entered = self.ranges.enter(own, tree, range, kind);
         match entered {
-            Entered::Known => self.give_places(tree, true, 1),
+            Entered::Known => self.give_places(tree, 1),
             Entered::New => {}
-            Entered::Widened(ranges) => self.give_places(tree, true, ranges - 1),
+            Entered::Widened(ranges) => self.give_places(tree, ranges - 1),
         }
         if entered != Entered::Known {
             let owner = self.owners.entry(own.id()).or_default();
@@ -644,7 +689,7 @@ impl LockTable {
         kind: RangeLock,
     ) {
         if self.ranges.leave(transaction, tree, range, kind) {
-            self.give_places(tree, true, 1);
+            self.give_places(tree, 1);
             self.let_pass(transaction);
         }
     }
@@ -698,7 +743,7 @@ impl LockTable {
         let is_blocked = queue.is_held_against(Party {
             transaction,
             mode: LockMode::Exclusive,
-        }) || (!holds_it && !queue.waiting.is_empty());
+        }) || (!holds_it && !queue.waiting().is_empty());
         is_blocked.then_some(Blocker::Lock)
     }
 
@@ -801,12 +846,12 @@ impl LockTable {
             return;
         };
         for name in std::mem::take(&mut owner.locks) {
-            self.give_places(name.tree, name.kind == LockKind::Row, 1);
+            self.give_places_of(&name);
             self.leave_queue(transaction, name);
         }
         for tree in owner.ranges {
             let left = self.ranges.leave_tree(transaction, tree);
-            self.give_places(tree, true, left);
+            self.give_places(tree, left);
         }
     }
 

@@ -50,11 +50,11 @@ impl Places {
     fn new(queue: &Queue, table: &LockTable) -> Places {
         let mut places = Places {
             place_of: BTreeMap::new(),
-            alone_before: Vec::with_capacity(queue.waiting.len()),
+            alone_before: Vec::with_capacity(queue.waiting().len()),
             are_holders_told: false,
         };
         let mut alone = None;
-        for (place, party) in queue.waiting.iter().enumerate() {
+        for (place, party) in queue.waiting().iter().enumerate() {
             places.place_of.insert(party.transaction, place);
             places.alone_before.push(alone);
             if party.mode == LockMode::Exclusive && !table.is_leaving(party.transaction) {
@@ -110,7 +110,7 @@ impl<'t> WaitSearch<'t> {
         let Some(&place) = places.place_of.get(&transaction) else {
             return;
         };
-        let is_alone = queue.waiting[place].mode == LockMode::Exclusive;
+        let is_alone = queue.waiting()[place].mode == LockMode::Exclusive;
         let alone_before = places.alone_before[place];
         let tells_holders = match self.holders {
             Holders::Last => alone_before.is_none(),
@@ -126,11 +126,11 @@ impl<'t> WaitSearch<'t> {
             places.are_holders_told |= is_alone && queue.held_mode(transaction).is_none();
         }
         if is_alone {
-            let between = queue.waiting.range(alone_before.unwrap_or(0)..place);
+            let between = queue.waiting().range(alone_before.unwrap_or(0)..place);
             let between = between.map(|other| other.transaction);
             tell.extend(between.filter(|&other| !table.is_leaving(other)));
         } else {
-            tell.extend(alone_before.map(|before| queue.waiting[before].transaction));
+            tell.extend(alone_before.map(|before| queue.waiting()[before].transaction));
         }
     }
 }
@@ -236,8 +236,8 @@ impl LockTable {
     ) -> Vec<(TransactionId, TransactionId)> {
         let mut waits = Vec::new();
         for queue in self.queues.values() {
-            for (place, waiter) in queue.waiting.iter().enumerate() {
-                let before = queue.holders.iter().chain(queue.waiting.range(..place));
+            for (place, waiter) in queue.waiting().iter().enumerate() {
+                let before = queue.holders.iter().chain(queue.waiting().range(..place));
                 let in_the_way = before.filter(|other| {
                     other.transaction != waiter.transaction
                         && !super::are_compatible(other.mode, waiter.mode)
