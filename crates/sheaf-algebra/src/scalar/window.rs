@@ -50,6 +50,13 @@ impl WindowFunction {
         self.function.name()
     }
 
+    /// Whether both have one window: equal rows, in an equal order.
+    pub fn shares_window_of(&self, other: &WindowFunction) -> bool {
+        self.partition_by == other.partition_by
+            && self.order_by == other.order_by
+            && self.frame == other.frame
+    }
+
     pub fn field(&self) -> &FieldRef {
         &self.field
     }

@@ -50,6 +50,34 @@ fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>, separator: &str) -
     items.join(separator)
 }
 
+/// Each window has an operator of its own, and plans grow with their square.
+#[test]
+fn a_select_has_so_many_windows() {
+    let server = server();
+    let mut c = connect_with_rows(&server);
+    let of_windows = |count: usize| {
+        let calls = join(
+            (0..count).map(|n| format!("row_number() over (order by id + {n})")),
+            ",",
+        );
+        format!("select {calls} from t where id = 0")
+    };
+    let of_one_window = join(
+        (0..1000).map(|n| format!("sum(b + {n}) over (order by id)")),
+        ",",
+    );
+    for sql in [
+        of_windows(127),
+        format!("select {of_one_window} from t where id = 0"),
+    ] {
+        assert_eq!(query_text(&mut c, &sql).len(), 1);
+    }
+    for count in [128, 1000] {
+        let error = error_of(c.query_drop(of_windows(count)));
+        assert_eq!((error.0, error.1.as_str()), (4086, "HY000"));
+    }
+}
+
 #[test]
 fn long_lists_and_chains_are_planned() {
     let server = server();

@@ -90,6 +90,8 @@ pub struct Block {
     pub windows: Vec<(String, WindowSpec)>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
     pub functions: Vec<(ColumnId, WindowFunction)>,
+    /// How many different windows these have.
+    pub windows_of_functions: usize,
     /// Subqueries in expressions above the groups, or where there are none.
     pub pending: Vec<Pending>,
     /// Subqueries in arguments of aggregates.
@@ -128,6 +130,7 @@ impl Block {
             windows: Vec::new(),
             aggregates: Vec::new(),
             functions: Vec::new(),
+            windows_of_functions: 0,
             pending: Vec::new(),
             pending_in_aggregates: Vec::new(),
             in_aggregate: false,

@@ -27,9 +27,9 @@ use super::scope::Found;
 use super::session::{group_concat_limit, session_function};
 use super::subquery::operand_columns;
 use super::window::{
-    check_window_arguments, derived_window, frame, group_concat_over_window,
-    misplaced_window_function, nested_window_function, no_such_window, window_function,
-    with_default_of_row,
+    MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
+    misplaced_window_function, nested_window_function, no_such_window, too_many_windows,
+    window_function, with_default_of_row,
 };
 use super::{Binder, Bound, OpenAggregate, unsupported};
 use crate::column_default::{column_of_default, default_expression};
@@ -613,6 +613,14 @@ impl Binder<'_> {
         let mut known = self.block()?.functions.iter();
         if let Some((id, _)) = known.find(|(_, known)| *known == function) {
             return Ok(Scalar::column(*id, field));
+        }
+        let mut known = self.block()?.functions.iter();
+        if !known.any(|(_, known)| known.shares_window_of(&function)) {
+            let block = self.block()?;
+            block.windows_of_functions += 1;
+            if block.windows_of_functions > MAX_WINDOWS {
+                return Err(too_many_windows(block.windows_of_functions));
+            }
         }
         let id = self.columns.add_computed(name, Arc::clone(&field));
         self.block()?.functions.push((id, function));

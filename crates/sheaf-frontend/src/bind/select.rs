@@ -35,14 +35,11 @@ use super::from::plain_name;
 use super::group::{Keys, named_items};
 use super::grouped::{any_values_of_rows, check_groups};
 use super::scope::{Found, ScopeColumn};
-use super::window::resolved_window;
+use super::window::{MAX_WINDOWS, resolved_window, too_many_windows};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
 use crate::query::{Header, Listed};
 use crate::syntax::{is_plain_column, is_same, number_digits, object_text};
-
-/// The most windows that a WINDOW clause may define, as in MySQL (error 4086 beyond).
-const MAX_NAMED_WINDOWS: usize = 127;
 
 /// An item of the select list, bound.
 pub(super) struct BoundItem<'s> {
@@ -116,7 +113,7 @@ impl Binder<'_> {
             let windows: Vec<_> = windows
                 .map(|window| (window.0.value.clone(), window.1.clone()))
                 .collect();
-            if windows.len() > MAX_NAMED_WINDOWS {
+            if windows.len() > MAX_WINDOWS {
                 return Err(too_many_windows(windows.len()));
             }
             for (at, (name, _)) in windows.iter().enumerate() {
@@ -649,14 +646,6 @@ fn of_shown(value: Scalar, named: &[(usize, Scalar)], outputs: &[Output]) -> Sca
         let is_same_type = output.field.data_type() == part.field().data_type();
         is_same_type.then(|| Scalar::column(output.id, Arc::clone(&output.field)))
     })
-}
-
-/// 4086.
-fn too_many_windows(count: usize) -> SqlError {
-    SqlError::new(
-        codes::TOO_MANY_WINDOWS,
-        format!("Too many windows in SELECT: {count}. Maximum allowed is {MAX_NAMED_WINDOWS}."),
-    )
 }
 
 /// 3591.

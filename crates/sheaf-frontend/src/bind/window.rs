@@ -13,6 +13,18 @@ use sqlparser::ast::{
 use crate::error::{Result, SqlError};
 use crate::syntax::{argument, function, is_position, is_same, number, number_digits, text};
 
+/// The most windows that a SELECT may have, and those that its WINDOW clause may define, as in MySQL (error 4086
+/// beyond). Each has an operator of its own, which hands on the columns of those before it.
+pub const MAX_WINDOWS: usize = 127;
+
+/// 4086.
+pub fn too_many_windows(count: usize) -> SqlError {
+    SqlError::new(
+        codes::TOO_MANY_WINDOWS,
+        format!("Too many windows in SELECT: {count}. Maximum allowed is {MAX_WINDOWS}."),
+    )
+}
+
 /// The window function (not aggregate) of this name. MySQL's windows are standard SQL, and so are DataFusion's.
 pub fn window_function(name: &str) -> Option<Arc<WindowUDF>> {
     static FUNCTIONS: LazyLock<Vec<Arc<WindowUDF>>> =
