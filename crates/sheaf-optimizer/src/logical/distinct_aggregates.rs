@@ -17,13 +17,27 @@
 //!   inner:  g, d, e, COUNT(*) AS n             GROUP BY GROUPING SETS ((g, d), (g, e))
 //!   outer:  g, COUNT(d), COUNT(e), SUM(n)      GROUP BY g     the sum over the first set alone
 //! ```
+//!
+//! Many columns are divided, because each set groups every row by all of its columns. The groups of the parts are
+//! joined by their keys, and each part reads the input:
+//!
+//! ```text
+//!   SELECT g, COUNT(DISTINCT d1), .., COUNT(DISTINCT d40) FROM t GROUP BY g
+//!
+//!   (SELECT g, COUNT(DISTINCT d1), .., COUNT(DISTINCT d8) FROM t GROUP BY g)
+//!     JOIN (SELECT g, COUNT(DISTINCT d9), .. FROM t GROUP BY g) ON g <=> g ..
+//! ```
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::Transformed;
-use datafusion_common::{Column, DFSchema, Result, ScalarValue};
+use datafusion_common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion_common::{
+    Column, DFSchema, JoinConstraint, JoinType, NullEquality, Result, ScalarValue,
+};
 use datafusion_expr::expr::{AggregateFunction, GroupingSet};
-use datafusion_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast, lit, when};
+use datafusion_expr::{
+    Aggregate, Expr, ExprSchemable, Join, LogicalPlan, Projection, cast, lit, when,
+};
 use datafusion_functions::core::coalesce;
 use datafusion_functions_aggregate::sum::sum_udaf;
 use datafusion_optimizer::optimizer::ApplyOrder;
@@ -35,9 +49,13 @@ const DISTINCT: &str = "$distinct";
 const PART: &str = "$part";
 const WHOLE: &str = "$whole";
 
-/// Columns of distinct values that become grouping sets, at most. Each set groups every row by all of these columns, so
-/// that the work grows with their square.
+const GROUP_OF_PART: &str = "$key";
+
+/// Columns of distinct values that become grouping sets of one part, at most. Each set groups every row by all of these
+/// columns, so that the work grows with their square.
 const MAX_SETS: usize = 8;
+/// Parts, at most: they are relations of a join. With more columns, each group of rows has a set of values for each.
+const MAX_PARTS: usize = 32;
 /// DataFusion numbers grouping sets by bits of their keys.
 const MAX_KEYS: usize = 64;
 
@@ -137,9 +155,12 @@ fn in_two_steps(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
             values.push(&function.params.args[0]);
         }
     }
-    let keys = aggregate.group_expr.len() + values.len();
-    if values.is_empty() || values.len() > MAX_SETS || keys > MAX_KEYS {
+    let keys = aggregate.group_expr.len() + values.len().min(MAX_SETS);
+    if values.is_empty() || keys > MAX_KEYS {
         return Ok(None);
+    }
+    if values.len() > MAX_SETS {
+        return in_parts(aggregate, &values, &functions);
     }
     let groups = aggregate.group_expr.len();
     let input = inner_groups(aggregate, &values, &functions)?;
@@ -192,6 +213,86 @@ fn in_two_steps(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
         output,
         Arc::new(outer),
     )?)))
+}
+
+/// A join of groups that have no more than [`MAX_SETS`] columns of distinct values each. `None`: there are too many, or
+/// the input might be another one when it is read again.
+fn in_parts(
+    aggregate: &Aggregate,
+    values: &[&Expr],
+    functions: &[&AggregateFunction],
+) -> Result<Option<LogicalPlan>> {
+    if values.len() > MAX_SETS * MAX_PARTS || contains_volatile(&aggregate.input)? {
+        return Ok(None);
+    }
+    let groups = aggregate.group_expr.len();
+    let key = |part: usize, at: usize| format!("{GROUP_OF_PART}{part}.{at}");
+    let mut joined: Option<LogicalPlan> = None;
+    for (part, values) in values.chunks(MAX_SETS).enumerate() {
+        // Those of all values come with the first.
+        let is_of_part = |function: &&AggregateFunction| match function.params.distinct {
+            true => values.contains(&&function.params.args[0]),
+            false => part == 0,
+        };
+        let positions: Vec<usize> = (0..functions.len())
+            .filter(|position| is_of_part(&functions[*position]))
+            .collect();
+        let of_part = positions.iter();
+        let of_part = of_part.map(|position| aggregate.aggr_expr[*position].clone());
+        let input = Arc::clone(&aggregate.input);
+        let grouped = Aggregate::try_new(input, aggregate.group_expr.clone(), of_part.collect())?;
+        let Some(plan) = in_two_steps(&grouped)? else {
+            return Ok(None);
+        };
+        let names = (0..groups).map(|at| key(part, at));
+        let names = names.chain(positions.iter().map(|position| name(WHOLE, *position)));
+        let columns = plan.schema().iter().zip(names);
+        let columns = columns.map(|(column, name)| Expr::Column(Column::from(column)).alias(name));
+        let plan = Projection::try_new(columns.collect(), Arc::new(plan))?;
+        let plan = LogicalPlan::Projection(plan);
+        joined = Some(match joined {
+            None => plan,
+            Some(before) => {
+                let of = |part: usize, at: usize| Expr::Column(Column::from_name(key(part, at)));
+                let on = (0..groups).map(|at| (of(0, at), of(part, at)));
+                LogicalPlan::Join(Join::try_new(
+                    Arc::new(before),
+                    Arc::new(plan),
+                    on.collect(),
+                    None,
+                    JoinType::Inner,
+                    JoinConstraint::On,
+                    NullEquality::NullEqualsNull,
+                    false,
+                )?)
+            }
+        });
+    }
+    let Some(joined) = joined else {
+        return Ok(None);
+    };
+    let columns = aggregate.schema.iter().enumerate();
+    let columns = columns.map(|(at, (qualifier, field))| {
+        let column = match at.checked_sub(groups) {
+            None => Expr::Column(Column::from_name(key(0, at))),
+            Some(position) => named(WHOLE, position),
+        };
+        column.alias_qualified(qualifier.cloned(), field.name())
+    });
+    let projection = Projection::try_new(columns.collect(), Arc::new(joined))?;
+    Ok(Some(LogicalPlan::Projection(projection)))
+}
+
+fn contains_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= node.expressions().iter().any(Expr::is_volatile);
+        Ok(match found {
+            true => TreeNodeRecursion::Stop,
+            false => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(found)
 }
 
 fn name(what: &str, position: usize) -> String {
