@@ -266,6 +266,8 @@ impl Session {
                 // for.
                 TableChange::RenameTo(new) => {
                     let (new_database, new_table) = self.resolve_for_change(new)?;
+                    // Of several names the last one counts.
+                    alterations.retain(|change| !matches!(change, Alteration::RenameTo { .. }));
                     Alteration::RenameTo {
                         database: new_database,
                         table: new_table,
