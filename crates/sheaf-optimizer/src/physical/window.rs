@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
+use arrow::datatypes::Schema;
+use datafusion_common::tree_node::{Transformed, TreeNode};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion_expr::{Expr, LogicalPlan, Window, WindowFrame, WindowFrameBound, WindowFrameUnits};
-use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr, create_physical_sort_exprs};
+use datafusion_physical_expr::expressions::{BinaryExpr, CaseExpr, CastExpr};
+use datafusion_physical_expr::{
+    LexOrdering, PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs,
+};
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, create_window_expr};
 use datafusion_physical_plan::{
@@ -117,9 +122,16 @@ fn window_expr(
             .collect()
     };
     let args = physical(args)?;
-    let partition_by = physical(&undetermined(partition_by, &window.input))?;
+    let input_schema = input.plan.schema();
+    let partition_by = physical(&undetermined(partition_by, &window.input))?
+        .into_iter()
+        .map(|key| with_typed_cases(key, &input_schema))
+        .collect::<Result<Vec<_>>>()?;
     let order_by = create_physical_sort_exprs(order_by, schema, &planner.properties, &block.slots)?;
-    let order_by = bounded_sort_keys(order_by, &planner.properties);
+    let mut order_by = bounded_sort_keys(order_by, &planner.properties);
+    for key in &mut order_by {
+        key.expr = with_typed_cases(Arc::clone(&key.expr), &input_schema)?;
+    }
     let filter = filter
         .as_ref()
         .map(|filter| planner.expr(filter, schema, block))
@@ -131,11 +143,37 @@ fn window_expr(
         &partition_by,
         &order_by,
         Arc::new(frame),
-        input.plan.schema(),
+        input_schema,
         *null_treatment == Some(NullTreatment::IgnoreNulls),
         *distinct,
         filter,
     )
+}
+
+/// A key whose comparisons know the types of their operands. DataFusion asks a comparison for the values that it may
+/// have, and a CASE among its operands does not tell their type. Then it forgets that rows are in the order of the key.
+fn with_typed_cases(key: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let typed = |operand: &Arc<dyn PhysicalExpr>| -> Result<Arc<dyn PhysicalExpr>> {
+        if !operand.is::<CaseExpr>() {
+            return Ok(Arc::clone(operand));
+        }
+        let ty = operand.data_type(schema)?;
+        Ok(Arc::new(CastExpr::new(Arc::clone(operand), ty, None)))
+    };
+    let key = key.transform_up(|part| {
+        let Some(both) = part.downcast_ref::<BinaryExpr>() else {
+            return Ok(Transformed::no(part));
+        };
+        if ![both.left(), both.right()]
+            .iter()
+            .any(|operand| operand.is::<CaseExpr>())
+        {
+            return Ok(Transformed::no(part));
+        }
+        let operands = vec![typed(both.left())?, typed(both.right())?];
+        Ok(Transformed::yes(part.with_new_children(operands)?))
+    })?;
+    Ok(key.data)
 }
 
 /// The PARTITION BY without columns that its other columns determine, such as the aggregates of a group. The order of
