@@ -582,6 +582,7 @@ impl Binder<'_> {
                 Some(SqlValue::Null) => Some(0),
                 Some(SqlValue::Int(rows)) => u64::try_from(*rows).ok(),
                 Some(SqlValue::UInt(rows)) => Some(*rows),
+                Some(SqlValue::Decimal { unscaled, scale: 0 }) => u64::try_from(*unscaled).ok(),
                 Some(SqlValue::Text(digits)) => digits.parse().ok(),
                 Some(_) => None,
             },

@@ -122,13 +122,14 @@ fn follows_limit(tokens: &[TokenWithSpan]) -> bool {
     }
 }
 
-/// The number of rows that a text spells. Many clients bind all their values as texts, and MySQL takes those behind
-/// LIMIT.
+/// The number of rows that a text or a DECIMAL spells. Many clients bind all their values as texts, and MySQL takes
+/// those behind LIMIT.
 fn row_count(value: &Value) -> Option<Token> {
-    let Value::Text(text) = value else {
-        return None;
+    let number: u64 = match value {
+        Value::Text(text) => text.trim().parse().ok()?,
+        Value::Decimal { unscaled, scale: 0 } => u64::try_from(*unscaled).ok()?,
+        _ => return None,
     };
-    let number: u64 = text.trim().parse().ok()?;
     Some(Token::Number(number.to_string(), false))
 }
 
@@ -177,6 +178,8 @@ fn literal(value: &Value) -> Vec<Token> {
         Value::Date(_) => of_type("DATE", value),
         Value::Time(_) => of_type("TIME", value),
         Value::DateTime(_) | Value::Timestamp(_) => of_type("TIMESTAMP", value),
+        // `5` is a BIGINT.
+        Value::Decimal { scale: 0, .. } => number(format!("{value}.")),
         exact => number(exact.to_string()),
     }
 }
