@@ -148,6 +148,20 @@ fn applied_schema(outer: &SchemaRef, applied: &[FieldRef]) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// Whether parts of a union assign user variables: the next part may read them, so it begins when this one has ended.
+fn assigns_variables(union: &Union) -> Result<bool> {
+    let assigns = |node: &LogicalPlan| match node {
+        LogicalPlan::Extension(extension) => extension.node.as_any().is::<RowByRow>(),
+        _ => false,
+    };
+    for input in &union.inputs {
+        if input.exists(|node| Ok(assigns(node)))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The expressions of a sort, evaluated for fewer rows at a time where that is needed.
 pub(crate) fn bounded_sort_keys(
     mut keys: Vec<PhysicalSortExpr>,
@@ -765,7 +779,7 @@ impl Planner<'_> {
             plans.push(planned.plan);
         }
         Ok(Planned {
-            plan: match self.context.settings.is_thrifty() {
+            plan: match self.context.settings.is_thrifty() || assigns_variables(union)? {
                 true => {
                     let plans = plans.into_iter().map(one_stream).collect();
                     let union = without_constants(UnionExec::try_new(plans)?)?;
