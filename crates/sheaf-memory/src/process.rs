@@ -149,7 +149,7 @@ pub(crate) fn make_room(bytes: usize) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     WithinLimit,
-    /// Beyond it, by less than half of what is [bearable].
+    /// Beyond it, by less than what is [bearable].
     WithinTolerance,
     None,
 }
@@ -173,7 +173,7 @@ pub(crate) fn room_for(bytes: usize) -> Room {
     if fits(limit) {
         return Room::WithinLimit;
     }
-    match fits(limit + bearable(limit) / 2) {
+    match fits(limit + bearable(limit)) {
         true => Room::WithinTolerance,
         false => Room::None,
     }
