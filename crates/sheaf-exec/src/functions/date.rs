@@ -22,7 +22,7 @@ use sheaf_types::temporal::{
 };
 
 use super::argument::Argument;
-use super::string::texts;
+use super::result_array::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 

@@ -16,7 +16,7 @@ use sheaf_types::temporal::{
 };
 
 use super::date::{MONTHS, PartialDates, WEEKDAYS, week_of};
-use super::string::texts;
+use super::result_array::texts;
 use super::types::field;
 use super::{Call, Function, Operands};
 

@@ -7,7 +7,7 @@ use sha1::Sha1;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::limits::Turns;
-use super::string::{ints, texts};
+use super::result_array::{ints, texts};
 use super::types::field;
 use super::{Call, Function};
 

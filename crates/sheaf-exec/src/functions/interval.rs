@@ -16,7 +16,7 @@ use sheaf_types::temporal::{
     datetime_in_range, read_datetime, split_datetime,
 };
 
-use super::string::texts;
+use super::result_array::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
 

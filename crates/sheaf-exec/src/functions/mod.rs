@@ -31,6 +31,7 @@ mod locale;
 pub mod mathematics;
 pub mod one_row;
 pub mod regexp;
+mod result_array;
 pub mod stand_in;
 pub mod string;
 pub mod truncated;
@@ -350,7 +351,7 @@ impl ScalarUDFImpl for MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 15] = [
+    let tables: [&'static [Function]; 14] = [
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
@@ -365,10 +366,9 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         mathematics::FUNCTIONS,
         uuid::FUNCTIONS,
         regexp::FUNCTIONS,
-        string::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
-    for function in tables.into_iter().flatten() {
+    for function in tables.iter().chain(&string::FUNCTIONS).copied().flatten() {
         let udf = Arc::new(ScalarUDF::from(MysqlFunction::new(function)));
         let previous = functions.insert(function.name, udf);
         debug_assert!(previous.is_none(), "two functions {}", function.name);

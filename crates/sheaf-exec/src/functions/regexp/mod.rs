@@ -21,7 +21,7 @@ use sheaf_types::Collation;
 use sheaf_types::error::codes;
 
 use super::limits::{TextWriter, Turns};
-use super::string::{long_texts, parts};
+use super::result_array::{long_texts, parts};
 use super::types::{field, matching_collation, text_field};
 use super::{Argument, Call, EvaluationError, Function, Operands};
 

@@ -1,0 +1,67 @@
+//! UPPER and LOWER. The case changes character by character.
+
+use arrow::array::ArrayRef;
+use datafusion_common::Result;
+
+use super::like_first;
+use super::part::slices;
+use crate::functions::result_array::texts;
+use crate::functions::types::SqlType;
+use crate::functions::{Call, Function};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("upper", (1, 1), like_first, upper).bytewise(),
+    Function::strict("lower", (1, 1), like_first, lower).bytewise(),
+];
+
+fn upper(call: &Call<'_>) -> Result<ArrayRef> {
+    in_case(call, |text, out| {
+        let start = out.len();
+        match text.is_ascii() {
+            true => {
+                out.push_str(text);
+                out[start..].make_ascii_uppercase();
+            }
+            false => out.extend(text.chars().map(uppercase)),
+        }
+    })
+}
+
+fn lower(call: &Call<'_>) -> Result<ArrayRef> {
+    in_case(call, push_lowercase)
+}
+
+/// Each text in another case, which is known piece by piece. Bytes have no case.
+fn in_case(call: &Call<'_>, push: fn(&str, &mut String)) -> Result<ArrayRef> {
+    if call.sql_type(0) == SqlType::Bytes {
+        return slices(call, |text, _| text);
+    }
+    let (values, turns) = (call.text(0)?, call.turns());
+    texts(call, |row, out| {
+        let text = values.get(row)?;
+        out.reserve(text.len());
+        turns.stretches(text).for_each(|text| push(text, out));
+        Some(())
+    })
+}
+
+/// Character for character: of what would be several (`ß`), MySQL knows no upper case.
+fn uppercase(character: char) -> char {
+    let mut mapped = character.to_uppercase();
+    match (mapped.next(), mapped.next()) {
+        (Some(upper), None) => upper,
+        _ => character,
+    }
+}
+
+pub(super) fn push_lowercase(text: &str, out: &mut String) {
+    let lowercase = |character: char| character.to_lowercase().next().unwrap_or(character);
+    let start = out.len();
+    match text.is_ascii() {
+        true => {
+            out.push_str(text);
+            out[start..].make_ascii_lowercase();
+        }
+        false => out.extend(text.chars().map(lowercase)),
+    }
+}

@@ -1,0 +1,194 @@
+//! Lists of texts: members by number (FIELD, ELT), with commas between them (FIND_IN_SET), and by bits (MAKE_SET,
+//! EXPORT_SET).
+
+use arrow::array::ArrayRef;
+use datafusion_common::Result;
+
+use super::{bigint, text_arguments};
+use crate::functions::result_array::{ints, parts, texts};
+use crate::functions::types::{SqlType, common_collation, takes_bytes, text_field};
+use crate::functions::{Call, Function, VARIADIC};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("field", (2, VARIADIC), bigint, field_position).never_null(),
+    Function::new(
+        "elt",
+        (2, VARIADIC),
+        |operands| text_field(&operands.fields[1..], "elt"),
+        elt,
+    )
+    .bytewise(),
+    Function::strict("find_in_set", (2, 2), bigint, find_in_set).bytewise(),
+    Function::new(
+        "make_set",
+        (2, VARIADIC),
+        |operands| text_field(&operands.fields[1..], "make_set"),
+        make_set,
+    ),
+    Function::strict(
+        "export_set",
+        (3, 5),
+        |operands| {
+            text_field(
+                &operands.fields[1..operands.fields.len().min(4)],
+                "export_set",
+            )
+        },
+        export_set,
+    ),
+];
+
+/// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed
+/// as doubles.
+fn field_position(call: &Call<'_>) -> Result<ArrayRef> {
+    let types: Vec<SqlType> = (0..call.len())
+        .map(|argument| call.sql_type(argument))
+        .collect();
+    // NULL is like no value of any type, and makes no operand compare as a number.
+    let all = |is_like: fn(&SqlType) -> bool| {
+        let mut types = types.iter();
+        types.all(|ty| is_like(ty) || *ty == SqlType::Null)
+    };
+    if all(|ty| ty.is_string() || ty.is_temporal()) {
+        if takes_bytes(&call.args.arg_fields) {
+            let values = (0..call.len())
+                .map(|argument| call.bytes(argument))
+                .collect::<Result<Vec<_>>>()?;
+            return position_of_first(
+                call,
+                |argument, row| values[argument].get(row),
+                |a, b| a == b,
+            );
+        }
+        let (collation, _) = common_collation(&types, "field")?;
+        let values = text_arguments(call)?;
+        let turns = call.turns();
+        let is_equal = |a: &str, b: &str| turns.compare(collation, a, b).is_eq();
+        return position_of_first(call, |argument, row| values[argument].get(row), is_equal);
+    }
+    if all(SqlType::is_exact_number) {
+        let scale = types.iter().map(|ty| ty.decimal_digits().1).max();
+        let values = (0..call.len())
+            .map(|argument| call.decimal(argument, scale.unwrap_or(0)))
+            .collect::<Result<Vec<_>>>()?;
+        return position_of_first(
+            call,
+            |argument, row| values[argument].get(row),
+            |a, b| a == b,
+        );
+    }
+    let values = (0..call.len())
+        .map(|argument| call.double(argument))
+        .collect::<Result<Vec<_>>>()?;
+    position_of_first(
+        call,
+        |argument, row| values[argument].get(row),
+        |a, b| a == b,
+    )
+}
+
+/// Which of the arguments behind the first one is equal to it, from 1; 0 if none is.
+fn position_of_first<T: Copy>(
+    call: &Call<'_>,
+    value: impl Fn(usize, usize) -> Option<T>,
+    is_equal: impl Fn(T, T) -> bool,
+) -> Result<ArrayRef> {
+    ints(call, |row| {
+        let Some(wanted) = value(0, row) else {
+            return Some(0);
+        };
+        let found = (1..call.len())
+            .find(|argument| value(*argument, row).is_some_and(|other| is_equal(wanted, other)));
+        Some(found.unwrap_or(0) as i64)
+    })
+}
+
+fn elt(call: &Call<'_>) -> Result<ArrayRef> {
+    let positions = call.int(0)?;
+    let values = (1..call.len())
+        .map(|argument| call.text(argument))
+        .collect::<Result<Vec<_>>>()?;
+    parts(call, |row| {
+        values
+            .get(usize::try_from(positions.get(row)?.checked_sub(1)?).ok()?)?
+            .get(row)
+    })
+}
+
+fn find_in_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let collation = call.matching_collation("find_in_set")?;
+    let (wanted, sets, turns) = (call.text(0)?, call.text(1)?, call.turns());
+    ints(call, |row| {
+        let (wanted, set) = (wanted.get(row)?, sets.get(row)?);
+        if set.is_empty() {
+            return Some(0);
+        }
+        // Spaces at the end count, whatever the collation does with them.
+        let is_member = |member: &str| {
+            spaces_behind(wanted) == spaces_behind(member)
+                && turns.compare(collation, wanted, member).is_eq()
+        };
+        let at = set
+            .split(',')
+            .take_while(|_| !turns.is_over())
+            .position(is_member);
+        Some(at.map_or(0, |at| at as i64 + 1))
+    })
+}
+
+fn spaces_behind(text: &str) -> usize {
+    text.len() - text.trim_end_matches(' ').len()
+}
+
+/// The texts whose bits are set, with commas between them. Those that are NULL are left out.
+fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let bits = call.int(0)?;
+    let members = (1..call.len())
+        .map(|argument| call.text(argument))
+        .collect::<Result<Vec<_>>>()?;
+    texts(call, |row, out| {
+        let bits = bits.get(row)? as u64;
+        let chosen = members
+            .iter()
+            .take(u64::BITS as usize)
+            .enumerate()
+            .filter(|(bit, _)| bits >> bit & 1 == 1)
+            .filter_map(|(_, member)| member.get(row));
+        for (at, member) in chosen.enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            out.push_str(member);
+        }
+        Some(())
+    })
+}
+
+/// A text for each bit, the lowest one first.
+fn export_set(call: &Call<'_>) -> Result<ArrayRef> {
+    let bits = call.int(0)?;
+    let (on, off) = (call.text(1)?, call.text(2)?);
+    let separator = (call.len() > 3).then(|| call.text(3)).transpose()?;
+    let count = (call.len() > 4).then(|| call.int(4)).transpose()?;
+    texts(call, |row, out| {
+        let bits = bits.get(row)? as u64;
+        let (on, off) = (on.get(row)?, off.get(row)?);
+        let separator = match &separator {
+            Some(separator) => separator.get(row)?,
+            None => ",",
+        };
+        let all = u64::from(u64::BITS);
+        let count = match &count {
+            // Below zero it is a large one.
+            Some(count) => (count.get(row)? as u64).min(all),
+            None => all,
+        };
+        for bit in 0..count {
+            if bit > 0 {
+                out.push_str(separator);
+            }
+            out.push_str(if bits >> bit & 1 == 1 { on } else { off });
+        }
+        Some(())
+    })
+}

@@ -1,0 +1,81 @@
+//! Where a text stands in another one, and which of two is less: LOCATE, INSTR, and STRCMP.
+
+use std::borrow::Cow;
+
+use arrow::array::ArrayRef;
+use datafusion_common::Result;
+use sheaf_types::Collation;
+
+use super::bigint;
+use super::case::push_lowercase;
+use super::length::{byte_at, characters};
+use crate::functions::limits::Turns;
+use crate::functions::result_array::ints;
+use crate::functions::types::{Coercibility, collation_of, result_collation};
+use crate::functions::{Call, Function};
+
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::strict("locate", (2, 3), bigint, |call| locate(call, 0, 1)).bytewise(),
+    Function::strict("instr", (2, 2), bigint, |call| locate(call, 1, 0)).bytewise(),
+    Function::strict("strcmp", (2, 2), bigint, strcmp).bytewise(),
+];
+
+fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
+    let types = [call.sql_type(needle), call.sql_type(haystack)];
+    let collation = match (result_collation(&types, "locate")?, collation_of(&types[1])) {
+        // As in MySQL, and unlike in other comparisons.
+        ((_, Coercibility::Mixed), Some((collation, _))) => collation,
+        _ => call.matching_collation("locate")?,
+    };
+    let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
+    let turns = call.turns();
+    let starts = if call.len() == 3 {
+        Some(call.int(2)?)
+    } else {
+        None
+    };
+    ints(call, |row| {
+        let (needle, haystack) = (needles.get(row)?, haystacks.get(row)?);
+        let start = match &starts {
+            Some(starts) => starts.get(row)?,
+            None => 1,
+        };
+        let Some(skipped) = start
+            .checked_sub(1)
+            .and_then(|skipped| usize::try_from(skipped).ok())
+        else {
+            return Some(0);
+        };
+        let folded = |text| folded(collation, text, &turns);
+        let (needle, haystack) = (folded(needle), folded(haystack));
+        if skipped > characters(&haystack) {
+            return Some(0);
+        }
+        let from = byte_at(&haystack, skipped);
+        Some(match turns.find(&haystack[from..], &needle) {
+            Some(at) => characters(&haystack[..from + at]) as i64 + 1,
+            None => 0,
+        })
+    })
+}
+
+/// Whether a search must look at weights: not if both sides are plain bytes to the collation.
+fn folded<'t>(collation: Collation, text: &'t str, turns: &Turns<'_>) -> Cow<'t, str> {
+    match collation {
+        Collation::Binary | Collation::Utf8mb4_bin => Cow::Borrowed(text),
+        _ => {
+            let mut folded = String::with_capacity(text.len());
+            let stretches = turns.stretches(text);
+            stretches.for_each(|text| push_lowercase(text, &mut folded));
+            Cow::Owned(folded)
+        }
+    }
+}
+
+fn strcmp(call: &Call<'_>) -> Result<ArrayRef> {
+    let collation = call.matching_collation("strcmp")?;
+    let (left, right, turns) = (call.text(0)?, call.text(1)?, call.turns());
+    ints(call, |row| {
+        Some(turns.compare(collation, left.get(row)?, right.get(row)?) as i64)
+    })
+}
