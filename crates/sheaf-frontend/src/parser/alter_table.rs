@@ -3,8 +3,9 @@
 use sqlparser::tokenizer::Token;
 
 use super::create_table::Constraints;
+use super::lock::within;
 use super::statement::{ColumnPlace, TableChange};
-use super::{ParseResult, Statement, StatementParser, within};
+use super::{ParseResult, Statement, StatementParser};
 
 /// ALTER.
 impl StatementParser<'_> {

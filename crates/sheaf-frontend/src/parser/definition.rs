@@ -16,8 +16,9 @@
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
+use super::lock::within;
 use super::statement::{DatabaseOptions, KeyDefinition, KeyKind, TableChange};
-use super::{ParseResult, Statement, StatementParser, within};
+use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
 const DATABASE_OPTIONS: [&str; 4] = ["CHARACTER SET", "CHARSET", "COLLATE", "ENCRYPTION"];

@@ -12,7 +12,7 @@ use sheaf_memory::planning::{PlanningMemory, PlanningShare, Waiter};
 use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
 use crate::parser::hint::{Hint, hints_of};
-use crate::parser::{TextSize, at_first_word};
+use crate::parser::text_size::{TextSize, at_first_word};
 use crate::session::handle::SessionHandle;
 
 /// Statements of so much text are not looked at: what they take is measured only.

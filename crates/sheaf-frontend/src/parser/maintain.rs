@@ -1,0 +1,132 @@
+//! ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE, histograms, and FLUSH.
+
+use sheaf_table::statistics::DEFAULT_BUCKETS;
+use sqlparser::tokenizer::Token;
+
+use super::lock::within;
+use super::statement::{Statement, TableName};
+use super::{ParseResult, StatementParser};
+
+impl StatementParser<'_> {
+    pub(super) fn maintain(&mut self) -> ParseResult<Statement> {
+        let Some(verb) = self.accept_one_of(&["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"]) else {
+            return self.unexpected("a statement");
+        };
+        let verb = match verb {
+            "ANALYZE" => "analyze",
+            "CHECK" => "check",
+            "OPTIMIZE" => "optimize",
+            _ => "repair",
+        };
+        let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept_one_of(&["TABLE", "TABLES"]).is_none() {
+            return self.unexpected("TABLE");
+        }
+        let names = self.table_names()?;
+        if verb == "optimize" {
+            let wait = self.lock_wait()?;
+            return Ok(within(wait, Statement::Maintain { verb, names }));
+        }
+        if verb == "analyze"
+            && let Some(change) = self.accept_one_of(&["UPDATE HISTOGRAM", "DROP HISTOGRAM"])
+        {
+            return self.histograms(names, change == "UPDATE HISTOGRAM");
+        }
+        // CHECK TABLE's and REPAIR TABLE's thoroughness.
+        if matches!(verb, "check" | "repair") {
+            while self
+                .accept_one_of(&[
+                    "FOR UPGRADE",
+                    "QUICK",
+                    "FAST",
+                    "MEDIUM",
+                    "EXTENDED",
+                    "CHANGED",
+                    "USE_FRM",
+                ])
+                .is_some()
+            {}
+        }
+        Ok(Statement::Maintain { verb, names })
+    }
+
+    /// The rest of ANALYZE TABLE ... UPDATE HISTOGRAM and DROP HISTOGRAM.
+    fn histograms(&mut self, mut names: Vec<TableName>, updates: bool) -> ParseResult<Statement> {
+        self.expect("ON")?;
+        let columns = self.list(Self::identifier)?;
+        let buckets = if !updates {
+            None
+        } else if self.accept("WITH") {
+            let buckets = self.number()?;
+            self.expect("BUCKETS")?;
+            Some(buckets)
+        } else {
+            Some(DEFAULT_BUCKETS as u64)
+        };
+        if self.peek("USING DATA") {
+            return self.unsupported("ANALYZE TABLE ... UPDATE HISTOGRAM ... USING DATA");
+        }
+        match names.pop() {
+            Some(table) if names.is_empty() => Ok(Statement::Histograms {
+                table,
+                columns,
+                buckets,
+            }),
+            _ => self.unsupported("Changing histograms of several tables at once"),
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> ParseResult<Statement> {
+        self.tokens.advance_token();
+        let _ = self.accept_one_of(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        let (mut status, mut optimizer_costs) = (false, false);
+        let mut with_read_lock = None;
+        self.list(|parser| {
+            if parser.accept("STATUS") {
+                status = true;
+                return Ok(());
+            }
+            if parser.accept("OPTIMIZER_COSTS") {
+                optimizer_costs = true;
+                return Ok(());
+            }
+            let known = parser.accept_one_of(&[
+                "PRIVILEGES",
+                "HOSTS",
+                "USER_RESOURCES",
+                "BINARY LOGS",
+                "ENGINE LOGS",
+                "ERROR LOGS",
+                "GENERAL LOGS",
+                "SLOW LOGS",
+                "RELAY LOGS",
+                "LOGS",
+                "QUERY CACHE",
+            ]);
+            if known.is_none() {
+                if parser.accept_one_of(&["TABLES", "TABLE"]).is_none() {
+                    return parser.unexpected("STATUS");
+                }
+                let mut tables = Vec::new();
+                if matches!(parser.tokens.peek_token_ref().token, Token::Word(_))
+                    && !parser.peek("WITH")
+                {
+                    tables = parser.table_names()?;
+                }
+                let locks = parser.accept_one_of(&["WITH READ LOCK", "FOR EXPORT"]);
+                if locks == Some("FOR EXPORT") && tables.is_empty() {
+                    return parser.unexpected("WITH READ LOCK");
+                }
+                with_read_lock = locks.map(|_| tables);
+            }
+            Ok(())
+        })?;
+        if let Some(tables) = with_read_lock {
+            return Ok(Statement::FlushWithReadLock(tables));
+        }
+        Ok(Statement::Flush {
+            status,
+            optimizer_costs,
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Text to tokens, as far as memory allows.
+
+use sheaf_access::cancel;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::error_place::tokenizer_error;
+use super::text_size::TextSize;
+use super::{LONG_TEXT_BYTES, bit_literals, scan};
+use crate::dialect::SheafDialect;
+use crate::error::Result;
+
+/// The tokens of a text. sqlparser takes `\a` and `\f` in strings for control characters; in MySQL they are letters. So
+/// texts that have them are unescaped here.
+///
+/// # Errors
+/// 1064, and what stops the statement.
+pub(super) fn tokens_of(
+    text: &str,
+    dialect: &SheafDialect,
+    room: usize,
+) -> Result<Vec<TokenWithSpan>> {
+    /// The tokenizer looks so often whether it shall stop.
+    const TOKENS_PER_LOOK: usize = 1 << 10;
+    let mut tokens = Vec::with_capacity(room);
+    let has_letters = text.contains("\\a") || text.contains("\\f");
+    let (mut count, mut shall_stop) = (0_usize, false);
+    let counted = |mut token: TokenWithSpan| {
+        count += 1;
+        if count.is_multiple_of(TOKENS_PER_LOOK) {
+            shall_stop = cancel::is_statement_cancelled();
+        }
+        if shall_stop {
+            // The tokenizer goes on to the end of the text, and nothing of it is kept.
+            token.token = Token::EOF;
+        }
+        token
+    };
+    Tokenizer::new(dialect, text)
+        .with_unescape(!has_letters)
+        .tokenize_with_location_into_buf_with_mapper(&mut tokens, counted)
+        .map_err(|error| tokenizer_error(text, &error))?;
+    cancel::check_statement()?;
+    if has_letters {
+        for token in &mut tokens {
+            match &mut token.token {
+                Token::SingleQuotedString(string) | Token::NationalStringLiteral(string) => {
+                    *string = scan::unescaped(string, '\'');
+                }
+                Token::DoubleQuotedString(string) => *string = scan::unescaped(string, '"'),
+                Token::Word(word) => {
+                    if let Some(quote) = word.quote_style {
+                        let doubled = String::from_iter([quote, quote]);
+                        word.value = word.value.replace(&doubled, quote.encode_utf8(&mut [0; 4]));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    bit_literals::as_hexadecimal(tokens).map_err(|error| tokenizer_error(text, &error))
+}
+
+/// How many tokens a long text has at most; 0 for another one. Their memory is there.
+///
+/// # Errors
+/// There is none: the tokens of a long text take many times its memory.
+pub(super) fn room_for_tokens(text: &str) -> Result<usize> {
+    /// What the allocator has for the text of a token besides the text.
+    const TEXT_ROOM_BYTES: usize = 16;
+    if text.len() <= LONG_TEXT_BYTES {
+        return Ok(0);
+    }
+    let most = TextSize::of(text).tokens;
+    let bytes = most * (size_of::<TokenWithSpan>() + TEXT_ROOM_BYTES) + text.len();
+    cancel::check_room_for(bytes)?;
+    Ok(most)
+}
