@@ -14,7 +14,7 @@ use sqlparser::tokenizer::Token;
 
 use super::statement::{Delete, Update};
 use super::{ParseResult, Statement, StatementParser};
-use crate::dialect::Ahead;
+use crate::dialect::ahead::Ahead;
 use crate::error::SqlError;
 use crate::walk::{ExpressionVisitor, walk_expression, walk_query, walk_tables};
 

@@ -1,0 +1,115 @@
+//! Casts and character sets: BINARY, CAST, CONVERT, and CHAR with USING.
+
+use sqlparser::ast::{CastKind, DataType, Expr, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use super::binding;
+use super::name::parse_collation_of;
+use crate::syntax::call;
+
+/// `BINARY x`, a cast that binds tighter than any operator. `None` when BINARY is not followed by an operand: then it
+/// is the name of a character set.
+pub(super) fn parse_binary(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let is_name = matches!(
+        parser.peek_nth_token_ref(1).token,
+        Token::EOF | Token::SemiColon | Token::Comma | Token::RParen
+    );
+    if is_name {
+        return None;
+    }
+    parser.advance_token();
+    let operand = parser.parse_subexpr(binding::COLLATE);
+    Some(operand.map(|operand| Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: DataType::Binary(None),
+        array: false,
+        format: None,
+    }))
+}
+
+/// `CAST(x AS type)` and `CAST(x AS CHAR CHARACTER SET charset)`.
+pub(super) fn parse_cast(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_keyword(Keyword::AS)?;
+    let (data_type, charset) = parse_type_of_cast(parser)?;
+    let array = parser.parse_keyword(Keyword::ARRAY);
+    parser.expect_token(&Token::RParen)?;
+    let cast = match charset {
+        Some(charset) => converted(expr, Some(data_type), Some(charset)),
+        None => Expr::Cast {
+            kind: CastKind::Cast,
+            expr,
+            data_type,
+            array,
+            format: None,
+        },
+    };
+    parse_collation_of(parser, cast)
+}
+
+/// `CONVERT(x, type)`, `CONVERT(x, CHAR CHARACTER SET charset)` and `CONVERT(x USING charset)`.
+pub(super) fn parse_convert(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(parser.parse_expr()?);
+    let (data_type, charset) = match parser.parse_keyword(Keyword::USING) {
+        true => (None, Some(parser.parse_object_name(false)?)),
+        false => {
+            parser.expect_token(&Token::Comma)?;
+            let (data_type, charset) = parse_type_of_cast(parser)?;
+            (Some(data_type), charset)
+        }
+    };
+    parser.expect_token(&Token::RParen)?;
+    parse_collation_of(parser, converted(expr, data_type, charset))
+}
+
+fn converted(expr: Box<Expr>, data_type: Option<DataType>, charset: Option<ObjectName>) -> Expr {
+    Expr::Convert {
+        is_try: false,
+        expr,
+        data_type,
+        charset,
+        target_before_value: false,
+        styles: Vec::new(),
+    }
+}
+
+/// What a value is made of by CAST and CONVERT: a type, and of characters their character set.
+fn parse_type_of_cast(parser: &mut Parser) -> Result<(DataType, Option<ObjectName>), ParserError> {
+    let is_characters = matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if matches!(word.keyword, Keyword::CHAR | Keyword::CHARACTER)
+    );
+    let data_type = parser.parse_data_type()?;
+    let has_set = is_characters
+        && (parser.parse_keywords(&[Keyword::CHARACTER, Keyword::SET])
+            || parser.parse_keyword(Keyword::CHARSET));
+    let charset = match has_set {
+        true => Some(parser.parse_object_name(false)?),
+        false => None,
+    };
+    Ok((data_type, charset))
+}
+
+/// `CHAR(n, ...)` and `CHAR(n, ... USING charset)`.
+pub(super) fn parse_char(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let codes = parser.parse_comma_separated(Parser::parse_expr)?;
+    let charset = match parser.parse_keyword(Keyword::USING) {
+        true => Some(parser.parse_object_name(false)?),
+        false => None,
+    };
+    parser.expect_token(&Token::RParen)?;
+    let bytes = call("char", codes);
+    Ok(match charset {
+        Some(charset) => converted(Box::new(bytes), None, Some(charset)),
+        None => bytes,
+    })
+}

@@ -1,0 +1,175 @@
+//! Operators between operands that sqlparser reads in another way, or not at all.
+
+use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::ahead::Ahead;
+use super::binding;
+use crate::syntax::call;
+
+/// Whether `NULL` stands behind the next word. `a NOT NULL` is PostgreSQL's.
+pub(super) fn is_null(parser: &Parser) -> bool {
+    let next = parser.peek_nth_token_ref(1);
+    matches!(&next.token, Token::Word(word) if word.keyword == Keyword::NULL)
+}
+
+pub(super) fn is_mod(word: &str) -> bool {
+    word.eq_ignore_ascii_case("mod")
+}
+
+pub(super) fn is_sounds(word: &str) -> bool {
+    word.eq_ignore_ascii_case("sounds")
+}
+
+pub(super) fn is_like(parser: &Parser) -> bool {
+    matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::LIKE)
+}
+
+/// Whether one of these operators comes, or NOT before one, which is true.
+fn comes(parser: &Parser, operators: &[Keyword]) -> Option<bool> {
+    let keyword = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    match keyword(parser.peek_token_ref()) {
+        Keyword::NOT => {
+            let next = keyword(parser.peek_nth_token_ref(1));
+            operators.contains(&next).then_some(true)
+        }
+        first => operators.contains(&first).then_some(false),
+    }
+}
+
+pub(super) fn is_between(parser: &Parser) -> Option<bool> {
+    comes(parser, &[Keyword::BETWEEN])
+}
+
+pub(super) fn is_regexp(parser: &Parser) -> Option<bool> {
+    comes(parser, &[Keyword::REGEXP, Keyword::RLIKE])
+}
+
+/// sqlparser takes the NULL of `a REGEXP NULL` for a part of the operator. A parameter is such a NULL while its
+/// statement is prepared.
+pub(super) fn parse_regexp(
+    parser: &mut Parser,
+    left: &Expr,
+    negated: bool,
+) -> Result<Expr, ParserError> {
+    if negated {
+        parser.advance_token();
+    }
+    let regexp = parser.parse_keyword(Keyword::REGEXP);
+    if !regexp {
+        parser.expect_keyword_is(Keyword::RLIKE)?;
+    }
+    Ok(Expr::RLike {
+        negated,
+        expr: Box::new(left.clone()),
+        pattern: Box::new(parser.parse_subexpr(binding::PREDICATE)?),
+        regexp,
+    })
+}
+
+/// The upper bound may be a predicate: `a BETWEEN 1 AND b IN (2, 3)` has the upper bound `b IN (2, 3)`.
+pub(super) fn parse_between(
+    parser: &mut Parser,
+    left: &Expr,
+    negated: bool,
+) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    if negated {
+        parser.advance_token();
+    }
+    let low = parser.parse_subexpr(binding::PREDICATE)?;
+    parser.expect_keyword_is(Keyword::AND)?;
+    let high = parser.parse_subexpr(binding::COMPARISON)?;
+    Ok(Expr::Between {
+        expr: Box::new(left.clone()),
+        negated,
+        low: Box::new(low),
+        high: Box::new(high),
+    })
+}
+
+/// `a SOUNDS LIKE b`.
+pub(super) fn parse_sounds_like(
+    parser: &mut Parser,
+    left: &Expr,
+    precedence: u8,
+) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.advance_token();
+    let right = parser.parse_subexpr(precedence)?;
+    Ok(Expr::BinaryOp {
+        left: Box::new(call("soundex", vec![left.clone()])),
+        op: BinaryOperator::Eq,
+        right: Box::new(call("soundex", vec![right])),
+    })
+}
+
+/// `x IN ((a), (b))` and `x IN ((a))`, with `(a)` a subquery: what begins with a subquery may be one, or a list of
+/// operands. sqlparser tries one after the other. `None` for every other IN.
+pub(super) fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
+    let is_keyword = |token: &Token, keyword: Keyword| {
+        matches!(token,
+            Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
+    };
+    let begins_query =
+        |token: &Token| is_keyword(token, Keyword::SELECT) || is_keyword(token, Keyword::WITH);
+    let mut ahead = Ahead::of(parser);
+    let mut first = ahead.next();
+    let negated = is_keyword(first, Keyword::NOT);
+    if negated {
+        first = ahead.next();
+    }
+    if !is_keyword(first, Keyword::IN) || *ahead.next() != Token::LParen {
+        return Ok(None);
+    }
+    let is_query = match ahead.next() {
+        token if begins_query(token) => true,
+        Token::LParen => {
+            // Inside of the parentheses that a query or an operand begins with.
+            let mut inside = Ahead { ..ahead };
+            let mut token = inside.next();
+            while *token == Token::LParen {
+                token = inside.next();
+            }
+            if !begins_query(token) {
+                return Ok(None);
+            }
+            ahead.skip_parentheses();
+            let goes_on = [
+                Keyword::UNION,
+                Keyword::EXCEPT,
+                Keyword::INTERSECT,
+                Keyword::ORDER,
+                Keyword::LIMIT,
+            ];
+            let token = ahead.next();
+            *token == Token::RParen || goes_on.iter().any(|word| is_keyword(token, *word))
+        }
+        _ => return Ok(None),
+    };
+    if negated {
+        parser.advance_token();
+    }
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let expr = Box::new(left.clone());
+    let condition = match is_query {
+        true => Expr::InSubquery {
+            expr,
+            subquery: parser.parse_query()?,
+            negated,
+        },
+        false => Expr::InList {
+            expr,
+            list: parser.parse_comma_separated(Parser::parse_expr)?,
+            negated,
+        },
+    };
+    parser.expect_token(&Token::RParen)?;
+    Ok(Some(condition))
+}
