@@ -583,6 +583,47 @@ fn who_amends_nothing_does_not_begin_to_change() {
 }
 
 #[test]
+fn small_statements_find_locks_where_others_have_all() {
+    const LIMIT: u8 = 2;
+    let options = StorageOptions {
+        max_row_locks: usize::from(LIMIT) << 10,
+        ..options()
+    };
+    let storage = Storage::open_on(disk(1), options).unwrap();
+    let tree = storage.tree(storage.create_tree().unwrap()).unwrap();
+    let mut setup = storage.begin_transaction();
+    for key in 0..u16::from(LIMIT) << 10 {
+        tree.insert(&mut setup, &key.to_be_bytes(), &[10]).unwrap();
+    }
+    for key in 0..=LIMIT {
+        tree.insert(&mut setup, &[u8::MAX, u8::MAX, key], &[10])
+            .unwrap();
+    }
+    setup.commit().unwrap();
+    let lock = |transaction: &mut Transaction, key: &[u8]| {
+        let (view, mut value) = (transaction.read_view()?, Vec::new());
+        transaction.lock_and_read(&view, &tree, key, LockMode::Exclusive, &mut value)
+    };
+    let mut greedy = storage.begin_transaction();
+    for key in 0..u16::from(LIMIT) << 10 {
+        let locked = lock(&mut greedy, &key.to_be_bytes());
+        assert_eq!(locked.unwrap(), Some(true));
+    }
+    let refused = lock(&mut greedy, &[u8::MAX, u8::MAX, 0]);
+    assert!(matches!(refused, Err(StorageError::TooManyLocks { .. })));
+    for _ in 0..2 {
+        let mut small = storage.begin_transaction();
+        for key in 0..LIMIT {
+            let locked = lock(&mut small, &[u8::MAX, u8::MAX, key]);
+            assert_eq!(locked.unwrap(), Some(true));
+        }
+        let refused = lock(&mut small, &[u8::MAX, u8::MAX, LIMIT]);
+        assert!(matches!(refused, Err(StorageError::TooManyLocks { .. })));
+        small.rollback().unwrap();
+    }
+}
+
+#[test]
 fn what_is_not_there_needs_no_lock_where_there_are_too_many() {
     let options = StorageOptions {
         max_row_locks: 1,

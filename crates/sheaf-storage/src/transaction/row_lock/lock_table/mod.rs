@@ -31,6 +31,11 @@ use crate::transaction::snapshot::StatusCell;
 /// Rows of a tree that a transaction locks one by one, before it locks the tree.
 pub(crate) const ESCALATION_ROWS: usize = 1 << 13;
 
+/// Locks that a transaction may have where all others have as many as there may be: those of a small statement. They
+/// are few beside the limit, however many transactions there are, and none where it has less than the second for each.
+const FEW_LOCKS: usize = 32;
+const LIMIT_OF_A_FEW_LOCK: usize = 1 << 10;
+
 /// Outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Request {
@@ -255,9 +260,18 @@ impl LockTable {
         owner.is_none_or(|owner| !owner.locks.contains(name))
     }
 
-    /// Takes a place for a range.
-    fn take_place(&mut self, tree: TreeId) -> Result<()> {
-        if self.count >= self.limit {
+    /// Whether the transaction may have a lock beyond the limit.
+    fn has_few(&self, transaction: TransactionId) -> bool {
+        let owner = self.owners.get(&transaction);
+        let few = FEW_LOCKS.min(self.limit / LIMIT_OF_A_FEW_LOCK);
+        owner.map_or(0, |owner| owner.locks.len() + owner.ranges.len()) < few
+    }
+
+    /// Takes a place for a range. Beyond the limit there is one in each tree.
+    fn take_place(&mut self, tree: TreeId, transaction: TransactionId) -> Result<()> {
+        let owner = self.owners.get(&transaction);
+        let is_first = owner.is_none_or(|owner| !owner.ranges.contains(&tree));
+        if self.count >= self.limit && !(is_first && self.has_few(transaction)) {
             return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         self.count += 1;
@@ -294,7 +308,8 @@ impl LockTable {
             return Ok((Request::Granted, false));
         }
         let places = places_of(name);
-        if self.count + places > self.limit && self.is_new(transaction, name) {
+        let is_full = self.count + places > self.limit;
+        if is_full && self.is_new(transaction, name) && !self.has_few(transaction) {
             return Err(StorageError::TooManyLocks { limit: self.limit });
         }
         let owner = self.owners.entry(transaction).or_default();
@@ -666,7 +681,7 @@ impl LockTable {
         kind: RangeLock,
     ) -> Result<Entered> {
         // A place is taken first, because entering cannot be undone once ranges were widened.
-        self.take_place(tree)?;
+        self.take_place(tree, own.id())?;
         let entered = self.ranges.enter(own, tree, range, kind);
         match entered {
             Entered::Known => self.give_places(tree, 1),
