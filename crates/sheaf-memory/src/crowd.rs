@@ -100,6 +100,11 @@ impl Crowd {
         self.lock().queue.len()
     }
 
+    /// Statements that are planned or run now.
+    pub fn inside(&self) -> usize {
+        self.lock().inside.len()
+    }
+
     /// A statement begins when there is room for it, or at once if others may wait for it. `None`: it has waited as
     /// long as it may, or shall stop. What `limit_time` gives is kept while it waits.
     pub fn enter<T>(

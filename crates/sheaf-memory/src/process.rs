@@ -107,17 +107,17 @@ pub(crate) fn expect_free_memory() {
     GAVE_BACK.store(0, Ordering::Relaxed);
 }
 
-/// Whether the process comes near to the end of its tolerance: statements have to be stopped.
-pub(crate) fn is_exhausted() -> bool {
+/// By how much the process comes near to the end of its tolerance: statements that hold so much have to be stopped.
+pub(crate) fn bytes_too_many() -> usize {
     let Some(mut excess) = excess(LOOK_MICROS) else {
-        return false;
+        return 0;
     };
     let limit = LIMIT.load(Ordering::Relaxed);
     let most = bearable(limit);
     if excess > most && (give_back(GIVE_BACK_SOON_MICROS) || await_givers()) {
         excess = look(0).saturating_sub(limit);
     }
-    excess > most
+    excess.saturating_sub(most)
 }
 
 /// Whether the process was near to its limit, or beyond it, when it was looked at last.

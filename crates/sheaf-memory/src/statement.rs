@@ -4,10 +4,12 @@
 //! another frees is missing in the one account and left over in the other; both begin at 0 with each statement.
 //!
 //! When the process has nearly used up its tolerance, the next thread that passes a safe point stops the
-//! statement that holds most. To stop means the same as KILL QUERY, but for the error. Then that statement has a while
-//! to let go, before another one is stopped; when it has let go, the next one may be stopped at once.
+//! statement that holds most, and as many more as it takes to make room. To stop means the same as KILL QUERY, but for
+//! the error. Then they have a while to let go, before others are stopped; when they have let go, the next one may be
+//! stopped at once.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -21,6 +23,8 @@ const STEP_BYTES: i64 = 256 << 10;
 /// A statement that holds less, or less than this part of the limit, is not stopped: it would not help.
 const MIN_STOPPED_BYTES: usize = 4 << 20;
 const MIN_STOPPED_SHARE: usize = 32;
+/// The same of a statement whose client does not read: there may be many, and none of them comes to an end.
+const MIN_STALLED_BYTES: usize = 512 << 10;
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
 
@@ -39,6 +43,8 @@ pub struct StatementMemory {
     stopped: AtomicU64,
     /// It waits for others to give memory back.
     is_waiting: AtomicBool,
+    /// Its client does not read.
+    is_stalled: AtomicBool,
     /// A panic leaves nothing behind in it.
     give_way: OnceLock<AssertUnwindSafe<GiveWay>>,
     /// What of the statement takes most, as far as operators have said.
@@ -53,21 +59,22 @@ thread_local! {
     static COUNTED: Cell<i64> = const { Cell::new(0) };
 }
 
-/// All statements' accounts, and which of them was stopped last.
+/// All statements' accounts, and those of them that were stopped lately.
 struct Accounts {
     all: Vec<Weak<StatementMemory>>,
-    stopped: Option<Stopped>,
+    stopped: Vec<Stopped>,
 }
 
 static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
     all: Vec::new(),
-    stopped: None,
+    stopped: Vec::new(),
 });
 
-/// A statement that was stopped, and when.
+/// A statement that was stopped, and what it held when that happened.
 struct Stopped {
     account: Weak<StatementMemory>,
     statement: u64,
+    held_bytes: usize,
     when: Instant,
 }
 
@@ -108,6 +115,7 @@ impl StatementMemory {
             is_running: AtomicBool::new(false),
             stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
+            is_stalled: AtomicBool::new(false),
             give_way: OnceLock::new(),
             largest_consumer: Mutex::new(None),
             has_consumer: AtomicBool::new(false),
@@ -123,6 +131,7 @@ impl StatementMemory {
     /// The session's next statement starts.
     pub fn begin(&self) {
         self.held_bytes.store(0, Ordering::Relaxed);
+        self.is_stalled.store(false, Ordering::Relaxed);
         self.statement.fetch_add(1, Ordering::Relaxed);
         self.is_running.store(true, Ordering::Relaxed);
         if self.has_consumer.swap(false, Ordering::Relaxed) {
@@ -140,6 +149,25 @@ impl StatementMemory {
     /// Bytes that the statement was last seen to hold.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed).max(0) as usize
+    }
+
+    /// Whether a statement of the session runs.
+    pub fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Relaxed)
+    }
+
+    /// Says that the statement's client does not read, or does again.
+    pub fn set_stalled(&self, is_stalled: bool) {
+        self.is_stalled.store(is_stalled, Ordering::Relaxed);
+    }
+
+    /// Whether it holds so much that to stop it, or to have it make room, helps others.
+    pub fn holds_much(&self) -> bool {
+        let least = match self.is_stalled.load(Ordering::Relaxed) {
+            true => MIN_STALLED_BYTES,
+            false => least_stopped(),
+        };
+        self.held_bytes() >= least
     }
 
     /// Whether the statement was stopped because the process had too much memory.
@@ -295,35 +323,46 @@ pub fn has_room_for(bytes: usize) -> bool {
 #[cold]
 fn settle_and_check() {
     process::note_taken(settle());
-    if process::is_exhausted() {
-        stop_the_largest();
-    }
+    stop_for(process::bytes_too_many());
 }
 
-/// Stops the statement that holds most, unless one is still about to let go.
-pub(crate) fn stop_the_largest() {
+/// Stops those statements that hold most, until they hold so many bytes together with those that are about to let go.
+pub(crate) fn stop_for(bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
     let mut accounts = lock(&ACCOUNTS);
-    if accounts
-        .stopped
-        .as_ref()
-        .is_some_and(Stopped::is_letting_go)
-    {
+    accounts.stopped.retain(Stopped::is_letting_go);
+    let coming = accounts.stopped.iter().map(|stopped| stopped.held_bytes);
+    let mut missing = bytes.saturating_sub(coming.sum());
+    if missing == 0 {
         return;
     }
     let running = accounts.all.iter().filter_map(Weak::upgrade);
-    let largest = running
-        .filter(|account| account.is_running.load(Ordering::Relaxed) && !account.is_stopped())
-        .max_by_key(|account| account.held_bytes.load(Ordering::Relaxed));
-    let Some(largest) = largest.filter(|account| account.held_bytes() >= least_stopped()) else {
-        return;
+    let may_stop = |account: &Arc<StatementMemory>| {
+        account.is_running() && !account.is_stopped() && account.holds_much()
     };
-    accounts.stopped = Some(Stopped {
-        account: Arc::downgrade(&largest),
-        statement: largest.statement.load(Ordering::Relaxed),
-        when: Instant::now(),
-    });
+    let held = |account: Arc<StatementMemory>| (account.held_bytes(), account);
+    let mut largest: Vec<_> = running.filter(may_stop).map(held).collect();
+    largest.sort_by_key(|(held_bytes, _)| Reverse(*held_bytes));
+    let mut chosen = Vec::new();
+    for (held_bytes, account) in largest {
+        if missing == 0 {
+            break;
+        }
+        missing = missing.saturating_sub(held_bytes);
+        accounts.stopped.push(Stopped {
+            account: Arc::downgrade(&account),
+            statement: account.statement.load(Ordering::Relaxed),
+            held_bytes,
+            when: Instant::now(),
+        });
+        chosen.push(account);
+    }
     drop(accounts);
-    largest.stop_for_memory();
+    for account in chosen {
+        account.stop_for_memory();
+    }
 }
 
 /// A statement that holds less is not stopped.
@@ -399,19 +438,34 @@ mod tests {
             more.during(|| vec![1u8; 30 << 20]),
             idle.during(|| vec![1u8; 40 << 20]),
         );
-        stop_the_largest();
-        stop_the_largest();
+        stop_for(1);
+        stop_for(30 << 20);
         assert!(more.is_stopped() && more.shall_stop());
         assert!(!much.is_stopped() && !much.shall_stop());
         assert!(!idle.is_stopped() && !idle.shall_stop());
         // It has let go, and nobody waits for it any more.
         more.end();
-        stop_the_largest();
+        stop_for(1);
         assert!(much.is_stopped() && much.shall_stop());
         drop(held);
         assert!(more.go_on() && !more.shall_stop() && !more.is_stopped());
         assert!(!more.go_on());
         more.begin();
         assert!(!more.is_stopped());
+        much.end();
+        more.end();
+        as_many_are_stopped_as_have_what_is_wanted();
+    }
+
+    /// A part of the test above: all accounts of the process are looked at.
+    fn as_many_are_stopped_as_have_what_is_wanted() {
+        let accounts: Vec<_> = (0..4).map(|_| account()).collect();
+        accounts.iter().for_each(|account| account.begin());
+        let hold = |account: &Arc<StatementMemory>| account.during(|| vec![1u8; 64 << 20]);
+        let held: Vec<_> = accounts.iter().map(hold).collect();
+        let stopped = || accounts.iter().filter(|account| account.is_stopped());
+        stop_for(65 << 20);
+        assert_eq!(stopped().count(), 2);
+        drop(held);
     }
 }

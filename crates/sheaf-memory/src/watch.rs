@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::process;
-use crate::statement::stop_the_largest;
+use crate::statement::stop_for;
 
 /// How often the thread looks.
 const WATCH: Duration = Duration::from_millis(100);
@@ -30,9 +30,7 @@ pub fn keep_within(bytes: usize) {
 fn watch() {
     loop {
         process::count_threads();
-        if process::is_exhausted() {
-            stop_the_largest();
-        }
+        stop_for(process::bytes_too_many());
         let is_close = process::was_close();
         thread::sleep(if is_close { CLOSE_WATCH } else { WATCH });
     }

@@ -50,7 +50,6 @@ pub struct Connection {
     pub(crate) cursors: HashMap<u32, Cursor>,
     handle: Arc<SessionHandle>,
     socket: Arc<Socket>,
-    write_timeout: Option<Duration>,
     request: Vec<u8>,
     /// What the answer in the send buffer waits for.
     unfinished: Option<UnfinishedCommit>,
@@ -125,15 +124,13 @@ fn open(
     // Of each step. The thread that accepts clients ends those that take longer for all.
     let connect_timeout = engine.connect_timeout();
     let io_error = |error: io::Error| SqlError::unknown(error.to_string());
-    socket
-        .set_write_timeout(Some(connect_timeout))
-        .map_err(io_error)?;
     let mut packets = PacketStream::new(
         SocketTransport::new(Arc::clone(&socket), tls),
         handshake::MAX_HANDSHAKE_BYTES,
     );
     packets
         .set_timeouts(Some(connect_timeout), Some(connect_timeout))
+        .and_then(|()| packets.set_write_timeout(Some(connect_timeout)))
         .map_err(io_error)?;
 
     let admitted = match engine.admits_host(&origin.names()) {
@@ -182,6 +179,7 @@ fn open(
         return Err(SqlError::new(codes::HANDSHAKE_ERROR, "Bad handshake"));
     }
     packets.set_memory(session.request_memory());
+    packets.set_slow_client(session.slow_client());
     Ok(Box::new(Connection {
         packets,
         client,
@@ -191,7 +189,6 @@ fn open(
         cursors: HashMap::new(),
         handle,
         socket,
-        write_timeout: Some(connect_timeout),
         request: Vec::new(),
         unfinished: None,
         waits_since: 0,
@@ -242,7 +239,7 @@ impl Connection {
     /// Runs the commands that one read finds. Whether there may be more is told by
     /// [`may_have_more`](Self::may_have_more).
     pub(crate) fn serve_ready(&mut self) -> Served {
-        match self.packets.flush_at_once() {
+        match self.packets.flush_and_rest() {
             Ok(true) => {}
             Ok(false) => return Served::WaitsForRoom,
             Err(_) => return Served::Over,
@@ -334,7 +331,7 @@ impl Connection {
     /// client.
     pub(crate) fn settle(&mut self) -> Served {
         self.finish_commit();
-        match self.packets.flush_at_once() {
+        match self.packets.flush_and_rest() {
             Ok(true) => Served::Waits,
             Ok(false) => Served::WaitsForRoom,
             Err(_) => Served::Over,
@@ -428,12 +425,8 @@ impl Connection {
         )?;
         let in_transaction = self.session.status_flags() & status_flags::IN_TRANSACTION != 0;
         self.packets.set_holds_locks(in_transaction);
-        let write_timeout = seconds(self.session.net_write_timeout());
-        if self.write_timeout != write_timeout {
-            self.socket.set_write_timeout(write_timeout)?;
-            self.write_timeout = write_timeout;
-        }
-        Ok(())
+        self.packets
+            .set_write_timeout(seconds(self.session.net_write_timeout()))
     }
 
     fn answer_read_error(&mut self, error: &ReadError) -> Flow {

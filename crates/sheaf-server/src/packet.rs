@@ -18,6 +18,8 @@
 //! full or when the answer is complete. So a short answer is one system call, and a row is encoded where it
 //! leaves from. Receiving reads what is there, which for a short request is one system call too.
 //!
+//! A statement's rows wait where the client does not read, and hear what its session wants of it ([`sending`]).
+//!
 //! A long packet takes its share of what all long requests may have before its buffer grows ([`RequestMemory`]), and
 //! waits where there is none.
 //!
@@ -25,12 +27,16 @@
 //! is a read that ends after that time, so a busy connection has no other system call for it. An idle one then waits
 //! without a buffer ([`PacketStream::wait_without_buffers`]).
 
+mod sending;
+mod unread;
+
 use std::io::{self, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql_common::constants::Command;
-use sheaf_sql::{Encryption, RequestMemory, SqlError};
-use sheaf_types::error::codes;
+use sheaf_sql::{Encryption, RequestMemory, SlowClient};
+
+use crate::packet::unread::Unread;
 
 const COM_STMT_SEND_LONG_DATA: u8 = Command::COM_STMT_SEND_LONG_DATA as u8;
 
@@ -53,6 +59,11 @@ pub trait Transport: Read + Write {
     /// How long a read may wait; `None` is for ever.
     fn set_read_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
+    /// How long a write may wait; `None` is for ever.
+    fn set_write_timeout(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
     /// As `read`, but an error (`WouldBlock`) where it would wait for the peer.
     fn read_at_once(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.read(out)
@@ -61,6 +72,11 @@ pub trait Transport: Read + Write {
     /// As `write`, but an error (`WouldBlock`) where it would wait for the peer.
     fn write_at_once(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write(bytes)
+    }
+
+    /// Waits until the peer takes something, or for so long (`None`: for ever). False: it may take nothing yet.
+    fn await_room(&mut self, _timeout: Option<Duration>) -> io::Result<bool> {
+        Ok(true)
     }
 
     /// The next byte begins a command.
@@ -169,6 +185,13 @@ pub struct PacketStream<T> {
     /// The end has come: below there is at least that, until it is read.
     has_end: bool,
     send: Vec<u8>,
+    /// What comes before that and is in a file, because the peer did not read it.
+    unread: Option<Unread>,
+    /// What a statement asks when its client does not read; `None`: it just waits.
+    slow_client: Option<SlowClient>,
+    write_timeout: Option<Duration>,
+    /// Since when the peer has taken nothing, if it was found so.
+    stalled_since: Option<Instant>,
     broken: bool,
     out_of_step: bool,
     /// The frames' numbers mean nothing: those of compressed frames do, below.
@@ -196,6 +219,10 @@ impl<T: Transport> PacketStream<T> {
             may_have_more: false,
             has_end: false,
             send: Vec::new(),
+            unread: None,
+            slow_client: None,
+            write_timeout: None,
+            stalled_since: None,
             broken: false,
             out_of_step: false,
             compressed: false,
@@ -246,6 +273,20 @@ impl<T: Transport> PacketStream<T> {
             self.transport.set_read_timeout(self.first_wait())?;
         }
         Ok(())
+    }
+
+    /// How long the peer may take nothing of what is sent.
+    pub fn set_write_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if self.write_timeout != timeout {
+            self.write_timeout = timeout;
+            self.transport.set_write_timeout(timeout)?;
+        }
+        Ok(())
+    }
+
+    /// From now on statements ask here when their client does not read.
+    pub fn set_slow_client(&mut self, slow_client: SlowClient) {
+        self.slow_client = Some(slow_client);
     }
 
     /// From now on packets are commands.
@@ -579,114 +620,6 @@ impl<T: Transport> PacketStream<T> {
         }
         Ok(())
     }
-
-    /// Appends one packet, whose payload `fill` appends to the buffer it is given. If `fill` fails nothing of
-    /// the packet is sent. Only a full buffer is written to the transport: see [`PacketStream::flush`].
-    pub fn write_packet(
-        &mut self,
-        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
-        let start = self.send.len();
-        self.send.extend_from_slice(&[0; HEADER_BYTES]);
-        if let Err(error) = fill(&mut self.send) {
-            self.send.truncate(start);
-            return Err(error);
-        }
-        self.finish_packet(start);
-        if self.send.len() >= SEND_BUFFER_BYTES {
-            self.flush()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Writes the headers of the packet that begins at `start` and reaches to the end of the buffer.
-    fn finish_packet(&mut self, start: usize) {
-        let payload_bytes = self.send.len() - start - HEADER_BYTES;
-        let full_frames = payload_bytes / MAX_FRAME_BYTES;
-        // Makes room for the headers of the second and later frames, moving the last frame first.
-        self.send
-            .resize(self.send.len() + full_frames * HEADER_BYTES, 0);
-        for frame in (1..=full_frames).rev() {
-            let from = start + HEADER_BYTES + frame * MAX_FRAME_BYTES;
-            let to = from + frame * HEADER_BYTES;
-            let bytes = MAX_FRAME_BYTES.min(payload_bytes - frame * MAX_FRAME_BYTES);
-            self.send.copy_within(from..from + bytes, to);
-        }
-        for frame in 0..=full_frames {
-            let at = start + frame * (HEADER_BYTES + MAX_FRAME_BYTES);
-            let bytes = MAX_FRAME_BYTES.min(payload_bytes - frame * MAX_FRAME_BYTES);
-            self.send[at..at + 3].copy_from_slice(&(bytes as u32).to_le_bytes()[..3]);
-            self.send[at + 3] = self.sequence;
-            self.sequence = self.sequence.wrapping_add(1);
-        }
-    }
-
-    /// Sends what is buffered. After an error the connection can only be closed.
-    pub fn flush(&mut self) -> Result<(), SqlError> {
-        if self.broken {
-            self.send.clear();
-            return Err(net_error_on_write());
-        }
-        let result = self
-            .transport
-            .write_all(&self.send)
-            .and_then(|()| self.transport.flush());
-        self.sent_bytes += self.send.len() as u64;
-        self.send.clear();
-        self.trim();
-        result.map_err(|error| {
-            self.broken = true;
-            match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => net_write_interrupted(),
-                _ => net_error_on_write(),
-            }
-        })
-    }
-
-    /// Sends what is buffered as far as the peer takes it without a wait; false: there is something left. After an
-    /// error the connection can only be closed.
-    pub(crate) fn flush_at_once(&mut self) -> Result<bool, SqlError> {
-        while self.has_unsent() && !self.broken {
-            match self.transport.write_at_once(&self.send) {
-                Ok(count) => {
-                    self.sent_bytes += count as u64;
-                    self.send.drain(..count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(_) => self.broken = true,
-            }
-        }
-        self.trim();
-        match self.broken {
-            true => Err(net_error_on_write()),
-            false => Ok(true),
-        }
-    }
-
-    /// A long packet must not keep its buffer until the connection ends.
-    fn trim(&mut self) {
-        self.send.shrink_to(2 * SEND_BUFFER_BYTES);
-    }
-
-    /// Whether something is buffered that was not sent.
-    pub(crate) fn has_unsent(&self) -> bool {
-        !self.send.is_empty()
-    }
-
-    /// Bytes that are buffered and were not sent.
-    pub(crate) fn unsent_bytes(&self) -> usize {
-        self.send.len()
-    }
-
-    /// Forgets what is buffered, which is the whole answer to a command: another one is sent in its place.
-    pub(crate) fn take_back_answer(&mut self) {
-        if let Some(first) = self.send.get(HEADER_BYTES - 1) {
-            self.sequence = *first;
-        }
-        self.send.clear();
-    }
 }
 
 /// A way to read from a transport.
@@ -701,24 +634,13 @@ fn read_retrying<T>(transport: &mut T, read: ReadFrom<T>, out: &mut [u8]) -> io:
     }
 }
 
-fn net_error_on_write() -> SqlError {
-    SqlError::new(
-        codes::NET_ERROR_ON_WRITE,
-        "Got an error writing communication packets",
-    )
-}
-
-fn net_write_interrupted() -> SqlError {
-    SqlError::new(
-        codes::NET_WRITE_INTERRUPTED,
-        "Got timeout writing communication packets",
-    )
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
     use std::io::Cursor;
+
+    use sheaf_sql::SqlError;
+
+    use super::*;
 
     /// A peer that has said everything it will say.
     pub(crate) struct Script {

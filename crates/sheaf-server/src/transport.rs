@@ -95,6 +95,30 @@ impl Transport for SocketTransport {
         self.below.socket.set_read_timeout(timeout)
     }
 
+    fn set_write_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.below.socket.set_write_timeout(timeout)
+    }
+
+    fn await_room(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let mut polled = libc::pollfd {
+            fd: self.below.socket.as_raw_fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        let millis = timeout.map_or(-1, |timeout| {
+            i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX)
+        });
+        // SAFETY: `polled` is one entry, and exclusively ours.
+        match unsafe { libc::poll(&raw mut polled, 1, millis) } {
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+            // An end is found by the write.
+            ready => Ok(ready > 0),
+        }
+    }
+
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let socket = &self.below.socket;
         socket.set_read_timeout(timeout)?;

@@ -32,6 +32,7 @@ pub use session::result;
 pub use session::result::{
     Cell, CellRow, ColumnMeta, EndOfRows, MysqlColumnType, OkInfo, ResultSink, column_flags,
 };
+pub use session::slow_client::SlowClient;
 pub use session::{
     Encryption, PreparedInfo, Session, SessionHandle, SessionInfo, UnfinishedCommit, status_flags,
 };

@@ -5,8 +5,10 @@
 //! time as fit, and hands these on as a batch.
 //!
 //! ```text
-//!   8192 rows  -->  [list] too much for 8192, 4096, ... 256 rows  -->  batches of 256 rows, later more again
+//!   8192 rows  -->  [list] too much for 1024, 512, 256 rows  -->  batches of 256 rows, later more again
 //! ```
+//!
+//! What is handed on may wait for a client that does not read, so it is much less than one result may take.
 
 use std::fmt;
 use std::pin::Pin;
@@ -31,13 +33,19 @@ use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
 use crate::operator::plan_members::{input_handed_on, with_input};
 
+/// What several rows that are handed on take at most.
+const HANDED_ON_BYTES: usize = 1 << 20;
+/// Rows that are tried first.
+const FIRST_ROWS: usize = 1024;
 /// A piece that takes less than this part of what it may is followed by one of more rows.
 const SMALL_PART: usize = 4;
 
-/// Puts a [`BoundedProjectionExec`] above each projection that may need one.
+/// Puts a [`BoundedProjectionExec`] above each projection that may need one. What they hand on takes up to so many
+/// bytes.
 pub fn bound_projections(
     plan: Arc<dyn ExecutionPlan>,
     limits: &ResultLimits,
+    handed_on_bytes: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let bounded = plan.transform_up(|node| {
         let is_bounded = node.downcast_ref::<ProjectionExec>().is_some_and(|node| {
@@ -49,7 +57,8 @@ pub fn bound_projections(
         }
         Ok(Transformed::yes(Arc::new(BoundedProjectionExec {
             input: node,
-            batch_bytes: limits.batch_bytes,
+            row_bytes: limits.batch_bytes.saturating_mul(PARTS_OF_ROW),
+            batch_bytes: limits.batch_bytes.min(handed_on_bytes).min(HANDED_ON_BYTES),
         })))
     })?;
     Ok(bounded.data)
@@ -60,6 +69,8 @@ pub fn bound_projections(
 pub struct BoundedProjectionExec {
     /// The projection.
     input: Arc<dyn ExecutionPlan>,
+    /// What one row may take, and what several may take together.
+    row_bytes: usize,
     batch_bytes: usize,
 }
 
@@ -78,6 +89,7 @@ impl ExecutionPlan for BoundedProjectionExec {
 
     with_input!(|plan, input| BoundedProjectionExec {
         input,
+        row_bytes: plan.row_bytes,
         batch_bytes: plan.batch_bytes,
     });
 
@@ -107,8 +119,9 @@ impl ExecutionPlan for BoundedProjectionExec {
             input: projection.input().execute(partition, context)?,
             list: list.collect(),
             schema,
+            row_bytes: self.row_bytes,
             batch_bytes: self.batch_bytes,
-            rows_at_once: usize::MAX,
+            rows_at_once: FIRST_ROWS,
             left: None,
         }))
     }
@@ -124,6 +137,7 @@ struct BoundedStream {
     input: SendableRecordBatchStream,
     list: Vec<Item>,
     schema: SchemaRef,
+    row_bytes: usize,
     batch_bytes: usize,
     /// As many as are expected to fit.
     rows_at_once: usize,
@@ -160,9 +174,9 @@ impl BoundedStream {
         let count = rows.num_rows();
         let most = match count > 1 {
             true => self.batch_bytes,
-            false => self.batch_bytes.saturating_mul(PARTS_OF_ROW),
+            false => self.row_bytes,
         };
-        let too_large = || EvaluationError::batch_too_large("select list", self.batch_bytes);
+        let too_large = || EvaluationError::batch_too_large("select list", most);
         let mut bytes = 0usize;
         let mut columns = Vec::with_capacity(self.list.len());
         for item in &self.list {

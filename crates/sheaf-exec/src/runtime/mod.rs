@@ -59,8 +59,9 @@ use crate::runtime::spill_files::SpillFiles;
 use crate::runtime::thread_placement::ThreadPlacement;
 use crate::runtime::until_stopped::until_stopped;
 
-/// Batches that wait between the plan and its reader.
-const CHANNEL_BATCHES: usize = 2;
+/// Batches that wait between the plan and its reader. With one that the plan has made next, and one that the reader
+/// has, they stay in memory while the reader waits for its client.
+const CHANNEL_BATCHES: usize = 1;
 
 /// How many consumers of memory the "resources exhausted" error lists.
 const REPORTED_CONSUMERS: NonZeroUsize = NonZeroUsize::new(5).expect("5 is not 0");

@@ -57,7 +57,7 @@ pub(super) fn finished(
         plan = detach_below_sorts(plan, context.settings.has_little_memory())?;
     }
     if let Some(limits) = result_limits(context) {
-        plan = bound_projections(plan, limits)?;
+        plan = bound_projections(plan, limits, context.settings.batch_string_bytes)?;
     }
     if found.has_unions {
         plan = gather_unions_in_order(plan)?;

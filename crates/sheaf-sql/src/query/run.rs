@@ -58,6 +58,9 @@ const QUERY_BYTES_OF_A_ROW: usize = 8 << 10;
 const BATCH_SHARE: usize = 16;
 const LEAST_BATCH_BYTES: usize = 1 << 20;
 const MOST_BATCH_BYTES: usize = 8 << 20;
+/// Beside so many other statements, batches are still as large; with more, they are smaller, but no less than that.
+const FEW_STATEMENTS: usize = 2;
+const LEAST_BATCH_BYTES_IN_CROWD: usize = 64 << 10;
 /// However wide rows are, a batch has so many: each batch costs some time for each column.
 const LEAST_BATCH_ROWS: usize = 8;
 /// A plan that costs less takes little memory, whatever its operators are.
@@ -864,10 +867,12 @@ impl Session {
         rows.clamp(THRIFTY_BATCH_ROWS, BATCH_ROWS)
     }
 
-    /// What a batch may take.
+    /// What a batch may take. Of many statements that run, each has less: all of them may wait for their clients.
     fn batch_bytes(&self) -> usize {
         let share = self.engine.memory().query_bytes / BATCH_SHARE;
-        share.clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES)
+        let share = share.clamp(LEAST_BATCH_BYTES, MOST_BATCH_BYTES);
+        let crowd = self.engine.crowd().inside() / FEW_STATEMENTS;
+        (share / crowd.max(1)).max(LEAST_BATCH_BYTES_IN_CROWD)
     }
 
     /// What the expressions of the session's statements may make.

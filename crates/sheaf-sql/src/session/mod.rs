@@ -39,6 +39,7 @@ pub mod result;
 pub(crate) mod running;
 pub(crate) mod searched;
 pub(crate) mod set;
+pub(crate) mod slow_client;
 pub(crate) mod statement_timer;
 pub(crate) mod status;
 #[cfg(test)]
@@ -86,6 +87,7 @@ use crate::session::prepared::{PreparedStatements, Reading};
 use crate::session::request_memory::RequestMemory;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, ResultSink};
 use crate::session::running::{Definitions, RunningRequest, RunningStatement};
+use crate::session::slow_client::SlowClient;
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
 use crate::session::traces::OptimizerTraces;
@@ -572,6 +574,12 @@ impl Session {
             self.engine.runtime(),
             Arc::clone(&self.handle),
         )
+    }
+
+    /// What the connection asks when its client does not read.
+    pub fn slow_client(&self) -> SlowClient {
+        let handle = Arc::clone(&self.handle);
+        SlowClient::new(handle, self.engine.runtime(), self.engine.crowd())
     }
 
     /// A share of what all sessions may keep for their next statements.
