@@ -32,6 +32,7 @@ mod resource_groups;
 mod results;
 mod rewrite_rules;
 mod shared_threads;
+mod slow_clients;
 mod spilling;
 mod sqllogic;
 mod tpch;
