@@ -36,6 +36,7 @@ use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use sheaf_exec::SheafTableSource;
 use sheaf_exec::operator::interruptible_expr::InterruptibleExpr;
+use sheaf_exec::operator::row_by_row_exec::RowByRowExec;
 
 use crate::access::table_reference::TableReference;
 use crate::access::wanted::Wanted;
@@ -95,6 +96,7 @@ pub(crate) fn plan_joins(
         inputs: inputs.into_iter().map(Some).collect(),
         applied: vec![false; graph.predicates.len()],
         joined: RelationSet::default(),
+        first_assigning: None,
         first_rows,
     };
     let mut current: Option<Joined> = None;
@@ -169,6 +171,11 @@ fn read_derived(planner: &mut Planner<'_>, plan: &LogicalPlan, block: &Block) ->
         planned.explain.insert(0, row);
     }
     Ok(planned)
+}
+
+/// Whether rows come one by one because user variables are assigned.
+fn assigns_variables(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<RowByRowExec>() || plan.children().into_iter().any(assigns_variables)
 }
 
 /// All columns of the graph with their types.
@@ -300,6 +307,8 @@ struct Builder<'b, 'c, 'p> {
     /// Predicates that hold already.
     applied: Vec<bool>,
     joined: RelationSet,
+    /// The first of these, in the order of FROM, that assigns user variables.
+    first_assigning: Option<usize>,
     /// The plan streams.
     first_rows: Option<FirstRows>,
     hints: &'b JoinHints,
@@ -331,6 +340,28 @@ impl JoinCondition {
 }
 
 impl<'p> Builder<'_, '_, 'p> {
+    /// The same method, but what comes first in FROM is kept, and so read, first: a relation that assigns user
+    /// variables does so before another one that may read them.
+    fn in_turn(&mut self, method: &Method, number: usize, new: &Joined) -> Method {
+        let kind = &self.graph.relations[number].kind;
+        let is_of_from = matches!(kind, RelationKind::Inner | RelationKind::Outer);
+        if !is_of_from || !assigns_variables(&new.plan) {
+            return method.clone();
+        }
+        let first = self.first_assigning.unwrap_or(number);
+        self.first_assigning = Some(first.min(number));
+        let is_alone = first == number;
+        match method {
+            Method::Hash { .. } if !is_alone => Method::Hash {
+                build_new: number < first,
+            },
+            Method::NestedLoop { .. } if !is_alone => Method::NestedLoop {
+                build_new: number < first,
+            },
+            other => other.clone(),
+        }
+    }
+
     fn add(&mut self, before: Option<Joined>, step: &Step) -> Result<Joined> {
         let graph = self.graph;
         let relation = &graph.relations[step.relation];
@@ -346,6 +377,9 @@ impl<'p> Builder<'_, '_, 'p> {
             };
             let joined = self.read(relation, input, &wanted.unwrap_or_default())?;
             self.joined = RelationSet::one(step.relation);
+            if assigns_variables(&joined.plan) {
+                self.first_assigning = Some(step.relation);
+            }
             let conditions = self.now_applicable();
             return Ok(joined
                 .filter(self.planner, self.block, conditions)?
@@ -366,7 +400,8 @@ impl<'p> Builder<'_, '_, 'p> {
             }
             (method, input) => {
                 let new = self.read(relation, input, &Wanted::default())?;
-                self.scanned(before, relation, new, method, condition, &needed)?
+                let method = self.in_turn(method, step.relation, &new);
+                self.scanned(before, relation, new, &method, condition, &needed)?
             }
         };
         if let (Method::Keyed(_), Some(row)) = (&step.method, joined.explain.last()) {
