@@ -123,7 +123,7 @@ fn projected(
     let items = items.iter().map(|item| {
         let value = item.value.clone().replace(&|part| {
             let column = of_input.get(&part.as_column()?)?;
-            Some(column_of(*column, columns))
+            Some(Scalar::made(*column, columns))
         });
         let column = match value.as_column() {
             Some(column) if item.is_passed_on() && !passed_on.contains(&column) => {
@@ -153,12 +153,8 @@ fn only(relation: Relation, shown: &[ColumnId], columns: &Columns) -> Relation {
     }
     let items = shown.iter().map(|column| Item {
         column: *column,
-        value: column_of(*column, columns),
+        value: Scalar::made(*column, columns),
     });
     let items = items.collect();
     relation.project(items)
-}
-
-fn column_of(id: ColumnId, columns: &Columns) -> Scalar {
-    Scalar::column(id, Arc::clone(&columns.get(id).field))
 }

@@ -14,8 +14,6 @@
 //! Nothing is [`Values`] without rows. A condition that is always unknown is as good as a false one. What is computed
 //! from constants alone is computed here, and whether a column is NULL that never is.
 
-use std::sync::Arc;
-
 use datafusion_common::ScalarValue;
 
 use crate::column::{ColumnId, Columns};
@@ -166,7 +164,7 @@ fn set_operation(operation: SetOperation, columns: &Columns) -> Relation {
             let items = shown.iter().zip(input.columns().to_vec());
             let items = items.map(|(column, of_input)| Item {
                 column: *column,
-                value: column_of(of_input, columns),
+                value: Scalar::made(of_input, columns),
             });
             let items = items.collect();
             input.project(items)
@@ -175,15 +173,10 @@ fn set_operation(operation: SetOperation, columns: &Columns) -> Relation {
     }
 }
 
-/// A column as it is where it is made.
-fn column_of(id: ColumnId, columns: &Columns) -> Scalar {
-    Scalar::column(id, Arc::clone(&columns.get(id).field))
-}
-
 fn with_items(relation: Relation, others: Vec<Item>, columns: &Columns) -> Relation {
     let passed_on = relation.columns().iter().map(|column| Item {
         column: *column,
-        value: column_of(*column, columns),
+        value: Scalar::made(*column, columns),
     });
     let items = passed_on.chain(others).collect();
     relation.project(items)

@@ -100,7 +100,7 @@ impl Statement {
     }
 
     fn column(&self, id: ColumnId) -> Scalar {
-        Scalar::column(id, Arc::clone(&self.columns.get(id).field))
+        Scalar::made(id, &self.columns)
     }
 
     fn compare(&self, left: ColumnId, operator: Comparison, right: ColumnId) -> Scalar {

@@ -39,7 +39,7 @@ pub use aggregate::Aggregate;
 pub use typing::Typing;
 pub use window::WindowFunction;
 
-use crate::column::ColumnId;
+use crate::column::{ColumnId, Columns};
 use crate::column_set::ColumnSet;
 
 /// A typed expression.
@@ -209,6 +209,11 @@ impl Scalar {
     /// `field` says whether it may be NULL here.
     pub fn column(id: ColumnId, field: FieldRef) -> Scalar {
         Scalar::new(ScalarKind::Column(id), field)
+    }
+
+    /// A column as it is where it is made.
+    pub fn made(id: ColumnId, columns: &Columns) -> Scalar {
+        Scalar::column(id, Arc::clone(&columns.get(id).field))
     }
 
     /// A constant of the type of its value.

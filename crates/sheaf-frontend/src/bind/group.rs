@@ -176,7 +176,7 @@ impl Binder<'_> {
             }
         }
         if keys.level.is_some() || has_word(self.context.sql, "grouping") {
-            let level = |level| Scalar::column(level, Arc::clone(&self.columns.get(level).field));
+            let level = |level| Scalar::made(level, &self.columns);
             let level = keys.level.map(level);
             let written = keys.columns.iter().map(|key| self.written(&keys, *key));
             let written = written.collect();
@@ -380,7 +380,7 @@ impl Binder<'_> {
     pub(super) fn passed_on<'a>(&'a self, relation: &'a Relation) -> impl Iterator<Item = Item> {
         relation.columns().iter().map(|id| Item {
             column: *id,
-            value: Scalar::column(*id, Arc::clone(&self.columns.get(*id).field)),
+            value: Scalar::made(*id, &self.columns),
         })
     }
 

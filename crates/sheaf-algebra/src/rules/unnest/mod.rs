@@ -232,9 +232,8 @@ impl Unnesting<'_> {
         Ok((id, aggregate))
     }
 
-    /// A column as it is where it is made.
     fn column(&self, id: ColumnId) -> Scalar {
-        Scalar::column(id, Arc::clone(&self.columns.get(id).field))
+        Scalar::made(id, self.columns)
     }
 
     pub(super) fn passed_on(&self, id: ColumnId) -> Item {
