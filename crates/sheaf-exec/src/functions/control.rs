@@ -198,7 +198,8 @@ pub fn case_values(arguments: usize) -> impl Iterator<Item = usize> {
 /// The field of a choice between values of these fields (CASE, IF, COALESCE, UNION).
 ///
 /// Numbers widen: integer, DECIMAL, double. Dates and points in time become a point in time. Anything else that differs
-/// is text, or bytes if a byte string is among them. A literal of bytes is none beside a text that is no literal.
+/// is text, or bytes if a byte string is among them. A literal of bytes is none beside a text that is no literal. ENUMs
+/// are their labels, which are ordered as texts are.
 pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
     let known: Vec<&FieldRef> = fields
         .iter()
@@ -258,7 +259,8 @@ pub fn common_field(fields: &[FieldRef]) -> Result<Field> {
         .into_iter()
         .filter(|ty| *ty != SqlType::Bytes)
         .collect();
-    if same_type && types.iter().all(SqlType::is_text) {
+    let is_plain = |ty: &SqlType| matches!(ty, SqlType::Text { .. });
+    if same_type && types.iter().all(is_plain) {
         return Ok(first.as_ref().clone());
     }
     let (collation, coercibility) = result_collation(&types, "case")?;

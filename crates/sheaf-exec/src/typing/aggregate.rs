@@ -73,6 +73,16 @@ pub(super) fn aggregate_arguments(
             }
             Ok(args)
         }
+        // The same of an ENUM is a text.
+        "lag" | "lead" | "first_value" | "last_value" | "nth_value" => {
+            let mut args = args;
+            let field = field_of(&args[0], schema)?;
+            if matches!(SqlType::of(&field), SqlType::Enum { .. }) {
+                let value = std::mem::take(&mut args[0]);
+                args[0] = choose::as_column_of(value, &common_field(&[field])?, schema, None)?;
+            }
+            Ok(args)
+        }
         // Byte strings stay what they are.
         "$group_concat" => {
             let mut args = args;

@@ -24,8 +24,12 @@ pub(super) fn convert_to_field(
     texts: Option<&Texts>,
 ) -> Result<Expr> {
     let from = field_of(&expr, schema)?;
+    let is_enum = |field: &Field| matches!(SqlType::of(field), SqlType::Enum { .. });
     if from.data_type() == to.data_type() {
-        return Ok(expr);
+        return Ok(match is_enum(&from) && !is_enum(to) {
+            true => call("$cast_char", vec![expr]),
+            false => expr,
+        });
     }
     if from.data_type() == &DataType::Null || literal(&expr).is_some_and(ScalarValue::is_null) {
         return Ok(typed_literal(ScalarValue::try_from(to.data_type())?, to));
@@ -246,8 +250,9 @@ pub(super) fn nullif(args: Vec<Expr>, schema: &DFSchema, rule: Rule<'_>) -> Resu
     let [value, other] = operands(args)?;
     let make = |values: Vec<Expr>, others: Vec<Expr>, schema: &DFSchema| {
         let ([value], [other]) = (operands(values)?, operands(others)?);
-        let field = field_of(&value, schema)?;
+        let field = common_field(&[field_of(&value, schema)?])?;
         let equal = comparison(Operator::Eq, value.clone(), other, schema, rule)?;
+        let value = convert_to_field(value, &field, schema, Some(rule.texts))?;
         let null = typed_literal(ScalarValue::try_from(field.data_type())?, &field);
         let case = Case::new(
             None,

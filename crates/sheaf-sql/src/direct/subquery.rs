@@ -25,6 +25,8 @@ use arrow::array::{Array, ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use sheaf_access::IndexRef;
+use sheaf_exec::functions::SqlType;
+use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::field;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
@@ -415,7 +417,12 @@ impl Subquery {
             return Some(field::bigint().with_name(name).with_nullable(false));
         }
         let types = session.column_types(Parsed::new(&self.query, text)).ok()?;
-        let field = types.first()?.as_ref().clone();
+        let column = types.first()?;
+        // The value of an ENUM is its label.
+        let field = match SqlType::of(column) {
+            SqlType::Enum { .. } => common_field(std::slice::from_ref(column)).ok()?,
+            _ => column.as_ref().clone(),
+        };
         Some(field.with_name(name).with_nullable(true))
     }
 
