@@ -74,6 +74,16 @@ impl EvaluationError {
         )
     }
 
+    /// 1411: bytes that are not what a function takes.
+    pub fn not_for_function(bytes: &[u8], function: &str) -> EvaluationError {
+        let text = String::from_utf8_lossy(bytes);
+        let shown = shown(&text);
+        Self::new(
+            codes::WRONG_VALUE_FOR_TYPE,
+            format!("Incorrect string value: '{shown}' for function {function}"),
+        )
+    }
+
     /// 1441: a date and an interval whose sum is no date any more.
     pub fn datetime_overflow() -> EvaluationError {
         Self::new(

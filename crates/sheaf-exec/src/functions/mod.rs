@@ -29,6 +29,7 @@ pub mod like;
 pub mod limits;
 mod locale;
 pub mod mathematics;
+mod network;
 pub mod one_row;
 pub mod regexp;
 mod result_array;
@@ -351,7 +352,7 @@ impl ScalarUDFImpl for MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 14] = [
+    let tables: [&'static [Function]; 15] = [
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
@@ -364,6 +365,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         keys::FUNCTIONS,
         like::FUNCTIONS,
         mathematics::FUNCTIONS,
+        network::FUNCTIONS,
         uuid::FUNCTIONS,
         regexp::FUNCTIONS,
     ];

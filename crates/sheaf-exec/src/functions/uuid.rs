@@ -1,34 +1,174 @@
-//! `UUID()`: a number of 128 bits that nobody else has, of version 1 (RFC 4122).
+//! UUIDs: numbers of 128 bits that nobody else has, as texts and as bytes.
 //!
-//! It is made of the time in steps of 100 nanoseconds, a number that two at the same time would differ in, and a node
-//! that the process has chosen at random. No two of a process have the same time: the next one is at least a step
-//! later.
+//! `UUID()` makes one of version 1 (RFC 4122). It is made of the time in steps of 100 nanoseconds, a number that two at
+//! the same time would differ in, and a node that the process has chosen at random. No two of a process have the same
+//! time: the next one is at least a step later.
 //!
 //! ```text
 //!   6ccd780c-baba-1026-9564-5b8c656024db      low, middle and high part of the time, clock sequence, node
 //! ```
+//!
+//! UUID_TO_BIN and BIN_TO_UUID convert. With an argument that is not 0, those of one process are ordered by time:
+//!
+//! ```text
+//!   6ccd780c baba 1026 ..    -->    1026 baba 6ccd780c ..
+//! ```
 
+use std::cell::RefCell;
+use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::StringViewArray;
+use arrow::array::{ArrayRef, StringViewArray};
+use datafusion_common::Result;
 
-use super::Function;
+use super::result_array::{byte_strings, ints, texts};
 use super::types::field;
+use super::{Call, EvaluationError, Function};
 
-pub(super) static FUNCTIONS: &[Function] = &[Function::new(
-    "uuid",
-    (0, 0),
-    |_| Ok(field::text()),
-    |call| {
-        let values = (0..call.rows()).map(|_| next_uuid());
-        Ok(Arc::new(StringViewArray::from_iter_values(values)))
-    },
-)
-.never_null()
-.volatile()];
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new(
+        "uuid",
+        (0, 0),
+        |_| Ok(field::text()),
+        |call| {
+            let values = (0..call.rows()).map(|_| next_uuid());
+            Ok(Arc::new(StringViewArray::from_iter_values(values)))
+        },
+    )
+    .never_null()
+    .volatile(),
+    Function::strict(
+        "is_uuid",
+        (1, 1),
+        |_| Ok(field::bigint()),
+        |call| {
+            let values = call.bytes(0)?;
+            ints(call, |row| {
+                Some(i64::from(bytes_of(values.get(row)?).is_some()))
+            })
+        },
+    ),
+    Function::new(
+        "uuid_to_bin",
+        (1, 2),
+        |_| Ok(field::bytes()),
+        |call| {
+            let (values, swaps) = (call.bytes(0)?, swaps(call)?);
+            let wrong = Wrong::default();
+            let made = byte_strings(call, |row, out| {
+                let text = values.get(row)?;
+                let mut bytes = bytes_of(text).or_else(|| wrong.note(text))?;
+                if swaps(row) {
+                    // High, middle, low.
+                    let [a, b, c, d, e, f, g, h, ..] = bytes;
+                    bytes[..8].copy_from_slice(&[g, h, e, f, a, b, c, d]);
+                }
+                out.extend(bytes);
+                Some(())
+            });
+            wrong.check(call, made)
+        },
+    ),
+    Function::new(
+        "bin_to_uuid",
+        (1, 2),
+        |_| Ok(field::text()),
+        |call| {
+            let (values, swaps) = (call.bytes(0)?, swaps(call)?);
+            let wrong = Wrong::default();
+            let made = texts(call, |row, out| {
+                let bytes = values.get(row)?;
+                let given = <[u8; 16]>::try_from(bytes).ok();
+                let mut bytes = given.or_else(|| wrong.note(bytes))?;
+                if swaps(row) {
+                    let [g, h, e, f, a, b, c, d, ..] = bytes;
+                    bytes[..8].copy_from_slice(&[a, b, c, d, e, f, g, h]);
+                }
+                push_uuid(out, &bytes)
+            });
+            wrong.check(call, made)
+        },
+    ),
+];
+
+/// Bytes that stand between the hyphens of a text.
+const GROUPS: [usize; 5] = [4, 2, 2, 2, 6];
+
+/// Whether the second argument, of each row, says that the parts of the time change their places.
+fn swaps<'a>(call: &'a Call<'_>) -> Result<impl Fn(usize) -> bool + use<'a>> {
+    let swaps = match call.len() {
+        2 => Some(call.int(1)?),
+        _ => None,
+    };
+    Ok(move |row| {
+        let value = swaps.as_ref().and_then(|swaps| swaps.get(row));
+        value.is_some_and(|value| value != 0)
+    })
+}
+
+/// The first value of a batch that a function does not take.
+#[derive(Default)]
+struct Wrong(RefCell<Option<Vec<u8>>>);
+
+impl Wrong {
+    fn note<T>(&self, bytes: &[u8]) -> Option<T> {
+        self.0.borrow_mut().get_or_insert_with(|| bytes.to_vec());
+        None
+    }
+
+    fn check(self, call: &Call<'_>, made: Result<ArrayRef>) -> Result<ArrayRef> {
+        match self.0.into_inner() {
+            Some(bytes) => Err(EvaluationError::not_for_function(&bytes, call.name()).into()),
+            None => made,
+        }
+    }
+}
+
+/// The bytes of a text of 32 digits, alone or with hyphens; and then in braces as well.
+fn bytes_of(text: &[u8]) -> Option<[u8; 16]> {
+    let text = match text {
+        [b'{', inner @ .., b'}'] if inner.len() == 36 => inner,
+        text => text,
+    };
+    let has_hyphens = match text.len() {
+        32 => false,
+        36 => true,
+        _ => return None,
+    };
+    let mut bytes = [0; 16];
+    let (mut at, mut filled) = (0, 0);
+    for (group, length) in GROUPS.into_iter().enumerate() {
+        if has_hyphens && group > 0 {
+            (text[at] == b'-').then_some(())?;
+            at += 1;
+        }
+        for byte in &mut bytes[filled..filled + length] {
+            let digit = |at: usize| char::from(text[at]).to_digit(16);
+            *byte = (digit(at)? << 4 | digit(at + 1)?) as u8;
+            at += 2;
+        }
+        filled += length;
+    }
+    Some(bytes)
+}
+
+fn push_uuid(out: &mut String, bytes: &[u8; 16]) -> Option<()> {
+    let mut rest = bytes.as_slice();
+    for (group, length) in GROUPS.into_iter().enumerate() {
+        if group > 0 {
+            out.push('-');
+        }
+        let (bytes, others) = rest.split_at(length);
+        for byte in bytes {
+            write!(out, "{byte:02x}").ok()?;
+        }
+        rest = others;
+    }
+    Some(())
+}
 
 /// Steps of 100 nanoseconds between the first day of the Gregorian calendar and 1970.
 const STEPS_BEFORE_1970: u64 = 0x01B2_1DD2_1381_4000;

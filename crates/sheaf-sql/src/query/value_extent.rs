@@ -487,6 +487,10 @@ impl<'a> Extents<'a> {
             "date_format" | "time_format" => length_of_format(args.get(1)?)?,
             "$date_add" | "$date_subtract" => LONGEST_MOMENT,
             "md5" => 32,
+            "inet_ntoa" => 31,
+            "inet6_ntoa" => 39,
+            "inet6_aton" | "uuid_to_bin" => 16,
+            "bin_to_uuid" => 36,
             "sha1" => 40,
             "sha2" => number(1).map_or(LONGEST_HASH, |bits| match bits {
                 0 => 64,
