@@ -13,16 +13,26 @@ use crate::raw_client::{COM_QUERY, RawClient};
 
 /// What a client gets of an answer that it reads at last: rows, and the error that ends them.
 fn read_answer(client: &mut RawClient) -> (usize, Option<u16>) {
-    let columns = client.receive_payload();
-    assert!(columns[0] < 0xFB, "{columns:?}");
-    for _ in 0..=columns[0] {
+    let first = client.receive_payload();
+    read_rest(client, &first)
+}
+
+/// The same of an answer of which the first packet has been read.
+fn read_rest(client: &mut RawClient, first: &[u8]) -> (usize, Option<u16>) {
+    let error_of = |payload: &[u8]| u16::from_le_bytes([payload[1], payload[2]]);
+    let columns = first[0];
+    if columns == 0xFF {
+        return (0, Some(error_of(first)));
+    }
+    assert!(columns < 0xFB, "{first:?}");
+    for _ in 0..=columns {
         client.receive_payload();
     }
     let mut rows = 0;
     loop {
         let payload = client.receive_payload();
         match payload[0] {
-            0xFF => return (rows, Some(u16::from_le_bytes([payload[1], payload[2]]))),
+            0xFF => return (rows, Some(error_of(&payload))),
             0xFE if payload.len() < 9 => return (rows, None),
             _ => rows += 1,
         }
@@ -114,20 +124,17 @@ fn what_waits_for_its_client_hears_kill_and_the_end_of_its_time() {
         ),
     ] {
         let mut client = ask(server.port(), sql);
-        let mut id = String::new();
-        wait_until("it runs", || {
-            id = query_text(&mut root, running).concat();
-            !id.is_empty()
-        });
-        // Until its client's socket is full, it does not wait.
+        // It has begun to send what it found. Until its client's socket is full, it does not wait.
+        let first = client.receive_payload();
         thread::sleep(Duration::from_millis(300));
         if is_killed {
+            let id = query_text(&mut root, running).concat();
             root.query_drop(format!("KILL QUERY {id}"))
                 .expect("it is there");
         }
         // What is left is to be sent.
         wait_until("it has ended", || query_text(&mut root, running).is_empty());
-        assert_eq!(read_answer(&mut client).1, Some(expected), "{sql}");
+        assert_eq!(read_rest(&mut client, &first).1, Some(expected), "{sql}");
         client.succeed(COM_QUERY, b"do 1");
     }
 }
