@@ -22,8 +22,8 @@
 //! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
-//! Who is about to take much at once asks before ([`has_room_for`]). Threads that wait give back what they keep for
-//! their next work ([`release_if_pressed`]).
+//! Who is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Threads that wait give
+//! back what they keep for their next work ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.
@@ -40,8 +40,8 @@ mod watch;
 
 pub use budget::{Budget, Share};
 pub use statement::{
-    StatementMemory, current, has_room_for, may_go_on, of_this_statement, safe_point,
-    waits_for_lock,
+    LONG_VALUE_BYTES, StatementMemory, current, has_room_for, has_room_for_value, may_go_on,
+    of_this_statement, safe_point, waits_for_lock,
 };
 pub use stop_flag::{Sleeper, StopFlag};
 pub use thread_memory::{release_if_pressed, release_thread_memory};

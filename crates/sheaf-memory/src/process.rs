@@ -57,6 +57,8 @@ static LOOKED: AtomicU64 = AtomicU64::new(0);
 static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
 /// What threads say that they have taken since the last look.
 static TAKEN: AtomicI64 = AtomicI64::new(0);
+/// What threads are about to take: the system counts it when it is written to.
+static AHEAD: AtomicUsize = AtomicUsize::new(0);
 /// Held while the allocator gives back.
 static GIVING: Mutex<()> = Mutex::new(());
 /// When lenders last gave less than they were asked for.
@@ -126,9 +128,26 @@ pub(crate) fn was_close() -> bool {
     RESIDENT.load(Ordering::Relaxed) > limit - limit / ROOM_SHARE
 }
 
+/// A thread is about to take so many bytes: as [`make_room`], and until they [are taken](has_taken), nobody else gets
+/// that room. False: there is none, and the thread shall not take them.
+pub(crate) fn will_take(bytes: usize) -> bool {
+    AHEAD.fetch_add(bytes, Ordering::Relaxed);
+    let has_room = make_room(0);
+    if !has_room {
+        has_taken(bytes);
+    }
+    has_room
+}
+
+/// So many bytes that a thread was about to take are taken.
+pub(crate) fn has_taken(bytes: usize) {
+    AHEAD.fetch_sub(bytes, Ordering::Relaxed);
+}
+
 /// Makes room for so many bytes that are about to be taken at once. False: the process would come near to the end of
 /// its tolerance.
 pub(crate) fn make_room(bytes: usize) -> bool {
+    let bytes = bytes.saturating_add(AHEAD.load(Ordering::Relaxed));
     let Some(limit) = limit() else {
         return true;
     };
@@ -142,7 +161,12 @@ pub(crate) fn make_room(bytes: usize) -> bool {
     if is_over(limit) && borrow(limit, bytes) {
         look(0);
     }
-    !is_over(limit + bearable(limit))
+    let most = limit + bearable(limit);
+    // What was freed since the allocator was asked last may be enough.
+    if is_over(most) && (give_back(0) || await_givers()) {
+        look(0);
+    }
+    !is_over(most)
 }
 
 /// Where the process is when it takes so many bytes more.
@@ -160,6 +184,7 @@ pub(crate) fn room_for(bytes: usize) -> Room {
     let Some(limit) = limit() else {
         return Room::WithinLimit;
     };
+    let bytes = bytes.saturating_add(AHEAD.load(Ordering::Relaxed));
     let fits = |most: usize| look(LOOK_MICROS).saturating_add(bytes) <= most;
     if fits(limit) {
         return Room::WithinLimit;

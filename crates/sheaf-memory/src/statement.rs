@@ -20,11 +20,20 @@ use crate::{StopFlag, held_by_thread, process};
 
 /// A thread adds its count to the account when it has changed by so much; before, it does not matter.
 const STEP_BYTES: i64 = 256 << 10;
-/// A statement that holds less, or less than this part of the limit, is not stopped: it would not help.
-const MIN_STOPPED_BYTES: usize = 4 << 20;
-const MIN_STOPPED_SHARE: usize = 32;
+/// A statement that holds less, or less than this part of the limit, is not stopped while others hold more.
+const MIN_STOPPED_BYTES: usize = 1 << 20;
+const MIN_STOPPED_SHARE: usize = 64;
+/// One that holds less is not stopped at all. Hundreds that hold more may be too much together: they are stopped when
+/// the process has had too much for so long.
+const SMALL_BYTES: usize = STEP_BYTES as usize;
+const LASTING: Duration = Duration::from_millis(50);
 /// The same of a statement whose client does not read: there may be many, and none of them comes to an end.
-const MIN_STALLED_BYTES: usize = 512 << 10;
+const MIN_STALLED_BYTES: usize = 64 << 10;
+/// Whoever makes a longer value [asks](has_room_for_value) first, and makes no room ahead for others like it.
+pub const LONG_VALUE_BYTES: usize = 1 << 20;
+/// Where there is no room for a long value, a statement that has so much with it is stopped. One that has less goes on,
+/// and those that hold most are stopped.
+const MUCH_BYTES: usize = 4 << 20;
 /// So long a stopped statement may take to let go.
 const LETTING_GO: Duration = Duration::from_millis(100);
 
@@ -43,6 +52,8 @@ pub struct StatementMemory {
     stopped: AtomicU64,
     /// It waits for others to give memory back.
     is_waiting: AtomicBool,
+    wait: Mutex<Wait>,
+    has_waited: AtomicBool,
     /// Its client does not read.
     is_stalled: AtomicBool,
     /// A panic leaves nothing behind in it.
@@ -52,23 +63,37 @@ pub struct StatementMemory {
     has_consumer: AtomicBool,
 }
 
+/// How long a statement has waited for others to give memory back.
+#[derive(Default)]
+struct Wait {
+    since: Option<Instant>,
+    before: Duration,
+}
+
 thread_local! {
     /// The statement that this thread works for.
     static CURRENT: RefCell<Option<Arc<StatementMemory>>> = const { RefCell::new(None) };
     /// The thread's count when it was added to an account last.
     static COUNTED: Cell<i64> = const { Cell::new(0) };
+    /// Bytes that the thread was given room for, and that are not counted yet.
+    static AHEAD: Cell<usize> = const { Cell::new(0) };
 }
 
 /// All statements' accounts, and those of them that were stopped lately.
 struct Accounts {
     all: Vec<Weak<StatementMemory>>,
     stopped: Vec<Stopped>,
+    /// Since when the process has had too much, and no statement that holds much.
+    full_since: Option<Instant>,
 }
 
 static ACCOUNTS: Mutex<Accounts> = Mutex::new(Accounts {
     all: Vec::new(),
     stopped: Vec::new(),
+    full_since: None,
 });
+/// There is something in `full_since`.
+static IS_FULL: AtomicBool = AtomicBool::new(false);
 
 /// A statement that was stopped, and what it held when that happened.
 struct Stopped {
@@ -115,6 +140,8 @@ impl StatementMemory {
             is_running: AtomicBool::new(false),
             stopped: AtomicU64::new(0),
             is_waiting: AtomicBool::new(false),
+            wait: Mutex::default(),
+            has_waited: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             give_way: OnceLock::new(),
             largest_consumer: Mutex::new(None),
@@ -134,6 +161,9 @@ impl StatementMemory {
         self.is_stalled.store(false, Ordering::Relaxed);
         self.statement.fetch_add(1, Ordering::Relaxed);
         self.is_running.store(true, Ordering::Relaxed);
+        if self.has_waited.swap(false, Ordering::Relaxed) {
+            *lock(&self.wait) = Wait::default();
+        }
         if self.has_consumer.swap(false, Ordering::Relaxed) {
             lock(&self.largest_consumer).take();
         }
@@ -156,8 +186,12 @@ impl StatementMemory {
         self.is_running.load(Ordering::Relaxed)
     }
 
-    /// Says that the statement's client does not read, or does again.
+    /// Says that the statement's client does not read, or does again. The statement's thread says it.
     pub fn set_stalled(&self, is_stalled: bool) {
+        if is_stalled {
+            // It holds less than a step, maybe, but for as long as its client likes.
+            process::note_taken(settle());
+        }
         self.is_stalled.store(is_stalled, Ordering::Relaxed);
     }
 
@@ -213,6 +247,23 @@ impl StatementMemory {
     /// Says that the statement waits for memory, or does not any more.
     pub fn set_waiting(&self, is_waiting: bool) {
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
+        let mut wait = lock(&self.wait);
+        match is_waiting {
+            true => {
+                self.has_waited.store(true, Ordering::Relaxed);
+                wait.since.get_or_insert_with(Instant::now);
+            }
+            false => {
+                let waited = wait.since.take().map(|since| since.elapsed());
+                wait.before += waited.unwrap_or_default();
+            }
+        }
+    }
+
+    /// How long it has waited for memory, but for a wait that goes on: a statement that waits here and there waits no
+    /// longer than one that waits once.
+    pub fn waited(&self) -> Duration {
+        lock(&self.wait).before
     }
 
     /// Says which of the statement's operators holds most.
@@ -274,6 +325,10 @@ pub fn of_this_statement<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
 
 /// Adds what the thread's count has changed by to its statement's account.
 fn settle() -> i64 {
+    let ahead = AHEAD.take();
+    if ahead > 0 {
+        process::has_taken(ahead);
+    }
     let now = held_by_thread();
     let change = now - COUNTED.replace(now);
     if change != 0 {
@@ -307,17 +362,28 @@ pub fn may_go_on() -> bool {
 /// The statement that the thread works for is about to take so many bytes at once, without a safe point. Caches make
 /// room for them. False: there is none, and the statement shall stop.
 pub fn has_room_for(bytes: usize) -> bool {
-    settle();
-    if bytes < least_stopped() || process::make_room(bytes) {
-        return may_go_on();
-    }
+    settle_and_check();
     CURRENT.with_borrow(|account| {
         let Some(account) = account else {
             return true;
         };
-        account.stop_for_memory();
-        false
+        match bytes < LONG_VALUE_BYTES || process::will_take(bytes) {
+            true if bytes < LONG_VALUE_BYTES => {}
+            true => AHEAD.set(bytes),
+            false if account.held_bytes().saturating_add(bytes) >= MUCH_BYTES => {
+                account.stop_for_memory();
+            }
+            // It is one of the small, and others are not.
+            false => stop_for(bytes),
+        }
+        !account.shall_stop()
     })
+}
+
+/// As [`has_room_for`], for a value that may be long. It costs nothing where it is not.
+#[inline]
+pub fn has_room_for_value(bytes: usize) -> bool {
+    bytes < LONG_VALUE_BYTES || has_room_for(bytes)
 }
 
 #[cold]
@@ -329,6 +395,9 @@ fn settle_and_check() {
 /// Stops those statements that hold most, until they hold so many bytes together with those that are about to let go.
 pub(crate) fn stop_for(bytes: usize) {
     if bytes == 0 {
+        if IS_FULL.swap(false, Ordering::Relaxed) {
+            lock(&ACCOUNTS).full_since = None;
+        }
         return;
     }
     let mut accounts = lock(&ACCOUNTS);
@@ -340,15 +409,23 @@ pub(crate) fn stop_for(bytes: usize) {
     }
     let running = accounts.all.iter().filter_map(Weak::upgrade);
     let may_stop = |account: &Arc<StatementMemory>| {
-        account.is_running() && !account.is_stopped() && account.holds_much()
+        account.is_running()
+            && !account.is_stopped()
+            && (account.holds_much() || account.held_bytes() >= SMALL_BYTES)
     };
     let held = |account: Arc<StatementMemory>| (account.held_bytes(), account);
     let mut largest: Vec<_> = running.filter(may_stop).map(held).collect();
     largest.sort_by_key(|(held_bytes, _)| Reverse(*held_bytes));
+    let is_lasting = accounts
+        .full_since
+        .is_some_and(|since| since.elapsed() >= LASTING);
     let mut chosen = Vec::new();
     for (held_bytes, account) in largest {
         if missing == 0 {
             break;
+        }
+        if !is_lasting && !account.holds_much() {
+            continue;
         }
         missing = missing.saturating_sub(held_bytes);
         accounts.stopped.push(Stopped {
@@ -359,13 +436,17 @@ pub(crate) fn stop_for(bytes: usize) {
         });
         chosen.push(account);
     }
+    if missing > 0 {
+        accounts.full_since.get_or_insert_with(Instant::now);
+        IS_FULL.store(true, Ordering::Relaxed);
+    }
     drop(accounts);
     for account in chosen {
         account.stop_for_memory();
     }
 }
 
-/// A statement that holds less is not stopped.
+/// A statement that holds less is not stopped while others hold more.
 fn least_stopped() -> usize {
     let share = process::limit().map_or(0, |limit| limit / MIN_STOPPED_SHARE);
     share.max(MIN_STOPPED_BYTES)
@@ -402,6 +483,43 @@ mod tests {
         outer.begin();
         assert_eq!(outer.held_bytes(), 0);
         drop(kept);
+    }
+
+    #[test]
+    fn a_statement_s_waits_are_added_up() {
+        let account = account();
+        account.begin();
+        assert_eq!(account.waited(), Duration::ZERO);
+        let wait = || {
+            account.set_waiting(true);
+            // A second thread of it waits, too.
+            account.set_waiting(true);
+            std::thread::sleep(Duration::from_millis(2));
+            account.set_waiting(false);
+        };
+        wait();
+        let once = account.waited();
+        assert!(once >= Duration::from_millis(2), "{once:?}");
+        wait();
+        assert!(account.waited() >= once + Duration::from_millis(2));
+        account.begin();
+        assert_eq!(account.waited(), Duration::ZERO);
+    }
+
+    #[test]
+    fn room_that_was_given_is_nobody_else_s_until_it_is_taken() {
+        let account = account();
+        account.during(|| {
+            assert!(has_room_for(2 << 20));
+            assert_eq!(AHEAD.get(), 2 << 20);
+            let value = vec![1u8; 2 << 20];
+            safe_point();
+            assert_eq!(AHEAD.get(), 0);
+            drop(value);
+            assert!(has_room_for(3 << 20) && has_room_for(4 << 20));
+            assert_eq!(AHEAD.get(), 4 << 20);
+        });
+        assert_eq!(AHEAD.get(), 0);
     }
 
     #[test]
@@ -465,6 +583,25 @@ mod tests {
         let held: Vec<_> = accounts.iter().map(hold).collect();
         let stopped = || accounts.iter().filter(|account| account.is_stopped());
         stop_for(65 << 20);
+        assert_eq!(stopped().count(), 2);
+        drop(held);
+        many_that_hold_little_are_stopped_when_nothing_else_helps(&accounts);
+    }
+
+    fn many_that_hold_little_are_stopped_when_nothing_else_helps(
+        accounts: &[Arc<StatementMemory>],
+    ) {
+        accounts.iter().for_each(|account| account.begin());
+        let hold = |account: &Arc<StatementMemory>| account.during(|| vec![1u8; 512 << 10]);
+        let held: Vec<_> = accounts.iter().map(hold).collect();
+        let stopped = || accounts.iter().filter(|account| account.is_stopped());
+        lock(&ACCOUNTS).stopped.clear();
+        stop_for(1 << 20);
+        assert_eq!(stopped().count(), 0);
+        stop_for(0);
+        stop_for(1 << 20);
+        std::thread::sleep(LASTING);
+        stop_for(1 << 20);
         assert_eq!(stopped().count(), 2);
         drop(held);
     }

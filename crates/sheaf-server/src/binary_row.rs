@@ -85,7 +85,7 @@ fn encode_value(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Resul
             Cell::Time(micros) => encode_time(micros, out),
             _ => return Err(mismatch()),
         },
-        _ => encode_text(cell, column, out),
+        _ => return encode_text(cell, column, out),
     }
     Ok(())
 }

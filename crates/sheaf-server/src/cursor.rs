@@ -114,7 +114,7 @@ fn push_row<'c>(
     match encoding {
         TextEncoding::Utf8 => spool.push(|out| binary_row::encode_cells(cells, columns, out)),
         encoding => {
-            let row = EncodedRow::new(cells, columns, encoding);
+            let row = EncodedRow::new(cells, columns, encoding)?;
             spool.push(|out| binary_row::encode_cells(row.cells(), columns, out))
         }
     }

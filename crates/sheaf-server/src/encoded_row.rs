@@ -1,7 +1,7 @@
 //! Rows for clients that read texts in another encoding than UTF-8 (`character_set_results`).
 
 use sheaf_sql::encoding::TextEncoding;
-use sheaf_sql::{Cell, ColumnMeta};
+use sheaf_sql::{Cell, ColumnMeta, SqlError};
 
 /// The values of a row, and what its texts are for the client.
 pub struct EncodedRow<'a> {
@@ -11,18 +11,25 @@ pub struct EncodedRow<'a> {
 }
 
 impl<'a> EncodedRow<'a> {
+    /// # Errors
+    /// A text is long, and the process has no room for it: the statement has been told to stop.
     pub fn new(
         cells: impl Iterator<Item = Cell<'a>>,
         columns: &[ColumnMeta],
         encoding: TextEncoding,
-    ) -> EncodedRow<'a> {
+    ) -> Result<EncodedRow<'a>, SqlError> {
         let cells: Vec<Cell<'a>> = cells.collect();
         let texts = cells.iter().zip(columns).map(|(cell, column)| match cell {
-            Cell::Bytes(text) if !column.is_binary() => Some(encoding.encode(text).into_owned()),
-            _ => None,
+            Cell::Bytes(text) if !column.is_binary() => {
+                match sheaf_memory::has_room_for_value(text.len()) {
+                    true => Ok(Some(encoding.encode(text).into_owned())),
+                    false => Err(SqlError::query_interrupted()),
+                }
+            }
+            _ => Ok(None),
         });
-        let texts = texts.collect();
-        EncodedRow { cells, texts }
+        let texts = texts.collect::<Result<_, _>>()?;
+        Ok(EncodedRow { cells, texts })
     }
 
     /// The values as they are sent.

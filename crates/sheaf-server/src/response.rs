@@ -139,17 +139,14 @@ impl<T: Transport> ResultSink for Response<'_, T> {
         if self.encoding != TextEncoding::Utf8 {
             for row in 0..batch.num_rows() {
                 let cells = readers.iter().map(|reader| reader.cell(row));
-                let row = EncodedRow::new(cells, &self.columns, self.encoding);
+                let row = EncodedRow::new(cells, &self.columns, self.encoding)?;
                 write_cells(self.packets, self.format, row.cells(), &self.columns)?;
             }
             return Ok(());
         }
         for row in 0..batch.num_rows() {
             self.packets.write_packet(|out| match self.format {
-                RowFormat::Text => {
-                    text_row::encode(&readers, &self.columns, row, out);
-                    Ok(())
-                }
+                RowFormat::Text => text_row::encode(&readers, &self.columns, row, out),
                 RowFormat::Binary => binary_row::encode(&readers, &self.columns, row, out),
             })?;
         }
@@ -163,7 +160,7 @@ impl<T: Transport> ResultSink for Response<'_, T> {
     fn row(&mut self, columns: &[ColumnMeta], row: &dyn CellRow) -> Result<(), SqlError> {
         let cells = (0..columns.len()).map(|column| row.cell(column));
         if self.encoding != TextEncoding::Utf8 {
-            let row = EncodedRow::new(cells, columns, self.encoding);
+            let row = EncodedRow::new(cells, columns, self.encoding)?;
             return write_cells(self.packets, self.format, row.cells(), columns);
         }
         write_cells(self.packets, self.format, cells, columns)
@@ -201,10 +198,7 @@ fn write_cells<'c, T: Transport>(
     columns: &[ColumnMeta],
 ) -> Result<(), SqlError> {
     packets.write_packet(|out| match format {
-        RowFormat::Text => {
-            text_row::encode_cells(cells, columns, out);
-            Ok(())
-        }
+        RowFormat::Text => text_row::encode_cells(cells, columns, out),
         RowFormat::Binary => binary_row::encode_cells(cells, columns, out),
     })
 }

@@ -4,6 +4,7 @@
 
 use arrow::record_batch::RecordBatch;
 use mysql_common::io::BufMutExt;
+use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_sql::{Cell, CellReader, ColumnMeta, MysqlColumnType, SqlError, cell_readers};
 use sheaf_types::number;
 use sheaf_types::temporal::{self, DAY};
@@ -11,32 +12,45 @@ use sheaf_types::temporal::{self, DAY};
 const NULL: u8 = 0xFB;
 /// `decimals` of a column whose values have as many digits after the point as they need.
 const NOT_FIXED_DECIMALS: u8 = 31;
+/// Of the length of a text.
+const MAX_LENGTH_BYTES: usize = 9;
 /// Longer texts have lengths of three bytes or more.
 const MAX_SHORT_TEXT_BYTES: usize = 250;
 
-/// Appends one row of a batch.
-pub fn encode(readers: &[CellReader<'_>], columns: &[ColumnMeta], row: usize, out: &mut Vec<u8>) {
-    encode_cells(readers.iter().map(|reader| reader.cell(row)), columns, out);
+/// Appends one row of a batch. Fails as [`encode_text`] does.
+pub fn encode(
+    readers: &[CellReader<'_>],
+    columns: &[ColumnMeta],
+    row: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    encode_cells(readers.iter().map(|reader| reader.cell(row)), columns, out)
 }
 
-/// Appends a row with these values.
+/// Appends a row with these values. Fails as [`encode_text`] does.
 pub fn encode_cells<'a>(
     cells: impl Iterator<Item = Cell<'a>>,
     columns: &[ColumnMeta],
     out: &mut Vec<u8>,
-) {
+) -> Result<(), SqlError> {
     for (cell, column) in cells.zip(columns) {
         match cell {
             Cell::Null => out.push(NULL),
-            cell => encode_text(cell, column, out),
+            cell => encode_text(cell, column, out)?,
         }
     }
+    Ok(())
 }
 
 /// Appends a value that is not NULL as a text with its length in front.
-pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
+///
+/// # Errors
+/// The value is long, and the process has no room for it: the statement has been told to stop.
+pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) -> Result<(), SqlError> {
     if let Cell::Bytes(bytes) = cell {
-        return out.put_lenenc_str(bytes);
+        make_room_for(bytes.len(), out)?;
+        out.put_lenenc_str(bytes);
+        return Ok(());
     }
     // Only a DOUBLE with fixed decimals can be too long for a length of one byte.
     let start = out.len();
@@ -50,6 +64,22 @@ pub fn encode_text(cell: Cell<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
         length.put_lenenc_int(bytes as u64);
         out.splice(start..=start, length);
     }
+    Ok(())
+}
+
+/// A long value gets the room that it takes, and no more.
+fn make_room_for(bytes: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    let all = bytes + MAX_LENGTH_BYTES;
+    if all <= out.capacity() - out.len() {
+        return Ok(());
+    }
+    if !sheaf_memory::has_room_for_value(bytes) {
+        return Err(SqlError::query_interrupted());
+    }
+    if bytes >= LONG_VALUE_BYTES && bytes > out.len() {
+        out.reserve_exact(all);
+    }
+    Ok(())
 }
 
 /// The texts of a batch's values, for callers that show rows instead of sending them.
@@ -224,7 +254,7 @@ pub(crate) mod tests {
         let (batch, columns) = every_type();
         let readers = cell_readers(&batch, &columns).expect("all types are known");
         let mut out = Vec::new();
-        encode(&readers, &columns, 0, &mut out);
+        encode(&readers, &columns, 0, &mut out).expect("room");
         let texts: Vec<&[u8]> = vec![
             b"-128",
             b"1",
@@ -249,7 +279,7 @@ pub(crate) mod tests {
         assert_eq!(out, expected);
 
         out.clear();
-        encode(&readers, &columns, 1, &mut out);
+        encode(&readers, &columns, 1, &mut out).expect("room");
         assert_eq!(out, [NULL; 15]);
     }
 
@@ -270,7 +300,7 @@ pub(crate) mod tests {
             (2, &[0xFD, 0x70, 0x11, 0x01]),
         ] {
             let mut out = Vec::new();
-            encode(&readers, &columns, row, &mut out);
+            encode(&readers, &columns, row, &mut out).expect("room");
             assert_eq!(&out[..head.len()], head);
         }
     }
@@ -282,7 +312,8 @@ pub(crate) mod tests {
             Cell::Double(1e300),
             &column("d", MysqlColumnType::Double, 2),
             &mut out,
-        );
+        )
+        .expect("room");
         let text_bytes = 301 + 1 + 2;
         assert_eq!(
             out[..4],

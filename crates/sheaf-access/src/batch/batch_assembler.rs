@@ -14,7 +14,7 @@ use sheaf_table::{RowView, Table};
 
 use crate::arrow_types::projected_schema;
 use crate::batch::materialize::ColumnBuilder;
-use crate::batch::row_block::RowBlock;
+use crate::batch::row_block::{LongColumns, RowBlock};
 use crate::condition::columns::{ColumnSource, Source};
 use crate::condition::index_entries::{EntryBlock, PrimaryKeySource};
 use crate::condition::key_condition::KeyCondition;
@@ -32,7 +32,7 @@ const FIRST_LIMITED_BATCH_ROWS: usize = 64;
 
 /// Rows of a run when columns may be longer than a page: bounds a batch to
 /// [`BatchSize::string_bytes`] and the values of so many rows.
-pub(crate) const LONG_VALUE_RUN_ROWS: usize = 8;
+const LONG_VALUE_RUN_ROWS: usize = 8;
 
 /// A delivered batch; with tags, for each row the tag of the key that asked for it.
 pub(crate) struct TaggedBatch {
@@ -134,7 +134,8 @@ pub(crate) struct BatchAssembler {
     /// Rows that may still be delivered.
     limit_left: Option<usize>,
     selection: Vec<u32>,
-    long_values: bool,
+    /// `None`: all values that are to be delivered are in the rows.
+    long_values: Option<LongColumns>,
 }
 
 impl BatchAssembler {
@@ -172,8 +173,16 @@ impl BatchAssembler {
             )),
             _ => None,
         };
-        let long_values = table.definition.overflow.is_some()
-            && builders.iter().any(ColumnBuilder::reads_row_strings);
+        let long_columns = || LongColumns {
+            table: Arc::clone(table),
+            columns: builders
+                .iter()
+                .filter_map(ColumnBuilder::row_string)
+                .collect(),
+            most_bytes: batch.string_bytes,
+        };
+        let long_values = table.definition.overflow.is_some().then(long_columns);
+        let long_values = long_values.filter(|long| !long.columns.is_empty());
         let encoded = match (
             condition.and_then(|condition| condition.encoded.as_ref()),
             source,
@@ -222,7 +231,7 @@ impl BatchAssembler {
             _ => self.target_rows,
         };
         let wanted = end.saturating_sub(self.rows).max(1);
-        if self.long_values {
+        if self.reads_long_values() {
             wanted.min(LONG_VALUE_RUN_ROWS)
         } else {
             wanted
@@ -232,7 +241,29 @@ impl BatchAssembler {
     /// Whether values that are not in the rows may be read: then rows [with such values](Self::leads_to_long_values)
     /// should be added in runs of at most [`LONG_VALUE_RUN_ROWS`].
     pub(crate) fn reads_long_values(&self) -> bool {
-        self.long_values
+        self.long_values.is_some()
+    }
+
+    /// A block for rows that are to be added.
+    pub(crate) fn new_block(&self) -> RowBlock {
+        RowBlock::new(self.delivers_key).bound_long_values(self.long_values.clone())
+    }
+
+    /// How many of these rows should be added before the batch is looked at again: one at least.
+    pub(crate) fn run_of<'r>(&self, rows: impl Iterator<Item = &'r [u8]>) -> usize {
+        let Some(long) = &self.long_values else {
+            return usize::MAX;
+        };
+        let mut bytes = 0;
+        let fits = |row: &&[u8]| {
+            let has_room = bytes < long.most_bytes;
+            bytes += long.bytes_of(row);
+            has_room
+        };
+        rows.take(LONG_VALUE_RUN_ROWS)
+            .take_while(fits)
+            .count()
+            .max(1)
     }
 
     /// Whether values that are to be delivered are not in these rows, but somewhere else.
@@ -240,7 +271,7 @@ impl BatchAssembler {
         &self,
         mut rows: impl Iterator<Item = &'r [u8]>,
     ) -> Result<bool> {
-        if !self.long_values {
+        if !self.reads_long_values() {
             return Ok(false);
         }
         rows.try_fold(false, |found, row| {

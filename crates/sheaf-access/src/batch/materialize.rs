@@ -16,6 +16,7 @@ use arrow::array::{
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
+use sheaf_memory::LONG_VALUE_BYTES;
 use sheaf_table::{KeyLayout, RowView, TableError};
 use sheaf_types::ColumnType;
 
@@ -55,6 +56,24 @@ impl Views {
         self.views.push(view);
     }
 
+    /// Pushes a string of so many bytes, which `append` appends.
+    fn push_long(
+        &mut self,
+        length: usize,
+        append: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        if self.bytes.len() + length > MAX_VIEW_BUFFER_BYTES && !self.bytes.is_empty() {
+            self.complete
+                .push(Buffer::from_vec(std::mem::take(&mut self.bytes)));
+        }
+        let start = self.bytes.len();
+        append(&mut self.bytes)?;
+        let string = &self.bytes[start..];
+        let view = make_view(string, self.complete.len() as u32, start as u32);
+        self.views.push(view);
+        Ok(())
+    }
+
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let views = take_buffer(&mut self.views);
         let mut buffers = std::mem::take(&mut self.complete);
@@ -65,9 +84,15 @@ impl Views {
     }
 }
 
-/// Takes the vector and leaves an empty one that has room for as much again.
+/// Where a byte string ends that was just appended.
+fn end_of(bytes: &[u8]) -> Result<i32> {
+    i32::try_from(bytes.len())
+        .map_err(|_| AccessError::Unsupported("2 GiB of byte strings in one batch".to_string()))
+}
+
+/// Takes the vector and leaves an empty one that has room for as much again, if that is not much.
 fn take_buffer<T>(values: &mut Vec<T>) -> Vec<T> {
-    let capacity = values.len();
+    let capacity = values.len().min(LONG_VALUE_BYTES);
     std::mem::replace(values, Vec::with_capacity(capacity))
 }
 
@@ -225,10 +250,24 @@ impl Values {
             Self::Text(views) => views.push(string),
             Self::Binary { bytes, ends } => {
                 bytes.extend_from_slice(string);
-                let end = i32::try_from(bytes.len()).map_err(|_| {
-                    AccessError::Unsupported("2 GiB of byte strings in one batch".to_string())
-                })?;
-                ends.push(end);
+                ends.push(end_of(bytes)?);
+            }
+            _ => debug_assert!(false, "numbers have their own loops"),
+        }
+        Ok(())
+    }
+
+    /// As [`push_string`](Self::push_string), of a string of so many bytes that `append` appends.
+    fn push_long(
+        &mut self,
+        length: usize,
+        append: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Text(views) => views.push_long(length, append)?,
+            Self::Binary { bytes, ends } => {
+                append(bytes)?;
+                ends.push(end_of(bytes)?);
             }
             _ => debug_assert!(false, "numbers have their own loops"),
         }
@@ -343,13 +382,14 @@ impl ColumnBuilder {
     }
 
     /// Whether the column is a string that is read from rows: it may be a long value.
-    pub(crate) fn reads_row_strings(&self) -> bool {
-        matches!(self.source.place, Place::RowString)
+    pub(crate) fn row_string(&self) -> Option<usize> {
+        matches!(self.source.place, Place::RowString).then_some(self.source.column)
     }
 
     /// Whether the row has a reference instead of the column's value.
     pub(crate) fn is_long_in(&self, row: RowView<'_>) -> bool {
-        self.reads_row_strings() && row.is_overflow(self.source.column)
+        self.row_string()
+            .is_some_and(|column| row.is_overflow(column))
     }
 
     /// Whether this is the clustered key of rows, which [`append_keys`](Self::append_keys) takes.
@@ -386,8 +426,10 @@ impl ColumnBuilder {
                 let column = self.source.column;
                 for row in rows {
                     if row.is_overflow(column) {
-                        table.read_long_value(row.get_bytes(column), &mut self.scratch)?;
-                        self.values.push_string(&self.scratch)?;
+                        let length = row.long_bytes(column);
+                        let reference = row.get_bytes(column);
+                        self.values
+                            .push_long(length, |out| table.append_long_value(reference, out))?;
                     } else {
                         self.values.push_string(row.get_bytes(column))?;
                     }

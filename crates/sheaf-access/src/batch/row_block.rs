@@ -1,6 +1,9 @@
 //! [`RowBlock`]: looked-up rows on their way from a tree to Arrow.
 
+use std::sync::Arc;
+
 use sheaf_storage::LeafEntries;
+use sheaf_table::Table;
 
 use crate::keys::byte_strings::ByteStrings;
 
@@ -12,6 +15,31 @@ pub(crate) struct RowBlock {
     pub(crate) keys: ByteStrings,
     keeps_keys: bool,
     pub(crate) tags: Vec<u32>,
+    /// `None`: no values outside of the rows are read.
+    long: Option<LongColumns>,
+    /// Bytes of such values.
+    long_bytes: usize,
+}
+
+/// Columns whose values may be outside of the rows, and are read when the rows are worked off.
+#[derive(Clone)]
+pub(crate) struct LongColumns {
+    pub(crate) table: Arc<Table>,
+    pub(crate) columns: Vec<usize>,
+    /// A block with so many bytes of them is full.
+    pub(crate) most_bytes: usize,
+}
+
+impl LongColumns {
+    /// Bytes of a row's values that are outside of it.
+    pub(crate) fn bytes_of(&self, row: &[u8]) -> usize {
+        // What is wrong with the row is found when it is read.
+        let view = self.table.row_layout.view(row).ok();
+        let columns = self.columns.iter();
+        view.map_or(0, |view| {
+            columns.map(|&column| view.long_bytes(column)).sum()
+        })
+    }
 }
 
 impl RowBlock {
@@ -29,7 +57,20 @@ impl RowBlock {
         }
     }
 
+    /// From now on it is full, too, when its rows lead to many bytes.
+    pub(crate) fn bound_long_values(mut self, long: Option<LongColumns>) -> Self {
+        self.long = long;
+        self
+    }
+
+    fn count_long_values(&mut self, row: &[u8]) {
+        if let Some(long) = &self.long {
+            self.long_bytes += long.bytes_of(row);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
+        self.long_bytes = 0;
         self.rows.clear();
         self.keys.clear();
         self.tags.clear();
@@ -40,6 +81,7 @@ impl RowBlock {
             self.keys.push(key);
         }
         self.rows.push(row);
+        self.count_long_values(row);
         self.tags.push(tag);
     }
 
@@ -54,6 +96,9 @@ impl RowBlock {
 
     /// Whether the block should be worked off before more rows come, of which `wanted` are enough.
     pub(crate) fn is_full(&self, wanted: usize) -> bool {
-        self.rows.len() >= wanted.min(Self::ROWS) || self.rows.total_bytes() >= Self::BYTES
+        let has_long_values = |long: &LongColumns| self.long_bytes >= long.most_bytes;
+        self.rows.len() >= wanted.min(Self::ROWS)
+            || self.rows.total_bytes() >= Self::BYTES
+            || self.long.as_ref().is_some_and(has_long_values)
     }
 }

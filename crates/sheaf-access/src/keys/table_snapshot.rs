@@ -34,6 +34,12 @@ impl TableSnapshot {
     pub(crate) fn read_long_value(&self, reference: &[u8], value: &mut Vec<u8>) -> Result<()> {
         Ok(self.table.read_overflow_at(&self.view, reference, value)?)
     }
+
+    /// Appends the long value that a row refers to.
+    pub(crate) fn append_long_value(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let table = &self.table;
+        Ok(table.append_overflow_at(&self.view, reference, out)?)
+    }
 }
 
 impl Deref for TableSnapshot {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange};
 
-use crate::batch::batch_assembler::{BatchAssembler, LONG_VALUE_RUN_ROWS, Rows, TaggedBatch};
+use crate::batch::batch_assembler::{BatchAssembler, Rows, TaggedBatch};
 use crate::batch::row_block::RowBlock;
 use crate::cancel::CancelFlag;
 use crate::condition::columns::Source;
@@ -78,7 +78,7 @@ impl ClusteredScan {
             cursor: cursor
                 .of_scan(&spec.ranges)
                 .with_jumps(JumpWalk::of_scan(spec)),
-            held: RowBlock::new(assembler.delivers_key()),
+            held: assembler.new_block(),
             assembler,
             table_scan,
             reads_end,
@@ -167,11 +167,9 @@ impl ClusteredScan {
     /// Adds a few of the held rows.
     fn add_held(&mut self, tally: &mut ScanCounters) -> Result<()> {
         let start = self.held_done;
-        let run = match self.assembler.reads_long_values() {
-            true => LONG_VALUE_RUN_ROWS,
-            false => usize::MAX,
-        };
-        let end = start.saturating_add(run).min(self.held.rows.len());
+        let all = self.held.rows.len();
+        let rows = (start..all).map(|row| self.held.rows.get(row));
+        let end = start.saturating_add(self.assembler.run_of(rows)).min(all);
         self.held_done = end;
         let rows = Rows {
             rows: (start..end).map(|row| self.held.rows.get(row)),

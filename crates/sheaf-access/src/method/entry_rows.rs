@@ -175,7 +175,7 @@ impl EntryRows {
             exhausted: false,
             reading: false,
             buffers: 0,
-            rows: RowBlock::new(assembler.delivers_key()),
+            rows: assembler.new_block(),
             key_scratch: Vec::new(),
             keys: ByteStrings::default(),
             assembler,

@@ -101,7 +101,7 @@ impl IndexMerge {
             keys: buffer(merge.buffer_bytes.max(MIN_BUFFER_BYTES), true),
             fixed_key_bytes,
             read: MultiRangeRead::new(&table, read_buffer, SortKeys::Always, cancel.clone()),
-            rows: RowBlock::new(assembler.delivers_key()),
+            rows: assembler.new_block(),
             spec: Arc::clone(spec),
             merge: Arc::clone(merge),
             cancel,

@@ -142,7 +142,7 @@ impl KeyedLookup {
                 Inner::Rows {
                     reader: complete
                         .then(|| Box::new(walk.tree.point_reader_at(spec.view.clone()))),
-                    block: RowBlock::new(assembler.delivers_key()),
+                    block: assembler.new_block(),
                     assembler: Box::new(assembler),
                 }
             }

@@ -24,6 +24,7 @@ mod kill;
 mod late_columns;
 mod limits;
 mod locked_tables;
+mod long_values;
 mod memory;
 mod plan_equivalence;
 mod protocol;

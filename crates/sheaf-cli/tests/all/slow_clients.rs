@@ -19,11 +19,10 @@ fn read_answer(client: &mut RawClient) -> (usize, Option<u16>) {
 
 /// The same of an answer of which the first packet has been read.
 fn read_rest(client: &mut RawClient, first: &[u8]) -> (usize, Option<u16>) {
-    let error_of = |payload: &[u8]| u16::from_le_bytes([payload[1], payload[2]]);
-    let columns = first[0];
-    if columns == 0xFF {
-        return (0, Some(error_of(first)));
+    if let Some(code) = error_code(first) {
+        return (0, Some(code));
     }
+    let columns = first[0];
     assert!(columns < 0xFB, "{first:?}");
     for _ in 0..=columns {
         client.receive_payload();
@@ -31,15 +30,20 @@ fn read_rest(client: &mut RawClient, first: &[u8]) -> (usize, Option<u16>) {
     let mut rows = 0;
     loop {
         let payload = client.receive_payload();
-        match payload[0] {
-            0xFF => return (rows, Some(error_of(&payload))),
-            0xFE if payload.len() < 9 => return (rows, None),
+        match (error_code(&payload), payload[0]) {
+            (Some(code), _) => return (rows, Some(code)),
+            (None, 0xFE) if payload.len() < 9 => return (rows, None),
             _ => rows += 1,
         }
     }
 }
 
-fn ask(port: u16, sql: &str) -> RawClient {
+/// The code of the error that a packet is, if it is one.
+pub fn error_code(payload: &[u8]) -> Option<u16> {
+    (payload[0] == 0xFF).then(|| u16::from_le_bytes([payload[1], payload[2]]))
+}
+
+pub fn ask(port: u16, sql: &str) -> RawClient {
     let mut client = RawClient::connect(([127, 0, 0, 1], port).into(), 0);
     client
         .send_command(COM_QUERY, sql.as_bytes())
@@ -71,6 +75,33 @@ fn many_that_do_not_read_stay_within_memory_and_keep_nobody_waiting() {
                     (_, Some(code)) => assert_eq!(code, 1041),
                 }
             }
+        });
+    }
+}
+
+/// A transaction that has locked nothing waits for room as others do.
+#[test]
+fn transactions_that_only_read_stay_within_memory() {
+    const CLIENTS: usize = 100;
+    let filled = filled();
+    let mut root = connect(filled.port);
+    root.query_drop("CREATE INDEX k ON d.a (k)")
+        .expect("an index");
+    for sql in [
+        "SELECT x.*, y.*, z.* FROM d.a x JOIN d.a y ON x.id = y.k JOIN d.a z ON z.k = y.k WHERE x.id < 20000",
+        "SELECT REPEAT(s, 2000), REPEAT(s, 2000) FROM d.a",
+    ] {
+        within_memory(filled.child.id(), || {
+            let mut clients: Vec<RawClient> =
+                (0..CLIENTS).map(|_| ask(filled.port, "BEGIN")).collect();
+            for client in &mut clients {
+                client.receive_payload();
+                client
+                    .send_command(COM_QUERY, sql.as_bytes())
+                    .expect("the server reads");
+            }
+            // Whoever runs takes what it takes by then.
+            thread::sleep(Duration::from_secs(3));
         });
     }
 }

@@ -218,7 +218,8 @@ impl<'l> Account<'l> {
     /// Books a value of so many bytes. False: it is too long, and becomes NULL.
     ///
     /// # Errors
-    /// 1301 where it cannot become NULL, 1041 if it is too much for the batch.
+    /// 1301 where it cannot become NULL, 1041 if it is too much for the batch; what [`check`](Self::check) says if the
+    /// process has no room for it.
     pub(super) fn book(&mut self, bytes: usize) -> Result<bool> {
         if bytes > self.value_bytes {
             let error = EvaluationError::result_too_large(self.function, self.limits.value_bytes);
@@ -233,6 +234,9 @@ impl<'l> Account<'l> {
             0 => self.limits.row_bytes(),
             _ => self.limits.batch_bytes,
         };
+        if !sheaf_memory::has_room_for_value(bytes) {
+            self.check()?;
+        }
         self.made_bytes = self.made_bytes.saturating_add(bytes);
         if self.made_bytes > most {
             let limit = self.limits.batch_bytes;
@@ -372,7 +376,8 @@ impl DoubleEndedIterator for Stretches<'_, '_> {
 }
 
 /// The text of one value while a kernel writes it. It grows up to the longest value and no further: what is too long is
-/// known to be, and the rest of it is never made.
+/// known to be, and the rest of it is never made. Nor is it made where the process has no room for it. Then the
+/// statement has been told to stop.
 #[derive(Debug)]
 pub(super) struct TextWriter {
     text: String,
@@ -404,14 +409,23 @@ impl TextWriter {
     pub(super) fn expect(&mut self, bytes: usize) -> bool {
         self.is_full |= bytes > self.most_bytes.saturating_sub(self.text.len());
         if !self.is_full {
-            self.text.reserve(bytes);
+            self.make_room(bytes);
         }
         !self.is_full
     }
 
+    fn make_room(&mut self, bytes: usize) {
+        if bytes <= self.text.capacity() - self.text.len() {
+            return;
+        }
+        match sheaf_memory::has_room_for_value(bytes.max(self.text.capacity())) {
+            true => self.text.reserve(bytes),
+            false => self.is_full = true,
+        }
+    }
+
     pub(super) fn push_str(&mut self, text: &str) {
-        self.is_full |= text.len() > self.most_bytes.saturating_sub(self.text.len());
-        if !self.is_full {
+        if self.expect(text.len()) {
             self.text.push_str(text);
         }
     }

@@ -61,6 +61,7 @@ pub(super) fn long_texts(
         match (write(row, &mut out), out.written()) {
             (Some(()), Some(text)) if account.book(text.len())? => builder.append_value(text),
             (Some(()), None) => {
+                account.check()?;
                 account.book(usize::MAX)?;
                 builder.append_null();
             }

@@ -11,7 +11,8 @@ use sheaf_types::{
 };
 
 use crate::codec::key_codec::KeyLayout;
-use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowLayout};
+use crate::codec::overflow::OVERFLOW_REFERENCE_BYTES;
+use crate::codec::row_codec::RowLayout;
 use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
 use crate::definition::convert::to_column;
 use crate::definition::foreign_key::{leading_index, resolve_foreign_key};

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction, Tree};
 
-use crate::codec::row_codec::OVERFLOW_REFERENCE_BYTES;
 use crate::error::{Result, TableError};
 
+/// Bytes of a reference to a long value.
+pub(crate) const OVERFLOW_REFERENCE_BYTES: usize = 20;
 /// Bytes of a chunk's key.
 const KEY_BYTES: usize = 12;
 /// Bytes of a chunk: four fill a page.
@@ -103,15 +104,30 @@ pub(crate) fn write(
     Ok(reference)
 }
 
-/// Clears `value` and fills it with the value that is referred to, as the view sees it.
-pub(crate) fn read(
+/// Appends the value that is referred to, as the view sees it.
+///
+/// # Errors
+/// [`TableError::Interrupted`]: the process has no room for it, and the statement shall stop.
+pub(crate) fn append(
     tree: &Arc<Tree>,
     view: &ReadView,
     reference: &[u8],
-    value: &mut Vec<u8>,
+    out: &mut Vec<u8>,
 ) -> Result<()> {
-    value.clear();
     let reference = OverflowReference::from_bytes(reference)?;
+    let length = reference.length as usize;
+    if !sheaf_memory::has_room_for_value(length) {
+        return Err(TableError::Interrupted);
+    }
+    let is_long = length >= sheaf_memory::LONG_VALUE_BYTES;
+    // A length that is damaged may be any.
+    if is_long && out.try_reserve_exact(length).is_err() {
+        return Err(TableError::corrupt(
+            "?",
+            "a long value is longer than the memory",
+        ));
+    }
+    let start = out.len();
     let mut chunk = Vec::new();
     for number in 0..reference.chunks() {
         if !tree.get_at(view, &reference.key(number), &mut chunk)? {
@@ -120,9 +136,9 @@ pub(crate) fn read(
                 "a part of a long value is missing",
             ));
         }
-        value.extend_from_slice(&chunk);
+        out.extend_from_slice(&chunk);
     }
-    if value.len() as u64 == reference.length {
+    if (out.len() - start) as u64 == reference.length {
         Ok(())
     } else {
         Err(TableError::corrupt(

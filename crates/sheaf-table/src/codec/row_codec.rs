@@ -14,11 +14,9 @@
 
 use sheaf_types::{ColumnType, Value};
 
+use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
 use crate::definition::schema::Column;
 use crate::error::{Result, TableError};
-
-/// Bytes of a reference to a long value.
-pub const OVERFLOW_REFERENCE_BYTES: usize = 20;
 
 /// Set in the end of a variable column that is a reference.
 const OVERFLOW_BIT: u16 = 1 << 15;
@@ -604,6 +602,14 @@ impl<'a> RowView<'a> {
             return false;
         };
         u16::from_le_bytes(self.read(self.layout.ends + 2 * position)) & OVERFLOW_BIT != 0
+    }
+
+    /// Bytes of the column's value if it is in the overflow tree; 0 if it is in the row.
+    pub fn long_bytes(&self, column: usize) -> usize {
+        match self.is_overflow(column) {
+            true => overflow::length(self.get_bytes(column)).map_or(0, |length| length as usize),
+            false => 0,
+        }
     }
 
     /// True if any value of the row is in the overflow tree.

@@ -3,8 +3,8 @@
 use sheaf_storage::{MAX_ENTRY_BYTES, ReadView, Transaction};
 
 use super::Table;
-use crate::codec::overflow;
-use crate::codec::row_codec::{OVERFLOW_REFERENCE_BYTES, RowView, ValueRef};
+use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
+use crate::codec::row_codec::{RowView, ValueRef};
 use crate::error::{Result, TableError};
 
 /// The encoded clustered entry of a row.
@@ -30,13 +30,24 @@ impl Table {
         reference: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<()> {
+        value.clear();
+        self.append_overflow_at(view, reference, value)
+    }
+
+    /// As [`read_overflow_at`](Self::read_overflow_at), behind what `out` holds.
+    pub fn append_overflow_at(
+        &self,
+        view: &ReadView,
+        reference: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let Some(tree) = &self.overflow else {
             return Err(TableError::corrupt(
                 &self.definition.name,
                 "a row refers to a long value, but the table has none",
             ));
         };
-        overflow::read(tree, view, reference, value).map_err(|error| self.name_corruption(error))
+        overflow::append(tree, view, reference, out).map_err(|error| self.name_corruption(error))
     }
 
     /// Removes the long values of a row that goes, except these, which another row has now.
