@@ -286,6 +286,13 @@ impl Transactions {
         self.open.is_some()
     }
 
+    /// Whether others may wait for rows of the open transaction. One that only reads keeps definitions from being
+    /// changed, which is no reason to be in a hurry.
+    pub(crate) fn keep_others_waiting(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| open.transaction.keeps_others_waiting())
+    }
+
     /// True between BEGIN and COMMIT only.
     pub(crate) fn is_open_for_more(&self) -> bool {
         self.is_open() && !self.is_of_statement

@@ -606,7 +606,7 @@ impl Session {
 
     /// Whether others may wait for the session.
     fn holds_locks(&self) -> bool {
-        self.transactions.is_open() || self.table_locks.keep_others_waiting()
+        self.transactions.keep_others_waiting() || self.table_locks.keep_others_waiting()
     }
 
     /// A statement that is going to be planned takes its place among those that are, and that run. It waits where there

@@ -149,6 +149,11 @@ impl Transaction {
         self.permit.is_some().then(|| self.status.id())
     }
 
+    /// Whether others may wait until it ends: it has locked something, or changed it.
+    pub fn keeps_others_waiting(&self) -> bool {
+        self.has_locks || self.permit.is_some()
+    }
+
     pub(crate) fn status(&self) -> &Arc<StatusCell> {
         &self.status
     }
