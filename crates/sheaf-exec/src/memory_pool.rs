@@ -512,7 +512,8 @@ impl StatementPool {
             Decision::Wait if DOES_NOT_WAIT.get() => return false,
             Decision::Wait => {}
         }
-        let (began, timeout) = (Instant::now(), self.all.wait_timeout());
+        let began = Instant::now();
+        let timeout = self.all.wait_timeout().saturating_sub(self.memory.waited());
         let Some(_place) = self.enter_queue() else {
             return false;
         };

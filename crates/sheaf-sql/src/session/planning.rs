@@ -57,7 +57,9 @@ impl Waiter for Waits {
     }
 
     fn most(&self) -> Duration {
-        self.runtime.memory().wait_timeout()
+        let waited = self.handle.upgrade().map(|handle| handle.memory().waited());
+        let timeout = self.runtime.memory().wait_timeout();
+        timeout.saturating_sub(waited.unwrap_or_default())
     }
 
     fn wait(&self, wait: &mut dyn FnMut()) {
@@ -297,11 +299,16 @@ mod tests {
     #[test]
     fn sessions_that_keep_others_waiting_give_up_soon() {
         let mut bench = Bench::new();
-        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+        bench.ok("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2)");
         bench.ok("SET GLOBAL query_memory_wait_timeout = 3600");
         let large = format!("SELECT {} FROM t", list("a + 1", 800));
         let _taken = take_all(&bench);
-        for locks in ["LOCK TABLES t READ", "FLUSH TABLES WITH READ LOCK", "BEGIN"] {
+        for locks in [
+            "LOCK TABLES t READ",
+            "FLUSH TABLES WITH READ LOCK",
+            "BEGIN; SELECT a FROM t WHERE id = 1 FOR UPDATE",
+            "BEGIN; UPDATE t SET a = 3",
+        ] {
             bench.ok(locks);
             assert_eq!(bench.error(&large), 1041, "{locks}");
             bench.ok("UNLOCK TABLES");
