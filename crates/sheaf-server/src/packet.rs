@@ -31,6 +31,7 @@ mod sending;
 mod unread;
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mysql_common::constants::Command;
@@ -188,7 +189,9 @@ pub struct PacketStream<T> {
     /// What comes before that and is in a file, because the peer did not read it.
     unread: Option<Unread>,
     /// What a statement asks when its client does not read; `None`: it just waits.
-    slow_client: Option<SlowClient>,
+    slow_client: Option<Arc<SlowClient>>,
+    /// What is buffered of the running command's answer could not be put into the file.
+    stays_in_memory: bool,
     write_timeout: Option<Duration>,
     /// Since when the peer has taken nothing, if it was found so.
     stalled_since: Option<Instant>,
@@ -221,6 +224,7 @@ impl<T: Transport> PacketStream<T> {
             send: Vec::new(),
             unread: None,
             slow_client: None,
+            stays_in_memory: false,
             write_timeout: None,
             stalled_since: None,
             broken: false,
@@ -286,7 +290,7 @@ impl<T: Transport> PacketStream<T> {
 
     /// From now on statements ask here when their client does not read.
     pub fn set_slow_client(&mut self, slow_client: SlowClient) {
-        self.slow_client = Some(slow_client);
+        self.slow_client = Some(Arc::new(slow_client));
     }
 
     /// From now on packets are commands.
@@ -420,6 +424,7 @@ impl<T: Transport> PacketStream<T> {
     /// The next frame begins a command, so it carries the number 0.
     pub fn begin_command(&mut self) {
         self.sequence = 0;
+        self.stays_in_memory = false;
         self.transport.begin_command();
     }
 

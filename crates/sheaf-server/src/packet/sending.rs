@@ -97,7 +97,9 @@ impl<T: Transport> PacketStream<T> {
             self.forget_unsent();
             return Err(net_error_on_write());
         }
-        self.put_long_rows_aside()?;
+        if let Some(slow_client) = self.slow_client.clone() {
+            self.flush_patiently(&slow_client, false)?;
+        }
         let result = self.send_by(T::write).and_then(|()| self.transport.flush());
         self.trim();
         result.map_err(|error| self.broken_by(&error))
@@ -122,34 +124,13 @@ impl<T: Transport> PacketStream<T> {
     /// As [`Self::flush_at_once`], for a connection that is going to wait without a thread: it keeps little in memory.
     pub(crate) fn flush_and_rest(&mut self) -> Result<bool, SqlError> {
         let is_sent = self.flush_at_once()?;
-        if !is_sent && self.send.len() > LONG_BYTES {
-            self.put_aside();
+        if let Some(slow_client) = self.slow_client.clone()
+            && !is_sent
+            && self.send.len() > LONG_BYTES
+        {
+            self.put_aside(&slow_client)?;
         }
         Ok(is_sent)
-    }
-
-    /// Sends what is buffered until it is little, or the peer has taken nothing for a moment and the rest is in a file.
-    fn put_long_rows_aside(&mut self) -> Result<(), SqlError> {
-        while self.send.len() > LONG_BYTES && self.slow_client.is_some() && !self.flush_at_once()? {
-            let since = *self.stalled_since.get_or_insert_with(Instant::now);
-            let slow_client = self.slow_client.as_ref();
-            if slow_client.is_some_and(|client| client.shall_put_aside(since.elapsed())) {
-                self.put_aside();
-                return Ok(());
-            }
-            let room = self.transport.await_room(Some(FIRST_SLICE));
-            room.map_err(|error| self.broken_by(&error))?;
-        }
-        Ok(())
-    }
-
-    /// Puts what is buffered into the file, if that is possible.
-    fn put_aside(&mut self) {
-        if let Some(slow_client) = self.slow_client.take() {
-            // Otherwise it stays in memory.
-            let _ = self.keep_unread(&slow_client);
-            self.slow_client = Some(slow_client);
-        }
     }
 
     /// Sends what is buffered of a statement's answer, or keeps it for the peer.
@@ -157,39 +138,41 @@ impl<T: Transport> PacketStream<T> {
     /// # Errors
     /// As [`Self::flush`], and what the statement is to end with: then the rest stays buffered.
     fn flush_of_statement(&mut self) -> Result<(), SqlError> {
-        let Some(slow_client) = self.slow_client.take() else {
-            return self.flush();
-        };
-        let result = self.flush_patiently(&slow_client);
-        self.slow_client = Some(slow_client);
-        result
+        match self.slow_client.clone() {
+            Some(slow_client) => self.flush_patiently(&slow_client, true),
+            None => self.flush(),
+        }
     }
 
-    fn flush_patiently(&mut self, slow_client: &SlowClient) -> Result<(), SqlError> {
+    /// Sends what is buffered: all of a statement that runs, all but a little of one that is over. A statement that
+    /// runs may have to keep it in the file instead, or to stop.
+    fn flush_patiently(
+        &mut self,
+        slow_client: &SlowClient,
+        is_running: bool,
+    ) -> Result<(), SqlError> {
         loop {
             let was_stalled = self.stalled_since.is_some();
             let is_sent = self.flush_at_once()?;
             if was_stalled && self.stalled_since.is_none() {
                 slow_client.goes_on();
             }
-            if is_sent {
+            if is_sent || !is_running && self.send.len() <= LONG_BYTES {
                 return Ok(());
             }
-            slow_client.check()?;
+            if is_running {
+                slow_client.check()?;
+            }
             let since = *self.stalled_since.get_or_insert_with(Instant::now);
             let waited = since.elapsed();
             if self.write_timeout.is_some_and(|most| waited >= most) {
                 return Err(self.broken_by(&io::ErrorKind::TimedOut.into()));
             }
-            if slow_client.waits(waited) {
+            if is_running && slow_client.waits(waited) {
                 return self.keep_unread(slow_client);
             }
             if self.send.len() > LONG_BYTES && slow_client.shall_put_aside(waited) {
-                // Otherwise it stays in memory.
-                let _ = self.keep_unread(slow_client);
-                if self.broken {
-                    return Err(net_error_on_write());
-                }
+                self.put_aside(slow_client)?;
             }
             let slice = match waited < FIRST_WAIT {
                 true => FIRST_SLICE,
@@ -197,6 +180,20 @@ impl<T: Transport> PacketStream<T> {
             };
             let room = self.transport.await_room(Some(slice));
             room.map_err(|error| self.broken_by(&error))?;
+        }
+    }
+
+    /// Puts what is buffered into the file if that is possible; otherwise it stays in memory until the answer is sent.
+    ///
+    /// # Errors
+    /// The connection can only be closed.
+    fn put_aside(&mut self, slow_client: &SlowClient) -> Result<(), SqlError> {
+        if !self.stays_in_memory {
+            self.stays_in_memory = self.keep_unread(slow_client).is_err();
+        }
+        match self.broken {
+            true => Err(net_error_on_write()),
+            false => Ok(()),
         }
     }
 
