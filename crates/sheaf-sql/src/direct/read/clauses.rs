@@ -1,0 +1,161 @@
+//! What WHERE, DISTINCT, ORDER BY and LIMIT say of the rows of one table.
+
+use std::sync::Arc;
+
+use sheaf_storage::Direction;
+use sheaf_table::{Table, TableDefinition};
+use sheaf_types::Value;
+use sqlparser::ast;
+
+use crate::direct::access::{Access, Comparison, conditions, filter_of};
+use crate::direct::expression::Expressions;
+use crate::direct::names::{ColumnNames, Names};
+use crate::direct::operand::Operand;
+use crate::direct::order::{OrderItem, SortKey, descends};
+use crate::direct::row::Item;
+
+/// What a WHERE says: comparisons of columns with operands, and the rest. `None` if a row alone does not decide.
+pub(in crate::direct) fn condition(
+    selection: Option<&ast::Expr>,
+    names: &Names<'_>,
+) -> Option<(Vec<Comparison>, Option<Arc<Expressions>>)> {
+    let Some(selection) = selection else {
+        return Some((Vec::new(), None));
+    };
+    let (comparisons, others) = conditions(selection, names);
+    Some((comparisons, filter_of(names, &others)?))
+}
+
+/// Columns that are read, with those of a filter.
+pub(super) fn with_columns_of(
+    filter: &Option<Arc<Expressions>>,
+    mut read: Vec<usize>,
+) -> Vec<usize> {
+    if let Some(filter) = filter {
+        read.extend(filter.columns());
+    }
+    read
+}
+
+/// The key of DISTINCT: what is shown beyond the columns that rows are ordered by, which tell rows apart as well.
+pub(super) fn distinct_key(
+    definition: &TableDefinition,
+    items: &[Item],
+    wanted: &[OrderItem],
+) -> Option<SortKey> {
+    // MySQL orders a DISTINCT by what it shows.
+    let columns = items.iter().filter_map(Item::stored);
+    let is_shown = |wanted: &OrderItem| columns.clone().any(|column| column == wanted.column);
+    if !wanted.iter().all(is_shown) {
+        return None;
+    }
+    let is_ordered = |column: &usize| wanted.iter().any(|wanted| wanted.column == *column);
+    let rest = columns.filter(|column| !is_ordered(column));
+    let rest = rest.map(|column| OrderItem {
+        column,
+        descending: false,
+    });
+    SortKey::new(definition, rest.collect())
+}
+
+pub(super) fn order_items(
+    order_by: &ast::OrderBy,
+    select: &ast::Select,
+    names: &Names<'_>,
+) -> Option<Vec<OrderItem>> {
+    let has_alias = select
+        .projection
+        .iter()
+        .any(|item| matches!(item, ast::SelectItem::ExprWithAlias { .. }));
+    let ast::OrderByKind::Expressions(items) = &order_by.kind else {
+        return None;
+    };
+    // An alias hides a column.
+    if has_alias || order_by.interpolate.is_some() {
+        return None;
+    }
+    let item = |item: &ast::OrderByExpr| {
+        let descending = descends(item)?;
+        let column = names.column(&item.expr)?;
+        Some(OrderItem { column, descending })
+    };
+    items.iter().map(item).collect()
+}
+
+/// The direction in which the index gives the wanted order; `None` if it does not.
+pub(in crate::direct) fn index_order(
+    table: &Table,
+    access: &Access,
+    wanted: &[OrderItem],
+) -> Option<Direction> {
+    let constant: Vec<usize> = access.constant_columns().collect();
+    let mut wanted = wanted
+        .iter()
+        .filter(|item| !constant.contains(&item.column))
+        .peekable();
+    if access.is_single() || wanted.peek().is_none() {
+        return Some(Direction::Forward);
+    }
+    // Keys of an IN list are ascending, but each of an index that is not unique stands for several entries of any order
+    // behind it.
+    if !access.is_one_range() && !access.is_unique {
+        return None;
+    }
+    let descending = wanted.peek().is_some_and(|item| item.descending);
+    let layout = access.layout(table);
+    let mut parts = layout
+        .parts
+        .iter()
+        .filter(|part| part.column.is_none_or(|column| !constant.contains(&column)));
+    for item in wanted {
+        let part = parts.next()?;
+        let is_it = part.column == Some(item.column)
+            && part.prefix_length.is_none()
+            && item.descending == descending;
+        if !is_it {
+            return None;
+        }
+    }
+    Some(match descending {
+        true => Direction::Backward,
+        false => Direction::Forward,
+    })
+}
+
+pub(in crate::direct) fn limit_and_offset(
+    clause: &ast::LimitClause,
+) -> Option<(Option<Operand>, Option<Operand>)> {
+    match clause {
+        ast::LimitClause::LimitOffset {
+            limit: Some(limit),
+            offset,
+            limit_by,
+        } if limit_by.is_empty() => {
+            let offset = match offset {
+                Some(offset) => Some(Operand::of(&offset.value)?),
+                None => None,
+            };
+            Some((Some(Operand::of(limit)?), offset))
+        }
+        ast::LimitClause::OffsetCommaLimit { offset, limit } => {
+            Some((Some(Operand::of(limit)?), Some(Operand::of(offset)?)))
+        }
+        _ => None,
+    }
+}
+
+/// A number of rows; `None` if it is none.
+pub(in crate::direct) fn row_count(
+    operand: Option<&Operand>,
+    parameters: &[Value],
+    default: u64,
+) -> Option<u64> {
+    let Some(operand) = operand else {
+        return Some(default);
+    };
+    match operand.value(parameters) {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::UInt(number) => Some(*number),
+        _ => None,
+    }
+}
