@@ -1,0 +1,106 @@
+//! CAST and CONVERT: to a type, and to a character set.
+
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo};
+
+use crate::bind::character_set::{BINARY, known as known_character_set};
+use crate::bind::session::session_function;
+use crate::bind::{Binder, Bound, unsupported};
+use crate::syntax::object_text;
+
+impl Binder<'_> {
+    /// A value, and a length: the value as a text that compares as the connection says, whatever it was before.
+    pub(super) fn cast_char(&self, arguments: Vec<Scalar>) -> Bound<Scalar> {
+        let text = self.call("$cast_char", arguments)?;
+        let collation = self.text(self.context.session.collation().name())?;
+        self.call("$collated", vec![text, collation])
+    }
+
+    /// `CONVERT(value USING name)`.
+    /// `gives_way`: it is a literal, or made of numbers, and gives way to texts that are columns.
+    pub(super) fn using(&self, value: Scalar, name: &str, gives_way: bool) -> Bound<Scalar> {
+        match known_character_set(name)? {
+            BINARY => self.call("$cast_binary", vec![value]),
+            name => {
+                let mut arguments = vec![value, self.text(name)?];
+                if gives_way {
+                    arguments.push(self.integer(1));
+                }
+                self.call("$using", arguments)
+            }
+        }
+    }
+
+    /// The day on which a time is that is made a point in time.
+    fn today(&self) -> Bound<Scalar> {
+        match session_function(self.context.session, "curdate", None) {
+            Some(today) => self.internal(&today),
+            None => Ok(Scalar::literal(ScalarValue::Null)),
+        }
+    }
+
+    /// CAST(value AS type).
+    pub(super) fn cast(&self, value: Scalar, data_type: &DataType) -> Bound<Scalar> {
+        let digits = |digits: &Option<u64>| self.integer(digits.unwrap_or(0) as i64);
+        let length = |length: &Option<CharacterLength>| match length {
+            Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+            _ => None,
+        };
+        let with_length = |value: Scalar, length: Option<u64>| {
+            let length = length.map(|length| self.integer(length as i64));
+            std::iter::once(value).chain(length).collect::<Vec<_>>()
+        };
+        match data_type {
+            DataType::Signed
+            | DataType::SignedInteger
+            | DataType::BigInt(_)
+            | DataType::Int(_)
+            | DataType::Integer(_) => self.call("$cast_signed", vec![value]),
+            DataType::Unsigned
+            | DataType::UnsignedInteger
+            | DataType::BigIntUnsigned(_)
+            | DataType::IntUnsigned(_)
+            | DataType::IntegerUnsigned(_) => self.call("$cast_unsigned", vec![value]),
+            DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => {
+                let (precision, scale) = match info {
+                    ExactNumberInfo::None => (10, 0),
+                    ExactNumberInfo::Precision(precision) => (*precision as i64, 0),
+                    ExactNumberInfo::PrecisionAndScale(precision, scale) => {
+                        (*precision as i64, *scale)
+                    }
+                };
+                let arguments = vec![value, self.integer(precision), self.integer(scale)];
+                self.call("$cast_decimal", arguments)
+            }
+            DataType::Double(_)
+            | DataType::DoublePrecision
+            | DataType::Real
+            | DataType::Float64 => self.call("$cast_double", vec![value]),
+            DataType::Float(_) => self.call("$cast_float", vec![value]),
+            DataType::Char(characters)
+            | DataType::Character(characters)
+            | DataType::Varchar(characters)
+            | DataType::Nvarchar(characters)
+            | DataType::CharVarying(characters)
+            | DataType::CharacterVarying(characters) => {
+                self.cast_char(with_length(value, length(characters)))
+            }
+            DataType::Text => self.cast_char(vec![value]),
+            DataType::Binary(bytes) => self.call("$cast_binary", with_length(value, *bytes)),
+            DataType::Date => {
+                let today = self.today()?;
+                self.call("$to_date", vec![value, today])
+            }
+            DataType::Datetime(fraction) | DataType::Timestamp(fraction, _) => {
+                let arguments = vec![value, digits(fraction), self.today()?];
+                self.call("$to_datetime", arguments)
+            }
+            DataType::Time(fraction, _) => self.call("$cast_time", vec![value, digits(fraction)]),
+            DataType::Custom(name, _) if object_text(name).eq_ignore_ascii_case("year") => {
+                self.call("$cast_year", vec![value])
+            }
+            other => unsupported(format!("CAST AS {other}")),
+        }
+    }
+}

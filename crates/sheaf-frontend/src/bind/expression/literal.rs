@@ -1,0 +1,114 @@
+//! Literals, parameters, and the values of the session, which come as literals.
+
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sheaf_types::Value as SqlValue;
+use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
+
+use super::constant::exact_number;
+use crate::bind::literal::number_literal;
+use crate::bind::session::value_literal;
+use crate::bind::{Binder, Bound, unsupported};
+use crate::error::SqlError;
+use crate::syntax::object_text;
+
+impl Binder<'_> {
+    /// The value of a `?`, if it has one yet.
+    pub(in crate::bind) fn parameter(&mut self, written: &ValueWithSpan) -> Option<&SqlValue> {
+        let position = self.text.parameter_at(written.span.start);
+        let position = position.unwrap_or(self.parameters_seen);
+        self.parameters_seen += 1;
+        self.context.parameters.get(position)
+    }
+
+    pub(in crate::bind) fn literal(&mut self, value: &ValueWithSpan) -> Bound<Scalar> {
+        match &value.value {
+            Literal::Boolean(value) => Ok(Scalar::constant(*value)),
+            Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
+            Literal::Placeholder(_) => match self.parameter(value).map(value_literal) {
+                Some(value) => self.internal(&value),
+                None => Ok(Scalar::literal(ScalarValue::Null)),
+            },
+            Literal::Number(digits, _) => self.number(digits),
+            Literal::DoubleQuotedString(text)
+            | Literal::SingleQuotedString(text)
+            | Literal::NationalStringLiteral(text) => self.text(text.clone()),
+            Literal::SingleQuotedByteStringLiteral(bits)
+            | Literal::DoubleQuotedByteStringLiteral(bits) => {
+                Err(SqlError::parse_error(&format!("b'{bits}'"), 1))
+            }
+            Literal::HexStringLiteral(digits) => {
+                let bytes = self.bytes(digits)?;
+                self.call("$hybrid", vec![bytes])
+            }
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn bytes(&self, digits: &str) -> Bound<Scalar> {
+        match bytes_of(digits) {
+            Some(bytes) => Ok(Scalar::literal(ScalarValue::Binary(Some(bytes)))),
+            None => unsupported("hexadecimal digits"),
+        }
+    }
+
+    /// A number as MySQL types it: with an exponent a double, otherwise exact.
+    pub(super) fn number(&self, digits: &str) -> Bound<Scalar> {
+        if let Some(number) = exact_number(digits) {
+            return Ok(Scalar::literal(number));
+        }
+        // Error 1367 for what no double holds. What is a call is a double.
+        match number_literal(digits)? {
+            call @ Expr::Function(_) => self.internal(&call),
+            _ => unsupported(format!("the number {digits}")),
+        }
+    }
+
+    /// Calls of internal functions on literals, as values of the session and of literals come.
+    pub(in crate::bind) fn internal(&self, expr: &Expr) -> Bound<Scalar> {
+        match expr {
+            Expr::Nested(inner) => self.internal(inner),
+            Expr::Value(value) => match &value.value {
+                Literal::Null => Ok(Scalar::literal(ScalarValue::Null)),
+                Literal::Number(digits, _) => self.number(digits),
+                Literal::SingleQuotedString(text) => self.text(text.clone()),
+                Literal::HexStringLiteral(digits) => self.bytes(digits),
+                other => unsupported(other.to_string()),
+            },
+            Expr::UnaryOp {
+                op: UnaryOperator::Minus,
+                expr,
+            } => match expr.as_ref() {
+                Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }) => self.number(&format!("-{digits}")),
+                other => unsupported(other.to_string()),
+            },
+            Expr::Function(call) => {
+                let arguments = match &call.args {
+                    sqlparser::ast::FunctionArguments::List(list) => list.args.iter(),
+                    _ => [].iter(),
+                };
+                let arguments = arguments.map(|argument| match argument {
+                    sqlparser::ast::FunctionArg::Unnamed(
+                        sqlparser::ast::FunctionArgExpr::Expr(expr),
+                    ) => self.internal(expr),
+                    other => unsupported(other.to_string()),
+                });
+                let arguments = arguments.collect::<Bound<Vec<_>>>()?;
+                self.call(&object_text(&call.name), arguments)
+            }
+            other => unsupported(other.to_string()),
+        }
+    }
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    let (first, others) = digits.split_at(digits.len() % 2);
+    let first = (!first.is_empty()).then_some(first);
+    let pairs = first.into_iter().chain(others.chunks(2));
+    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}

@@ -1,0 +1,354 @@
+//! Expressions: from the syntax tree to typed ones.
+//!
+//! A condition has the type BOOLEAN, a value any other. What wants the one and gets the other converts it: a condition
+//! as a value is 0 or 1, a value as a condition is true unless it is zero.
+
+mod cast;
+mod constant;
+mod in_list;
+mod literal;
+mod name;
+mod operator;
+mod row;
+
+use arrow::datatypes::DataType as ArrowType;
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::Truth;
+use sqlparser::ast::{Expr, TrimWhereField, Value as Literal};
+
+use super::arguments::unit_name;
+use super::character_set::introduced;
+use super::literal::{check_non_zero_literal, check_typed_literal, with_fraction_of};
+use super::session::{session_function, variable};
+use super::subquery::operand_columns;
+use super::{Binder, Bound, unsupported};
+use crate::error::SqlError;
+use crate::parser::statement_bytes::latin1_text;
+use crate::syntax::object_text;
+
+pub(super) use operator::comparison_of;
+pub(super) use row::{width, with_row};
+
+impl Binder<'_> {
+    /// The expression as a value; conditions are 0 and 1.
+    pub(super) fn value(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let scalar = self.expression(expr)?;
+        Ok(self.typing().value(scalar)?)
+    }
+
+    /// The expression as a condition; values are true unless zero.
+    pub(super) fn condition(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let scalar = self.expression(expr)?;
+        Ok(self.typing().condition(scalar)?)
+    }
+
+    pub(super) fn values<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Bound<Vec<Scalar>> {
+        exprs.into_iter().map(|expr| self.value(expr)).collect()
+    }
+
+    pub(super) fn call(&self, name: &str, arguments: Vec<Scalar>) -> Bound<Scalar> {
+        Ok(self.typing().call(name, arguments)?)
+    }
+
+    pub(super) fn call_on_values<'e>(
+        &mut self,
+        name: &str,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Bound<Scalar> {
+        let arguments = self.values(exprs)?;
+        self.call(name, arguments)
+    }
+
+    pub(super) fn text(&self, text: impl Into<String>) -> Bound<Scalar> {
+        Ok(self
+            .typing()
+            .literal(ScalarValue::Utf8(Some(text.into())))?)
+    }
+
+    pub(super) fn integer(&self, number: i64) -> Scalar {
+        Scalar::literal(ScalarValue::Int64(Some(number)))
+    }
+
+    fn negate_if(negated: bool, condition: Scalar) -> Scalar {
+        match negated {
+            true => condition.not(),
+            false => condition,
+        }
+    }
+
+    pub(super) fn expression(&mut self, expr: &Expr) -> Bound<Scalar> {
+        if let Some(block) = self.blocks.last()
+            && !block.grouped.is_empty()
+            && !block.in_aggregate
+            && let Some((_, column)) = block.grouped.iter().find(|(grouped, _)| grouped == expr)
+        {
+            return Ok(column.clone());
+        }
+        self.nested(|this| this.expression_inner(expr))
+    }
+
+    fn expression_inner(&mut self, expr: &Expr) -> Bound<Scalar> {
+        match expr {
+            Expr::Nested(inner) => self.expression(inner),
+            Expr::Identifier(ident) => {
+                let session = self.context.session;
+                if let Some(name) = ident.value.strip_prefix('@')
+                    && let Some(value) = self.assigned_variable(name)?
+                {
+                    return Ok(value);
+                }
+                if let Some(value) = variable(session, &[&ident.value])? {
+                    return self.internal(&value);
+                }
+                if ident.quote_style.is_none()
+                    && ident.value.eq_ignore_ascii_case("current_user")
+                    && let Some(user) = session_function(session, "current_user", None)
+                {
+                    return self.internal(&user);
+                }
+                self.named(None, None, &ident.value)
+            }
+            Expr::CompoundIdentifier(parts) => {
+                let names: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                if let Some(value) = variable(self.context.session, &names)? {
+                    return self.internal(&value);
+                }
+                match names.as_slice() {
+                    [table, column] => self.named(None, Some(table), column),
+                    [database, table, column] => self.named(Some(database), Some(table), column),
+                    _ => unsupported(expr.to_string()),
+                }
+            }
+            Expr::Value(value) => self.literal(value),
+            Expr::Prefixed { prefix, value } => {
+                if let Some(latin1) = latin1_text(prefix, value) {
+                    return self.text(latin1);
+                }
+                let literal = match value.as_ref() {
+                    Expr::Value(value) => introduced(&prefix.value, &value.value)?,
+                    _ => None,
+                };
+                match literal {
+                    Some(literal) if prefix.value.eq_ignore_ascii_case("_binary") => {
+                        let bytes = self.internal(&literal)?;
+                        self.call("$literal_bytes", vec![bytes])
+                    }
+                    Some(literal) => self.internal(&literal),
+                    None => {
+                        let value = self.value(value)?;
+                        self.using(value, &prefix.value[1..], true)
+                    }
+                }
+            }
+            Expr::TypedString(typed) => {
+                check_typed_literal(&typed.value, &typed.data_type)?;
+                if self.context.session.refuses_zero_dates() {
+                    check_non_zero_literal(&typed.value, &typed.data_type)?;
+                }
+                let data_type = with_fraction_of(&typed.value, typed.data_type.clone());
+                let value = self.literal(&typed.value)?;
+                self.cast(value, &data_type)
+            }
+            Expr::BinaryOp { left, op, right } => self.binary_operator(left, op, right),
+            Expr::UnaryOp { op, expr } => self.unary_operator(*op, expr),
+            Expr::IsNull(inner) => self.null_test(inner, false),
+            Expr::IsNotNull(inner) => self.null_test(inner, true),
+            Expr::IsTrue(inner) => Ok(self.condition(inner)?.test(Truth::True, false)),
+            Expr::IsNotTrue(inner) => Ok(self.condition(inner)?.test(Truth::True, true)),
+            Expr::IsFalse(inner) => Ok(self.condition(inner)?.test(Truth::False, false)),
+            Expr::IsNotFalse(inner) => Ok(self.condition(inner)?.test(Truth::False, true)),
+            Expr::IsUnknown(inner) => Ok(self.condition(inner)?.test(Truth::Unknown, false)),
+            Expr::IsNotUnknown(inner) => Ok(self.condition(inner)?.test(Truth::Unknown, true)),
+            Expr::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let operands = [self.value(expr)?, self.value(low)?, self.value(high)?];
+                let between = self.typing().between(operands)?;
+                Ok(Self::negate_if(*negated, between))
+            }
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => Ok(Self::negate_if(*negated, self.in_list(expr, list)?)),
+            Expr::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let found = self.in_subquery(expr, subquery)?;
+                Ok(Self::negate_if(*negated, found))
+            }
+            Expr::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.any(left, compare_op, right),
+            Expr::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.all(left, compare_op, right),
+            Expr::Exists { subquery, negated } => {
+                let exists = self.exists(subquery)?;
+                Ok(Self::negate_if(*negated, exists))
+            }
+            Expr::Subquery(query) => self.value_of_subquery(query),
+            Expr::Like {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+                any: false,
+            } => {
+                let escape = match escape_char.as_ref().map(|escape| &escape.value) {
+                    Some(
+                        Literal::SingleQuotedString(escape) | Literal::DoubleQuotedString(escape),
+                    ) => escape.clone(),
+                    _ => "\\".to_string(),
+                };
+                let mut arguments = self.values([&**expr, &**pattern])?;
+                arguments.push(self.text(escape)?);
+                Ok(Self::negate_if(*negated, self.call("$like", arguments)?))
+            }
+            Expr::RLike {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => {
+                let found = self.call_on_values("regexp_like", [&**expr, &**pattern])?;
+                let found = self.typing().condition(found)?;
+                Ok(Self::negate_if(*negated, found))
+            }
+            Expr::Convert {
+                expr,
+                data_type,
+                charset,
+                ..
+            } => {
+                let value = self.value(expr)?;
+                match (data_type, charset) {
+                    (Some(data_type), Some(charset)) => {
+                        let text = self.cast(value, data_type)?;
+                        self.using(text, &object_text(charset), false)
+                    }
+                    (Some(data_type), None) => self.cast(value, data_type),
+                    (None, Some(charset)) => {
+                        self.using(value, &object_text(charset), is_char(expr))
+                    }
+                    _ => self.cast_char(vec![value]),
+                }
+            }
+            Expr::Cast {
+                expr, data_type, ..
+            } => {
+                let value = self.value(expr)?;
+                self.cast(value, data_type)
+            }
+            Expr::Extract { field, expr, .. } => {
+                let arguments = vec![self.text(unit_name(field))?, self.value(expr)?];
+                self.call("$extract", arguments)
+            }
+            Expr::Ceil { expr, .. } => self.call_on_values("ceil", [&**expr]),
+            Expr::Floor { expr, .. } => self.call_on_values("floor", [&**expr]),
+            Expr::Position { expr, r#in } => self.call_on_values("locate", [&**expr, &**r#in]),
+            Expr::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => {
+                let mut arguments = vec![self.value(expr)?];
+                arguments.push(match substring_from {
+                    Some(from) => self.value(from)?,
+                    None => self.integer(1),
+                });
+                if let Some(length) = substring_for {
+                    arguments.push(self.value(length)?);
+                }
+                self.call("substring", arguments)
+            }
+            Expr::Trim {
+                trim_where,
+                trim_what,
+                expr,
+                ..
+            } => {
+                let place = match trim_where {
+                    Some(TrimWhereField::Leading) => "l",
+                    Some(TrimWhereField::Trailing) => "t",
+                    _ => "b",
+                };
+                let value = self.value(expr)?;
+                let removed = match trim_what {
+                    Some(what) => self.value(what)?,
+                    None => self.text(" ")?,
+                };
+                let place = self.text(place)?;
+                self.call("$trim", vec![value, removed, place])
+            }
+            Expr::Collate { expr, collation } => {
+                let arguments = vec![self.value(expr)?, self.text(object_text(collation))?];
+                self.call("$collate", arguments)
+            }
+            Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                let is_simple = operand.is_some();
+                let arguments = self.choosing(|this| -> Bound<Vec<Scalar>> {
+                    let mut arguments = Vec::with_capacity(2 * conditions.len() + 2);
+                    if let Some(operand) = operand {
+                        arguments.push(this.value(operand)?);
+                    }
+                    for branch in conditions {
+                        arguments.push(match is_simple {
+                            true => this.value(&branch.condition)?,
+                            false => this.condition(&branch.condition)?,
+                        });
+                        arguments.push(this.value(&branch.result)?);
+                    }
+                    if let Some(default) = else_result {
+                        arguments.push(this.value(default)?);
+                    }
+                    Ok(arguments)
+                })?;
+                let name = if is_simple { "$simple_case" } else { "$case" };
+                self.call(name, arguments)
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::Tuple(_) => Err(operand_columns(1)),
+            Expr::Interval(_) => Err(SqlError::parse_error("INTERVAL", 1)),
+            other => unsupported(other.to_string()),
+        }
+    }
+
+    fn null_test(&mut self, operand: &Expr, negated: bool) -> Bound<Scalar> {
+        Ok(self.value(operand)?.test(Truth::Null, negated))
+    }
+}
+
+/// `CHAR(65 USING name)` is read as CONVERT(CHAR(65) USING name).
+fn is_char(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(call) => object_text(&call.name).eq_ignore_ascii_case("char"),
+        _ => false,
+    }
+}
+
+/// Whether two expressions of the same text mean the same. A parameter that has no value yet has the type of NULL.
+pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
+    let may_be_parameter = scalar.field().data_type() == &ArrowType::Null;
+    scalar.as_column().is_some() || (!scalar.varies() && !may_be_parameter)
+}

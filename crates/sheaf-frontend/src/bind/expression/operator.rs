@@ -1,0 +1,174 @@
+//! Operators with one operand or two.
+
+use datafusion_common::ScalarValue;
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::Comparison;
+use sqlparser::ast::{
+    BinaryOperator, Expr, Interval, UnaryOperator, Value as Literal, ValueWithSpan,
+};
+
+use super::row::{width, with_row};
+use crate::bind::arguments::unit_name;
+use crate::bind::subquery::operand_columns;
+use crate::bind::{Binder, Bound, unsupported};
+
+impl Binder<'_> {
+    pub(super) fn binary_operator(
+        &mut self,
+        left: &Expr,
+        op: &BinaryOperator,
+        right: &Expr,
+    ) -> Bound<Scalar> {
+        use BinaryOperator as Op;
+        if let Some(operator) = comparison_of(op) {
+            let (left, right) = (with_row(left), with_row(right));
+            return match (left.as_ref(), right.as_ref()) {
+                (Expr::Tuple(left), Expr::Tuple(right)) => {
+                    self.row_comparison(left, operator, right)
+                }
+                (Expr::Tuple(row), Expr::Subquery(query)) => {
+                    let row = self.values(row)?;
+                    let columns = self.row_of_subquery(query, row.len())?;
+                    self.compare_rows(row, operator, columns)
+                }
+                (Expr::Subquery(query), Expr::Tuple(row)) => {
+                    let columns = self.row_of_subquery(query, row.len())?;
+                    let row = self.values(row)?;
+                    self.compare_rows(columns, operator, row)
+                }
+                (Expr::Tuple(row), _) | (_, Expr::Tuple(row)) => Err(operand_columns(row.len())),
+                (Expr::Subquery(one), Expr::Subquery(other)) if width(&left) > 1 => {
+                    let one = self.row_of_subquery(one, width(&left))?;
+                    let other = self.row_of_subquery(other, one.len())?;
+                    self.compare_rows(one, operator, other)
+                }
+                (left, right) => {
+                    let (left, right) = (self.value(left)?, self.value(right)?);
+                    Ok(self.typing().comparison(operator, left, right)?)
+                }
+            };
+        }
+        match (op, left, right) {
+            (
+                Op::Plus,
+                Expr::UnaryOp {
+                    op: UnaryOperator::Minus,
+                    expr,
+                },
+                date,
+            ) if matches!(expr.as_ref(), Expr::Interval(_)) => {
+                let Expr::Interval(interval) = expr.as_ref() else {
+                    return unsupported(op.to_string());
+                };
+                return self.add_interval("$date_subtract", date, interval);
+            }
+            (Op::Plus, date, Expr::Interval(interval))
+            | (Op::Plus, Expr::Interval(interval), date) => {
+                return self.add_interval("$date_add", date, interval);
+            }
+            (Op::Minus, date, Expr::Interval(interval)) => {
+                return self.add_interval("$date_subtract", date, interval);
+            }
+            _ => {}
+        }
+        let name = match op {
+            Op::Assignment => return self.assignment(left, right),
+            Op::And => {
+                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                return Ok(self.typing().and(left, right)?);
+            }
+            Op::Or => {
+                let operands = |this: &mut Self| (this.condition(left), this.condition(right));
+                let (left, right) = self.choosing(operands);
+                let (left, right) = (left?, right?);
+                return Ok(self.typing().or(left, right)?);
+            }
+            // True if exactly one side is.
+            Op::Xor => {
+                let (left, right) = (self.condition(left)?, self.condition(right)?);
+                return Ok(Scalar::comparison(Comparison::NotEqual, left, right));
+            }
+            Op::Plus => "$add",
+            Op::Minus => "$subtract",
+            Op::Multiply => "$multiply",
+            Op::Divide => "$divide",
+            Op::MyIntegerDivide => "$integer_divide",
+            Op::Modulo => "mod",
+            Op::StringConcat => "concat",
+            Op::BitwiseAnd => "$bit_and",
+            Op::BitwiseOr => "$bit_or",
+            Op::BitwiseXor => "$bit_xor",
+            Op::PGBitwiseShiftLeft => "$shift_left",
+            Op::PGBitwiseShiftRight => "$shift_right",
+            other => return unsupported(other.to_string()),
+        };
+        self.call_on_values(name, [left, right])
+    }
+
+    pub(super) fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {
+        match (op, expr) {
+            (
+                UnaryOperator::Minus,
+                Expr::Value(ValueWithSpan {
+                    value: Literal::Number(digits, _),
+                    ..
+                }),
+            ) => self.number(&format!("-{digits}")),
+            (UnaryOperator::Minus, expr) => {
+                let value = self.value(expr)?;
+                let value = match value.as_literal() {
+                    // Of a constant it is known that its opposite is no BIGINT.
+                    Some(ScalarValue::Int64(Some(i64::MIN))) => self.as_whole_decimal(value)?,
+                    Some(ScalarValue::UInt64(Some(number)))
+                        if *number > i64::MIN.unsigned_abs() =>
+                    {
+                        self.as_whole_decimal(value)?
+                    }
+                    _ => value,
+                };
+                self.call("$negate", vec![value])
+            }
+            (UnaryOperator::Plus, expr) => self.value(expr),
+            (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", [expr]),
+            (UnaryOperator::Not | UnaryOperator::BangNot, expr) => Ok(self.condition(expr)?.not()),
+            (op, _) => unsupported(op.to_string()),
+        }
+    }
+
+    /// A BIGINT of either kind as a DECIMAL.
+    fn as_whole_decimal(&self, value: Scalar) -> Bound<Scalar> {
+        const DIGITS: i64 = 20;
+        let arguments = vec![value, self.integer(DIGITS), self.integer(0)];
+        self.call("$cast_decimal", arguments)
+    }
+
+    /// `date + INTERVAL n unit`.
+    pub(in crate::bind) fn add_interval(
+        &mut self,
+        name: &str,
+        date: &Expr,
+        interval: &Interval,
+    ) -> Bound<Scalar> {
+        let unit = interval
+            .leading_field
+            .as_ref()
+            .map(unit_name)
+            .unwrap_or_default();
+        let mut arguments = self.values([date, &*interval.value])?;
+        arguments.push(self.text(unit)?);
+        self.call(name, arguments)
+    }
+}
+
+pub(in crate::bind) fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        BinaryOperator::Spaceship => Comparison::NullSafeEqual,
+        _ => return None,
+    })
+}

@@ -1,0 +1,131 @@
+//! Rows: `(a, b)`, and queries of several columns, compared value by value.
+
+use std::borrow::Cow;
+
+use sheaf_algebra::Scalar;
+use sheaf_algebra::scalar::Comparison;
+use sheaf_exec::functions::types::SqlType;
+use sqlparser::ast::{Expr, SelectItem, SetExpr};
+
+use crate::bind::subquery::operand_columns;
+use crate::bind::{Binder, Bound};
+use crate::syntax::as_row;
+
+impl Binder<'_> {
+    /// `(a, b) = (c, d)` and its relatives, value by value.
+    pub(super) fn row_comparison(
+        &mut self,
+        left: &[Expr],
+        operator: Comparison,
+        right: &[Expr],
+    ) -> Bound<Scalar> {
+        if left.len() != right.len() || left.is_empty() {
+            return Err(operand_columns(left.len()));
+        }
+        let (left, right) = (self.values(left)?, self.values(right)?);
+        self.compare_rows(left, operator, right)
+    }
+
+    /// As [`Self::row_comparison`], of as many values.
+    pub(in crate::bind) fn compare_rows(
+        &mut self,
+        left: Vec<Scalar>,
+        operator: Comparison,
+        right: Vec<Scalar>,
+    ) -> Bound<Scalar> {
+        let mut pairs = left.into_iter().zip(right);
+        let typing = self.typing();
+        let compare = |operator, (left, right)| typing.comparison(operator, left, right);
+        match operator {
+            // A row of one value is that value.
+            _ if pairs.len() == 1 => match pairs.next() {
+                Some(pair) => Ok(compare(operator, pair)?),
+                None => Err(operand_columns(1)),
+            },
+            Comparison::Equal | Comparison::NullSafeEqual => {
+                let mut all = pairs.map(|pair| compare(operator, pair));
+                let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
+                Ok(all.try_fold(first, |before, one| typing.and(before, one?))?)
+            }
+            Comparison::NotEqual => {
+                let mut any = pairs.map(|pair| compare(operator, pair));
+                let first = any.next().unwrap_or(Ok(Scalar::constant(false)))?;
+                Ok(any.try_fold(first, |before, one| typing.or(before, one?))?)
+            }
+            _ => {
+                let name = match operator {
+                    Comparison::Less => "$row_lt",
+                    Comparison::LessOrEqual => "$row_le",
+                    Comparison::Greater => "$row_gt",
+                    _ => "$row_ge",
+                };
+                let mut values = Vec::new();
+                for (left, right) in pairs {
+                    let has_date = [&left, &right]
+                        .iter()
+                        .any(|value| value.sql_type().is_temporal());
+                    for value in [left, right] {
+                        values.push(match has_date {
+                            true => value,
+                            false => self.in_row(value)?,
+                        });
+                    }
+                }
+                match values.is_empty() {
+                    true => Err(operand_columns(1)),
+                    false => self.call(name, values),
+                }
+            }
+        }
+    }
+
+    /// A part of a row in IN, and in a comparison by order. A YEAR is the number that it is there: 24 is not 2024.
+    pub(super) fn in_row(&self, value: Scalar) -> Bound<Scalar> {
+        match SqlType::of(value.field()) {
+            SqlType::Year => self.call("$in_row", vec![value]),
+            _ => Ok(value),
+        }
+    }
+
+    /// The values of a row: a list of them, or a query that has one.
+    pub(in crate::bind) fn row(&mut self, expr: &Expr, width: usize) -> Bound<Vec<Scalar>> {
+        match expr {
+            Expr::Tuple(items) if items.len() == width && width > 0 => self.values(items),
+            Expr::Subquery(query) => self.row_of_subquery(query, width),
+            _ => Err(operand_columns(width)),
+        }
+    }
+}
+
+/// `ROW(a, b)` as `(a, b)`, and all else as it is.
+pub(in crate::bind) fn with_row(expr: &Expr) -> Cow<'_, Expr> {
+    as_row(expr).map_or(Cow::Borrowed(expr), Cow::Owned)
+}
+
+/// How many values a row has, as it is written: 1 for what is none, and for a query with a `*`.
+pub(in crate::bind) fn width(expr: &Expr) -> usize {
+    match expr {
+        Expr::Tuple(items) => items.len(),
+        Expr::Subquery(query) => listed_columns(&query.body).unwrap_or(1),
+        _ => 1,
+    }
+}
+
+fn listed_columns(body: &SetExpr) -> Option<usize> {
+    match body {
+        SetExpr::Select(select) => {
+            let items = &select.projection;
+            let is_one = |item: &SelectItem| {
+                matches!(
+                    item,
+                    SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. }
+                )
+            };
+            items.iter().all(is_one).then_some(items.len())
+        }
+        SetExpr::Query(query) => listed_columns(&query.body),
+        SetExpr::SetOperation { left, .. } => listed_columns(left),
+        SetExpr::Values(values) => values.rows.first().map(|row| row.content.len()),
+        _ => None,
+    }
+}
