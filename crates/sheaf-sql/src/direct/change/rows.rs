@@ -1,0 +1,69 @@
+//! Which rows an UPDATE or a DELETE changes: an index finds them, in the order that the statement wants.
+
+use std::sync::Arc;
+
+use sheaf_storage::Direction;
+use sheaf_table::Table;
+use sheaf_types::Value;
+use sqlparser::ast;
+
+use crate::direct::access::Access;
+use crate::direct::may_divide;
+use crate::direct::names::{ColumnNames, Names};
+use crate::direct::operand::Operand;
+use crate::direct::order::{OrderItem, descends};
+use crate::direct::read::{condition, index_order, row_count};
+use crate::session::Session;
+
+/// Which rows a statement changes, and in which order.
+#[derive(Debug)]
+pub(super) struct Rows {
+    pub(super) access: Access,
+    pub(super) direction: Direction,
+    /// What is left over where more are found; without an order it may be any.
+    pub(super) limit: Option<Operand>,
+}
+
+impl Rows {
+    /// With their table; `None` if an index does not give them in the wanted order.
+    pub(super) fn of(
+        session: &Session,
+        (tables, selection): (&[ast::TableWithJoins], Option<&ast::Expr>),
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::Expr>,
+    ) -> Option<(Rows, Arc<Table>)> {
+        let names = Names::of(session, tables)?;
+        let table = names.table()?;
+        let selection = selection?;
+        // A division by 0 in the condition may be an error, which the vectorised path watches for.
+        if may_divide(selection) {
+            return None;
+        }
+        let (comparisons, filter) = condition(Some(selection), &names)?;
+        let pushes = session.variables.pushes_index_conditions();
+        // Rows that are changed are looked up.
+        let access = Access::choose(table, &comparisons, pushes, None)?;
+        let item = |item: &ast::OrderByExpr| {
+            let descending = descends(item)?;
+            let column = names.column(&item.expr)?;
+            Some(OrderItem { column, descending })
+        };
+        let wanted = order_by.iter().map(item).collect::<Option<Vec<_>>>()?;
+        let direction = index_order(table, &access, &wanted)?;
+        let limit = match limit {
+            None => None,
+            Some(limit) => Some(Operand::of(limit)?),
+        };
+        let rows = Rows {
+            access: access.filtered_by(filter),
+            direction,
+            limit,
+        };
+        Some((rows, Arc::clone(table)))
+    }
+
+    /// The most that are changed; `None`: none, or the operand is no number of rows.
+    pub(super) fn most(&self, parameters: &[Value]) -> Option<u64> {
+        row_count(self.limit.as_ref(), parameters, u64::MAX).filter(|rows| *rows > 0)
+    }
+}
