@@ -1,0 +1,64 @@
+//! Subqueries that run for each row.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion_common::{Result, ScalarValue};
+use datafusion_expr::{SortExpr, UserDefinedLogicalNodeCore};
+use datafusion_physical_expr::PhysicalExpr;
+use sheaf_exec::operator::apply_exec::ApplyExec;
+
+use super::planned::Planned;
+use super::{Block, Planner};
+use crate::access::wanted::Wanted;
+use crate::logical::apply::{AppliedSubquery, Apply};
+
+impl Planner<'_> {
+    pub(super) fn plan_apply(
+        &mut self,
+        apply: &Apply,
+        block: &Block,
+        wanted: &Wanted,
+    ) -> Result<Planned> {
+        let own = apply.input.schema().fields().len();
+        let applied = apply.schema().columns().split_off(own);
+        let names_value = |sort: &SortExpr| {
+            let mut columns = sort.expr.column_refs().into_iter();
+            columns.any(|column| applied.contains(column))
+        };
+        let wanted = match wanted.order.iter().any(names_value) {
+            true => Wanted::default(),
+            false => wanted.clone(),
+        };
+        let mut input = self.plan(&apply.input, block, &wanted)?;
+        let schema = apply.input.schema();
+        let parameters = apply.parameters.iter();
+        let parameters: Vec<Arc<dyn PhysicalExpr>> = parameters
+            .map(|parameter| self.expr(parameter, schema, block))
+            .collect::<Result<_>>()?;
+        let subquery = AppliedSubquery::new(apply, self.context)?;
+        // A plan for some values shows how it will be planned.
+        let examples = parameters.iter().map(|parameter| {
+            let data_type = parameter.data_type(input.plan.schema().as_ref())?;
+            ScalarValue::new_default(&data_type)
+        });
+        let example = subquery.with_values(&examples.collect::<Result<Vec<_>>>()?)?;
+        let example = self.plan_block(&example, "DEPENDENT SUBQUERY")?;
+        input.cost_us += example.cost_us * input.rows;
+        input.explain.extend(example.explain);
+        let plan = ApplyExec::new(
+            Arc::clone(&input.plan),
+            parameters,
+            Arc::new(subquery),
+            self.context.cancel.clone(),
+            applied_schema(&input.plan.schema(), &apply.schema().fields()[own..]),
+        );
+        Ok(input.wrap(plan))
+    }
+}
+
+/// The columns of the outer rows as they come, which may be NULL where the logical plan rules that out, and the value.
+fn applied_schema(outer: &SchemaRef, applied: &[FieldRef]) -> SchemaRef {
+    let fields = outer.fields().iter().chain(applied).cloned();
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
