@@ -10,12 +10,14 @@ use std::sync::Arc;
 use arrow::datatypes::FieldRef;
 use datafusion_common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion_common::{Column, DFSchema, Result, TableReference};
-use datafusion_expr::{Expr, ScalarUDF};
+use datafusion_expr::{Expr, ScalarUDF, Volatility};
 
 use super::reached::takes_conditions;
 use super::{deep, field_of, literal};
 use crate::functions::closed::{closed, closed_operator, open_body};
 use crate::functions::stand_in::{size_behind, stand_in_number};
+use crate::functions::truncated::TruncatedTexts;
+use crate::functions::user_variables::is_of_variables;
 
 /// Nodes of an expression that may be repeated without much ado.
 const FEW_NODES: usize = 8;
@@ -35,12 +37,20 @@ const MANY_CASES: usize = 3;
 const VALUE: &str = "$value";
 
 /// The nodes that a call counts for, without its arguments. A function with a body counts for more than may be
-/// repeated, however few its arguments are: it is as large as its body.
+/// repeated, however few its arguments are: it is as large as its body. So does one that gives something else, or takes
+/// a lock, each time that it is computed.
 pub fn nodes_of_call(function: &ScalarUDF) -> usize {
-    match closed_operator(function) {
-        Some(_) => FEW_NODES + 1,
-        None => 1,
+    match closed_operator(function).is_some() || varies(function) {
+        true => FEW_NODES + 1,
+        false => 1,
     }
+}
+
+/// Functions that hand their operand on vary in what they note alone. Those of user variables must stay in the open.
+fn varies(function: &ScalarUDF) -> bool {
+    function.signature().volatility == Volatility::Volatile
+        && !TruncatedTexts::notes(function.name())
+        && !is_of_variables(function)
 }
 
 /// The numbers of the operands that the body of a function has a stand-in for, in this expression.
@@ -312,7 +322,6 @@ impl Arguments<'_> {
 mod tests {
     use super::*;
     use crate::functions::call;
-    use crate::functions::truncated::TruncatedTexts;
     use crate::typing::{Purpose, Texts, resolve_node};
     use arrow::array::{AsArray, Int64Array, RecordBatch};
     use arrow::datatypes::{DataType, Field, Int64Type, Schema};
