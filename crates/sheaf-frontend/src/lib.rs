@@ -7,12 +7,14 @@
 //! It is a crate apart from sessions because it is slow to compile and changes rarely. Only here are sqlparser's
 //! generic walks over trees instantiated.
 
+mod benchmark;
 pub mod bind;
 pub mod column_default;
 pub mod dialect;
 pub mod encoding;
 pub mod error;
 pub mod last_insert_id;
+pub mod load_file;
 pub mod locking;
 mod packed_list;
 pub mod parser;
@@ -21,6 +23,7 @@ mod reserved;
 mod sleep;
 mod statement_text;
 mod syntax;
+pub mod user_lock;
 pub mod varying;
 pub mod walk;
 

@@ -21,7 +21,9 @@ use sheaf_types::{Collation, Value};
 
 use crate::error::Result;
 use crate::last_insert_id::InsertIdCell;
+use crate::load_file::{FileReader, LoadedFile};
 use crate::parser::hint::HintWarning;
+use crate::user_lock::SessionLocks;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
 /// The values are those at the start of the statement.
@@ -51,6 +53,14 @@ pub trait SessionValues {
     /// What is raised when the running statement shall end.
     fn cancel_flag(&self) -> CancelFlag {
         CancelFlag::new()
+    }
+    /// The locks by name, as the session uses them.
+    fn user_locks(&self) -> SessionLocks {
+        SessionLocks::default()
+    }
+    /// What reads files of the server for the session.
+    fn file_reader(&self) -> FileReader {
+        Arc::new(|_| LoadedFile::Unreadable)
     }
     /// ROW_COUNT(): rows changed by the previous statement, -1 after a query.
     fn row_count(&self) -> i64;

@@ -62,6 +62,7 @@ pub use lock::global_read_lock::{ChangeTicket, GlobalReadLock, GlobalReadLocked}
 pub use lock::table_lock::{
     Announced, DefinitionChange, LockRequest, NO_SESSION, SessionLock, SessionLockMode,
 };
+pub use lock::user_lock::{MAX_USER_LOCKS, UserLockError, UserLocks};
 pub use progress::{NoProgress, Progress};
 pub use statistics::{AnalyzeOptions, ColumnEstimator, ColumnStatistics, TableStatistics};
 pub use table::auto_increment::AutoIncrementSeries;

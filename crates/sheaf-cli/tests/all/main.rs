@@ -39,5 +39,6 @@ mod sqllogic;
 mod tpch;
 mod transactions;
 mod transcripts;
+mod user_locks;
 mod users;
 mod variables;

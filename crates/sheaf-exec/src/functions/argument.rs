@@ -23,9 +23,9 @@ use datafusion_expr::{ColumnarValue, ScalarFunctionArgs};
 use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal};
 
-use super::Function;
 use super::limits::{self, Account, ResultLimits, Turns};
 use super::types::{HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
+use super::{EvaluationError, Function};
 
 /// An argument as an array of one type, or one value for all rows.
 #[derive(Debug)]
@@ -157,6 +157,18 @@ impl<'a> Call<'a> {
     /// For a look at whether the kernel shall stop within a value.
     pub(super) fn turns(&self) -> Turns<'a> {
         Turns::new(&self.limits.cancel)
+    }
+
+    /// Gives a warning, in strict modes too.
+    ///
+    /// # Errors
+    /// The warning, where constants are folded: it is given when the statement runs.
+    pub(super) fn warn(&self, error: EvaluationError) -> Result<()> {
+        if self.limits.oversized.is_none() {
+            return Err(error.into());
+        }
+        self.limits.warn(error);
+        Ok(())
     }
 
     /// Rows that the kernel computes.

@@ -59,6 +59,29 @@ impl ResultLimits {
     pub(crate) fn row_bytes(&self) -> usize {
         self.batch_bytes.saturating_mul(PARTS_OF_ROW)
     }
+
+    /// A warning in every mode. Where there is no statement that could have it, nothing happens.
+    pub fn warn(&self, error: EvaluationError) {
+        if let Some(oversized) = &self.oversized {
+            oversized.warn(error);
+        }
+    }
+
+    /// # Errors
+    /// The statement has been told to stop.
+    pub fn check(&self) -> Result<()> {
+        let checked = self.cancel.check();
+        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
+    }
+
+    /// # Errors
+    /// 1041: a function has made so many bytes for a batch, and they are too many.
+    pub fn check_batch(&self, function: &str, made_bytes: usize) -> Result<()> {
+        match made_bytes <= self.row_bytes() {
+            true => Ok(()),
+            false => Err(EvaluationError::batch_too_large(function, self.row_bytes()).into()),
+        }
+    }
 }
 
 /// The limits of constants that are folded.
@@ -159,13 +182,18 @@ impl OversizedResults {
         if self.0.is_refused.load(Ordering::Acquire) {
             return Err(error.into());
         }
+        self.warn(error);
+        Ok(())
+    }
+
+    /// As [`note`](Self::note), and never an error.
+    fn warn(&self, error: EvaluationError) {
         let mut messages = self.messages();
         self.0.is_used.store(true, Ordering::Release);
         messages.count += 1;
         if messages.kept.len() < MAX_MESSAGES {
             messages.kept.push((error.code, error.message));
         }
-        Ok(())
     }
 }
 
@@ -211,8 +239,7 @@ impl<'l> Account<'l> {
     /// # Errors
     /// The statement has been told to stop.
     pub(super) fn check(&self) -> Result<()> {
-        let checked = self.limits.cancel.check();
-        checked.map_err(|error| datafusion_common::DataFusionError::External(Box::new(error)))
+        self.limits.check()
     }
 
     /// Books a value of so many bytes. False: it is too long, and becomes NULL.

@@ -10,15 +10,15 @@ use datafusion_common::Result;
 use sheaf_types::number::{divide_rounding, power_of_ten, rescale};
 
 use super::types::{MAX_DECIMALS, SqlType, field};
-use super::{Call, EvaluationError, Function, Operands};
+use super::{Call, EvaluationError, Function, Operands, units};
 
 fn double(_: &Operands<'_>) -> Result<Field> {
     Ok(field::double())
 }
 
-/// Whether the function of this name is one of these, whose arguments are numbers.
+/// Whether the function of this name is one of these, or of others whose arguments are numbers.
 pub(crate) fn takes_numbers(name: &str) -> bool {
-    FUNCTIONS.iter().any(|function| function.name == name)
+    FUNCTIONS.iter().any(|function| function.name == name) || units::are_of(name)
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[

@@ -17,6 +17,7 @@ pub(crate) mod call_name;
 pub mod cast;
 pub mod closed;
 pub mod collation;
+mod compression;
 pub mod control;
 pub mod date;
 pub mod date_format;
@@ -31,12 +32,14 @@ mod locale;
 pub mod mathematics;
 mod network;
 pub mod one_row;
+mod random_bytes;
 pub mod regexp;
 mod result_array;
 pub mod stand_in;
 pub mod string;
 pub mod truncated;
 pub mod types;
+pub(crate) mod units;
 pub mod user_variables;
 mod uuid;
 mod watched;
@@ -352,11 +355,12 @@ impl ScalarUDFImpl for MysqlFunction {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let tables: [&'static [Function]; 15] = [
+    let tables: [&'static [Function]; 18] = [
         arithmetic::FUNCTIONS,
         bits::FUNCTIONS,
         cast::FUNCTIONS,
         collation::FUNCTIONS,
+        compression::FUNCTIONS,
         control::FUNCTIONS,
         date::FUNCTIONS,
         date_format::FUNCTIONS,
@@ -366,8 +370,10 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
         like::FUNCTIONS,
         mathematics::FUNCTIONS,
         network::FUNCTIONS,
-        uuid::FUNCTIONS,
+        random_bytes::FUNCTIONS,
         regexp::FUNCTIONS,
+        units::FUNCTIONS,
+        uuid::FUNCTIONS,
     ];
     let mut functions = HashMap::new();
     for function in tables.iter().chain(&string::FUNCTIONS).copied().flatten() {

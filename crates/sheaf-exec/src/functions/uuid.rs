@@ -1,4 +1,4 @@
-//! UUIDs: numbers of 128 bits that nobody else has, as texts and as bytes.
+//! UUIDs: numbers of 128 bits that nobody else has, as texts and as bytes. UUID_SHORT() makes numbers of 64 bits.
 //!
 //! `UUID()` makes one of version 1 (RFC 4122). It is made of the time in steps of 100 nanoseconds, a number that two at
 //! the same time would differ in, and a node that the process has chosen at random. No two of a process have the same
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::{ArrayRef, StringViewArray};
+use arrow::array::{ArrayRef, StringViewArray, UInt64Array};
 use datafusion_common::Result;
 
 use super::result_array::{byte_strings, ints, texts};
@@ -36,6 +36,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
         |call| {
             let values = (0..call.rows()).map(|_| next_uuid());
             Ok(Arc::new(StringViewArray::from_iter_values(values)))
+        },
+    )
+    .never_null()
+    .volatile(),
+    // Its argument is the server's number.
+    Function::new(
+        "$uuid_short",
+        (1, 1),
+        |_| Ok(field::unsigned_bigint()),
+        |call| {
+            let servers = call.unsigned(0)?;
+            let value = |row| next_short(servers.get(row).unwrap_or(0));
+            Ok(Arc::new(UInt64Array::from_iter_values(
+                (0..call.rows()).map(value),
+            )))
         },
     )
     .never_null()
@@ -197,6 +212,23 @@ fn next_uuid() -> String {
         (time >> 48) & 0xFFF,
         0x8000 | sequence,
     )
+}
+
+/// The next of the numbers that UUID_SHORT() gives:
+///
+/// ```text
+///   8 bits    the server's number
+///   32 bits   the second in which the process gave the first one
+///   24 bits   a counter, which may go on into the seconds
+/// ```
+fn next_short(server: u64) -> u64 {
+    static START: LazyLock<AtomicU64> = LazyLock::new(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = now.map_or(0, |now| now.as_secs());
+        AtomicU64::new((seconds & 0xFFFF_FFFF) << 24)
+    });
+    let counted = START.fetch_add(1, Ordering::Relaxed);
+    ((server & 0xFF) << 56).wrapping_add(counted)
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub(super) fn is_division(operator: &str) -> bool {
 
 /// Operands that are to be numbers, of functions that take texts and others beside them: from which one on, and how
 /// many.
-const NUMBERS: [(&str, NumberKind, Range<usize>); 34] = [
+const NUMBERS: [(&str, NumberKind, Range<usize>); 35] = [
     ("$cast_decimal", NumberKind::Decimal, 0..1),
     ("char", NumberKind::Integer, 0..usize::MAX),
     ("conv", NumberKind::Integer, 1..3),
@@ -118,6 +118,7 @@ const NUMBERS: [(&str, NumberKind, Range<usize>); 34] = [
     ("maketime", NumberKind::Decimal, 2..3),
     ("period_add", NumberKind::Integer, 0..2),
     ("period_diff", NumberKind::Integer, 0..2),
+    ("random_bytes", NumberKind::Integer, 0..1),
     ("repeat", NumberKind::Integer, 1..2),
     ("right", NumberKind::Integer, 1..2),
     ("rpad", NumberKind::Integer, 1..2),

@@ -24,7 +24,7 @@ use super::arguments::{
 };
 use super::block::Clause;
 use super::scope::Found;
-use super::session::{group_concat_limit, session_function};
+use super::session::{group_concat_limit, session_function, value_literal};
 use super::subquery::operand_columns;
 use super::window::{
     MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
@@ -32,8 +32,10 @@ use super::window::{
     window_function, with_default_of_row,
 };
 use super::{Binder, Bound, OpenAggregate, unsupported};
+use crate::benchmark::benchmark_function;
 use crate::column_default::{column_of_default, default_expression};
 use crate::error::SqlError;
+use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
 use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
 
@@ -163,6 +165,39 @@ impl Binder<'_> {
             let seconds = self.call("$cast_double", vec![seconds])?;
             let function = sleep_function(self.context.session.cancel_flag());
             return Ok(Some(self.typing().call_function(function, vec![seconds])?));
+        }
+        let locks = self.context.session.user_locks();
+        if let Some(lock) = locks.function(name, self.context.session.cancel_flag()) {
+            expect(count == lock.arguments)?;
+            let mut arguments = self.values(values)?;
+            if let Some(seconds) = arguments.get_mut(1) {
+                *seconds = self.call("$cast_signed", vec![seconds.clone()])?;
+            }
+            return Ok(Some(self.typing().call_function(lock.function, arguments)?));
+        }
+        if name == "benchmark" {
+            let [times, expression] = values else {
+                return Err(wrong_argument_count(name));
+            };
+            let times = self.value(times)?;
+            let mut arguments = vec![self.call("$cast_signed", vec![times])?];
+            let expression = self.value(expression)?;
+            let cancel = self.context.session.cancel_flag();
+            let (function, named) = benchmark_function(expression, cancel);
+            arguments.extend(named);
+            return Ok(Some(self.typing().call_function(function, arguments)?));
+        }
+        if name == "load_file" {
+            expect(count == 1)?;
+            let path = self.value(&values[0])?;
+            let function = load_file_function(self.context.session.file_reader());
+            return Ok(Some(self.typing().call_function(function, vec![path])?));
+        }
+        if name == "uuid_short" {
+            expect(count == 0)?;
+            let server = self.context.session.system_variable(true, "server_id");
+            let server = self.internal(&value_literal(&server.unwrap_or_default()))?;
+            return Ok(Some(self.call("$uuid_short", vec![server])?));
         }
         if count <= 1 {
             let fsp = values.first().and_then(number_digits);

@@ -355,7 +355,7 @@ fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
         .collect()
 }
 
-fn is_inside(path: &Path, directory: &Path) -> bool {
+pub(crate) fn is_inside(path: &Path, directory: &Path) -> bool {
     directory
         .canonicalize()
         .is_ok_and(|directory| path.starts_with(directory))

@@ -37,12 +37,13 @@ use std::time::{Duration, Instant};
 use sheaf_access::SessionCounters;
 use sheaf_exec::runtime::thread_placement;
 use sheaf_exec::{QueryRuntime, RuntimeOptions};
+use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::crowd::Crowd;
 use sheaf_memory::planning::PlanningMemory;
 use sheaf_memory::{Budget, process};
 use sheaf_optimizer::CostConstants;
 use sheaf_storage::{LOCK_BYTES, Storage, StorageOptions};
-use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges};
+use sheaf_table::{AccountName, Catalog, CatalogLimits, Privileges, UserLocks};
 
 use crate::accounts::DigestCache;
 use crate::direct::SharedPlans;
@@ -224,6 +225,8 @@ pub struct Engine {
     /// What ended and flushed sessions counted.
     handler_total: SessionCounters,
     command_total: CommandCounters,
+    /// Locks by name.
+    user_locks: Arc<UserLocks>,
     pub(crate) rewrite_rules: RewriteRegistry,
     pub(crate) resource_groups: ActiveGroups,
     /// Of users that have connected.
@@ -302,6 +305,7 @@ impl Engine {
             plans: SharedPlans::default(),
             handler_total: SessionCounters::default(),
             command_total: CommandCounters::default(),
+            user_locks: Arc::default(),
             rewrite_rules,
             resource_groups: ActiveGroups::default(),
             digests: DigestCache::default(),
@@ -459,6 +463,13 @@ impl Engine {
         let mut session = Session::new(Arc::clone(self), handle, info)?;
         session.read_rewrite_rules_once();
         Ok(session)
+    }
+
+    /// The locks by name, for this session.
+    pub(crate) fn user_locks(&self, handle: &Arc<SessionHandle>) -> SessionLocks {
+        let shown = Arc::clone(handle);
+        let show_state = Arc::new(move |state: &str| shown.set_state(state));
+        SessionLocks::new(Arc::clone(&self.user_locks), handle.id(), show_state)
     }
 
     /// Gives a session a place of `max_connections`, as a connection of its account; it may have had one of another.

@@ -12,6 +12,7 @@
 //! | [`record_spool`] | records that wait, in their order |
 //! | [`row_spool`] | rows of values that wait until the query has found its last one |
 //! | [`batch_spool`] | batches that wait, in their order |
+//! | [`server_files`] | which files of the server LOAD_FILE may read |
 //! | [`sort_memory`] | memory for the sorts of loads and index builds |
 //! | [`value_extent`] | how long the values of computed columns can be |
 
@@ -25,6 +26,7 @@ pub(crate) mod row_spool;
 pub(crate) mod rows;
 pub(crate) mod run;
 mod select_into;
+mod server_files;
 pub(crate) mod sort_memory;
 pub(crate) mod value_extent;
 pub(crate) mod values;

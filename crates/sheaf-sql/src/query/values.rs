@@ -22,7 +22,9 @@ use crate::query::run::PlannedQuery;
 use crate::session::Session;
 use crate::session::result::Origin;
 use crate::variables::{SERVER_VERSION, VariableValue, Variables};
+use sheaf_frontend::load_file::FileReader;
 use sheaf_frontend::query::SessionValues;
+use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 
 impl From<&VariableValue> for Value {
@@ -94,6 +96,14 @@ impl SessionValues for Session {
 
     fn cancel_flag(&self) -> CancelFlag {
         self.handle.cancel_flag().clone()
+    }
+
+    fn user_locks(&self) -> SessionLocks {
+        self.user_locks.clone()
+    }
+
+    fn file_reader(&self) -> FileReader {
+        self.reader_of_server_files()
     }
 
     fn row_count(&self) -> i64 {

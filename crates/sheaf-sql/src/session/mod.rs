@@ -22,6 +22,7 @@
 //! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
+//! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
 //! | `request`, `statement` | what is forgotten when the running request or statement ends | [`running`], [`searched`] |
 //!
 //! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists
@@ -60,6 +61,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arrow::record_batch::RecordBatch;
 use sheaf_exec::memory_consumers::out_of_memory_in;
 use sheaf_exec::runtime::thread_placement;
+use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
 use sheaf_types::error::codes;
 
@@ -145,6 +147,7 @@ pub struct Session {
     pub(crate) workers: Workers,
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
+    pub(crate) user_locks: SessionLocks,
     /// See [`Session::is_released`].
     pub(crate) is_released: bool,
     pub(crate) statement: RunningStatement,
@@ -165,6 +168,7 @@ impl Session {
                 planning::share_of(engine.planning(), engine.runtime(), &handle),
             ),
             user_variables: UserVariables::new(engine.kept_by_sessions()),
+            user_locks: engine.user_locks(&handle),
             engine,
             handle,
             client: Client::new(info),
@@ -192,6 +196,7 @@ impl Session {
         self.transactions.next = NextTransaction::default();
         let rolled_back = self.transactions.roll_back(&self.handle.counters);
         self.table_locks.unlock_everything(self.engine.catalog());
+        self.user_locks.release_all();
         rolled_back?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
@@ -606,7 +611,9 @@ impl Session {
 
     /// Whether others may wait for the session.
     fn holds_locks(&self) -> bool {
-        self.transactions.keep_others_waiting() || self.table_locks.keep_others_waiting()
+        self.transactions.keep_others_waiting()
+            || self.table_locks.keep_others_waiting()
+            || self.user_locks.are_held()
     }
 
     /// A statement that is going to be planned takes its place among those that are, and that run. It waits where there
@@ -772,6 +779,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
         self.table_locks.unlock_everything(self.engine.catalog());
+        self.user_locks.release_all();
         if let Err(error) = thread_placement::leave() {
             tracing::debug!(%error, "a thread stays where its session's resource group was");
         }

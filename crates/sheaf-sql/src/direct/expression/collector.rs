@@ -246,7 +246,20 @@ impl<'a> Collector<'a> {
         is_of_many && self.aliases.is_none()
             // A sequence of numbers, one for each row.
             || name == "rand" && has_arguments
-            || matches!(name.as_str(), "sleep" | "benchmark" | "values" | "value" | "default")
+            || matches!(
+                name.as_str(),
+                "sleep"
+                    | "benchmark"
+                    | "values"
+                    | "value"
+                    | "default"
+                    | "get_lock"
+                    | "release_lock"
+                    | "release_all_locks"
+                    | "is_free_lock"
+                    | "is_used_lock"
+                    | "load_file"
+            )
     }
 
     /// Sees to it that inputs are columns where an operator computes with a column, or a text is put together of one.
