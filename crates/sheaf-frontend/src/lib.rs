@@ -24,6 +24,7 @@ mod sleep;
 mod statement_text;
 mod syntax;
 pub mod user_lock;
+pub mod value_literal;
 pub mod varying;
 pub mod walk;
 

@@ -24,7 +24,7 @@ use super::arguments::{
 };
 use super::block::Clause;
 use super::scope::Found;
-use super::session::{group_concat_limit, session_function, value_literal};
+use super::session::{group_concat_limit, session_function};
 use super::subquery::operand_columns;
 use super::window::{
     MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
@@ -38,6 +38,7 @@ use crate::error::SqlError;
 use crate::load_file::load_file_function;
 use crate::sleep::sleep_function;
 use crate::syntax::{aggregate_name, is_position, is_same, number_digits, object_text};
+use crate::value_literal::value_literal;
 
 impl Binder<'_> {
     fn no_such_function(&self, name: &str) -> SqlError {

@@ -2,39 +2,12 @@
 
 use sheaf_types::Value;
 use sheaf_types::temporal::{self, SECOND};
-use sqlparser::ast::{Expr, Value as Literal};
+use sqlparser::ast::Expr;
 
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
-use crate::syntax::{call, literal, null, number, text};
-
-/// A value as syntax that means it.
-pub fn value_literal(value: &Value) -> Expr {
-    let printed = || text(value.to_string());
-    match value {
-        Value::Null => null(),
-        Value::Int(v) => number(v),
-        Value::UInt(v) => number(v),
-        // Without a fraction it is a DECIMAL as well: `5.` is one, and `5` is none.
-        Value::Decimal { unscaled, scale: 0 } => number(format!("{unscaled}.")),
-        Value::Decimal { unscaled, scale } => {
-            number(sheaf_types::number::decimal_text(*unscaled, *scale))
-        }
-        Value::Float(v) => call("$cast_double", vec![text(v.to_string())]),
-        Value::Double(v) => call("$cast_double", vec![text(v.to_string())]),
-        Value::Text(v) => text(v),
-        Value::Bytes(bytes) => literal(Literal::HexStringLiteral(
-            bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
-        )),
-        Value::Date(_) => call("$cast_date", vec![printed()]),
-        Value::Time(_) => call("$cast_time", vec![printed(), number(6)]),
-        Value::DateTime(_) | Value::Timestamp(_) => {
-            call("$cast_datetime", vec![printed(), number(6)])
-        }
-        Value::Year(year) => number(year),
-        Value::Enum(position) => number(position),
-    }
-}
+use crate::syntax::{call, null, number, text};
+use crate::value_literal::value_literal;
 
 /// The statement's start in the session's time zone, microseconds since 1970-01-01 00:00:00 there.
 pub fn local_now(session: &dyn SessionValues) -> i64 {

@@ -13,10 +13,10 @@ use sheaf_types::Value;
 use sqlparser::ast::Expr;
 
 use super::block::Clause;
-use super::session::value_literal;
 use super::{Binder, Bound};
 use crate::error::SqlError;
 use crate::query::QueryContext;
+use crate::value_literal::value_literal;
 
 /// Statements are bound so often that their variables find a type. Then DECIMAL, which may grow each time, is DOUBLE.
 const MAX_ATTEMPTS: usize = 4;

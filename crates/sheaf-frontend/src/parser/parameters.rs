@@ -2,9 +2,10 @@
 
 use sheaf_types::Value;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
+use crate::value_literal::{null_token, value_tokens};
 
 /// What stands in the places of `?`.
 #[derive(Clone, Copy, Debug)]
@@ -69,11 +70,11 @@ pub fn substitute(
                     .ok_or_else(|| SqlError::wrong_arguments("EXECUTE"))?;
                 match row_count(value).filter(|_| wants_number()) {
                     Some(number) => vec![number],
-                    None => literal(value),
+                    None => value_tokens(value),
                 }
             }
             _ if wants_number() => vec![Token::Number("1".into(), false)],
-            _ => vec![null()],
+            _ => vec![null_token()],
         };
         count += 1;
         let span = token.span;
@@ -131,55 +132,4 @@ fn row_count(value: &Value) -> Option<Token> {
         _ => return None,
     };
     Some(Token::Number(number.to_string(), false))
-}
-
-fn null() -> Token {
-    Token::Word(Word {
-        value: "NULL".into(),
-        quote_style: None,
-        keyword: Keyword::NULL,
-    })
-}
-
-/// `DATE '2024-02-29'`
-fn of_type(name: &str, value: &Value) -> Vec<Token> {
-    vec![
-        Token::make_keyword(name),
-        Token::SingleQuotedString(value.to_string()),
-    ]
-}
-
-/// A value as the tokens of its literal. Signs are in parentheses, so that they bind to their number.
-fn literal(value: &Value) -> Vec<Token> {
-    let number = |text: String| match text.strip_prefix('-') {
-        None => vec![Token::Number(text, false)],
-        Some(digits) => vec![
-            Token::LParen,
-            Token::Minus,
-            Token::Number(digits.to_string(), false),
-            Token::RParen,
-        ],
-    };
-    match value {
-        Value::Null => vec![null()],
-        // With an exponent, so that it is read as the same DOUBLE again.
-        Value::Float(float) => number(format!("{:e}", f64::from(*float))),
-        Value::Double(double) => number(format!("{double:e}")),
-        Value::Text(text) => vec![Token::SingleQuotedString(text.clone())],
-        // The literal alone would be a number where one is wanted.
-        Value::Bytes(bytes) => {
-            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            vec![
-                Token::make_word("_binary", None),
-                Token::HexStringLiteral(digits),
-            ]
-        }
-        // A text alone would not be a date to arithmetic and to numbers that it is compared with.
-        Value::Date(_) => of_type("DATE", value),
-        Value::Time(_) => of_type("TIME", value),
-        Value::DateTime(_) | Value::Timestamp(_) => of_type("TIMESTAMP", value),
-        // `5` is a BIGINT.
-        Value::Decimal { scale: 0, .. } => number(format!("{value}.")),
-        exact => number(exact.to_string()),
-    }
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sheaf_table::Table;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
@@ -21,6 +21,7 @@ use crate::change::values_before::name_values_of;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
+use crate::query::server_files::is_inside;
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -353,10 +354,4 @@ fn places_of(table: &Table, targets: &[LoadTarget]) -> Result<Vec<Place>> {
             }
         })
         .collect()
-}
-
-pub(crate) fn is_inside(path: &Path, directory: &Path) -> bool {
-    directory
-        .canonicalize()
-        .is_ok_and(|directory| path.starts_with(directory))
 }

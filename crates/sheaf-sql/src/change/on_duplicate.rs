@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use sheaf_frontend::bind::over_rows::not_over_rows;
 use sheaf_frontend::column_default::computed_default;
+use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::convert::default_in_row;
 use sheaf_table::{Column, Table};
@@ -34,7 +35,7 @@ use sqlparser::ast;
 
 use crate::change::assigned::{assign, is_default, issue, last_part};
 use crate::change::values_before::write_defaults;
-use crate::direct::{KeptExpressions, literal_of};
+use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
@@ -351,9 +352,13 @@ impl ExpressionVisitor for Subqueries<'_> {
         }
         match self.session.evaluate(Parsed::new(expression, self.text)) {
             Ok(value) => {
-                *expression = literal_of(&value).unwrap_or_else(|| {
-                    ast::Expr::value(ast::Value::SingleQuotedString(value.to_string()))
-                });
+                *expression = match &value {
+                    // As it prints. The DOUBLE of the same value has more digits.
+                    Value::Float(_) => {
+                        ast::Expr::value(ast::Value::SingleQuotedString(value.to_string()))
+                    }
+                    _ => value_literal(&value),
+                };
             }
             Err(error) => {
                 let names_the_rows =

@@ -113,9 +113,7 @@ use crate::variables::Variables;
 
 use given::Given;
 
-pub(crate) use expression::{
-    ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES, literal_of,
-};
+pub(crate) use expression::{ExpressionCache, KeptExpressions, MAX_KEPT_BYTES, MAX_RESTING_BYTES};
 pub(crate) use read::Way;
 pub(crate) use select_list::Spelled;
 use shared_plans::PlanKey;

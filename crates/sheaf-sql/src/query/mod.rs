@@ -26,7 +26,7 @@ pub(crate) mod row_spool;
 pub(crate) mod rows;
 pub(crate) mod run;
 mod select_into;
-mod server_files;
+pub(crate) mod server_files;
 pub(crate) mod sort_memory;
 pub(crate) mod value_extent;
 pub(crate) mod values;

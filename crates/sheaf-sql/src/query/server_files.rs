@@ -11,7 +11,6 @@ use std::sync::Arc;
 use sheaf_frontend::load_file::{FileReader, LoadedFile};
 use sheaf_table::Privileges;
 
-use crate::change::load_data::is_inside;
 use crate::session::Session;
 
 impl Session {
@@ -57,4 +56,11 @@ fn read(name: &str, allowed: &Path, most: usize) -> Option<LoadedFile> {
         true => LoadedFile::Bytes(bytes),
         false => LoadedFile::TooLong(most),
     })
+}
+
+/// Whether a path without links and dots leads into a directory.
+pub(crate) fn is_inside(path: &Path, directory: &Path) -> bool {
+    directory
+        .canonicalize()
+        .is_ok_and(|directory| path.starts_with(directory))
 }

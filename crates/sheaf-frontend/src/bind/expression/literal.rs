@@ -3,14 +3,14 @@
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_types::Value as SqlValue;
-use sqlparser::ast::{Expr, UnaryOperator, Value as Literal, ValueWithSpan};
+use sqlparser::ast::{DataType, Expr, TypedString, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use super::constant::exact_number;
 use crate::bind::literal::number_literal;
-use crate::bind::session::value_literal;
 use crate::bind::{Binder, Bound, unsupported};
 use crate::error::SqlError;
 use crate::syntax::object_text;
+use crate::value_literal::value_literal;
 
 impl Binder<'_> {
     /// The value of a `?`, if it has one yet.
@@ -64,7 +64,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Calls of internal functions on literals, as values of the session and of literals come.
+    /// Calls of internal functions on literals, as values of the session come, and [literals of values](value_literal).
     pub(in crate::bind) fn internal(&self, expr: &Expr) -> Bound<Scalar> {
         match expr {
             Expr::Nested(inner) => self.internal(inner),
@@ -85,6 +85,9 @@ impl Binder<'_> {
                 }) => self.number(&format!("-{digits}")),
                 other => unsupported(other.to_string()),
             },
+            // `_binary`, which keeps the digits from being a number. They are bytes here.
+            Expr::Prefixed { value, .. } => self.internal(value),
+            Expr::TypedString(moment) => self.moment(moment),
             Expr::Function(call) => {
                 let arguments = match &call.args {
                     sqlparser::ast::FunctionArguments::List(list) => list.args.iter(),
@@ -100,6 +103,21 @@ impl Binder<'_> {
                 self.call(&object_text(&call.name), arguments)
             }
             other => unsupported(other.to_string()),
+        }
+    }
+
+    /// The literal of a moment. All digits of its second count, whatever is written.
+    fn moment(&self, moment: &TypedString) -> Bound<Scalar> {
+        let Literal::SingleQuotedString(text) = &moment.value.value else {
+            return unsupported(moment.to_string());
+        };
+        let text = self.text(text.clone())?;
+        let digits = Scalar::literal(ScalarValue::Int64(Some(6)));
+        match moment.data_type {
+            DataType::Date => self.call("$cast_date", vec![text]),
+            DataType::Time(..) => self.call("$cast_time", vec![text, digits]),
+            DataType::Timestamp(..) => self.call("$cast_datetime", vec![text, digits]),
+            _ => unsupported(moment.to_string()),
         }
     }
 }

@@ -35,6 +35,7 @@ use arrow::datatypes::{
 use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::arrow_field;
 use sheaf_exec::functions::types::{Coercibility, field};
+use sheaf_frontend::value_literal::value_literal;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query};
 use sheaf_memory::kept_by;
 use sheaf_table::Column;
@@ -224,46 +225,6 @@ fn array_of_input(value: &Value) -> Option<ArrayRef> {
     })
 }
 
-/// A value as the syntax that a client would have written; `None` for values that have no literal.
-pub(crate) fn literal_of(value: &Value) -> Option<ast::Expr> {
-    let number = |text: String| match text.strip_prefix('-') {
-        None => ast::Expr::value(ast::Value::Number(text, false)),
-        Some(digits) => ast::Expr::UnaryOp {
-            op: ast::UnaryOperator::Minus,
-            expr: Box::new(ast::Expr::value(ast::Value::Number(digits.into(), false))),
-        },
-    };
-    let of_type = |data_type: ast::DataType| {
-        let text = ast::Value::SingleQuotedString(value.to_string());
-        ast::Expr::TypedString(ast::TypedString {
-            data_type,
-            value: text.into(),
-            uses_odbc_syntax: false,
-        })
-    };
-    Some(match value {
-        Value::Date(_) => of_type(ast::DataType::Date),
-        Value::Time(_) => of_type(ast::DataType::Time(None, ast::TimezoneInfo::None)),
-        Value::DateTime(_) => of_type(ast::DataType::Timestamp(None, ast::TimezoneInfo::None)),
-        Value::Null => ast::Expr::value(ast::Value::Null),
-        // `5` is a BIGINT.
-        Value::Decimal { scale: 0, .. } => number(format!("{value}.")),
-        Value::Int(_) | Value::UInt(_) | Value::Decimal { .. } => number(value.to_string()),
-        // With an exponent, so that it is read as the same DOUBLE again.
-        Value::Double(double) => number(format!("{double:e}")),
-        Value::Text(text) => ast::Expr::value(ast::Value::SingleQuotedString(text.clone())),
-        // The literal alone would be a number where one is wanted.
-        Value::Bytes(bytes) => {
-            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            ast::Expr::Prefixed {
-                prefix: ast::Ident::new("_binary"),
-                value: Box::new(ast::Expr::value(ast::Value::HexStringLiteral(digits))),
-            }
-        }
-        _ => return None,
-    })
-}
-
 /// The input that an expression is.
 fn input_number(expr: &ast::Expr) -> Option<usize> {
     match expr {
@@ -440,14 +401,11 @@ impl Session {
         };
         let make = |session: &mut Session, is_first: bool| {
             let by_class = || inputs.key(&values, KeyPart::of);
-            let Some(given) = PlanInputs::new(session, inputs, &values) else {
-                return (by_class(), None);
-            };
+            let given = PlanInputs::new(session, inputs, &values);
             if is_first
                 && inputs.list.iter().zip(&values).all(is_short)
                 && is_bound_twice(&given)
-                && let Some(constant) = given.as_constants()
-                && let Some(instance) = make(session, constant)
+                && let Some(instance) = make(session, given.as_constants())
             {
                 let key = inputs.key(&values, |_, value| KeyPart::Constant(value.clone()));
                 return (key, Some(instance));
@@ -602,7 +560,7 @@ impl Session {
             free,
             fields,
             constants,
-        } = PlanInputs::new(self, inputs, values)?;
+        } = PlanInputs::new(self, inputs, values);
         let one = ast::Expr::value(ast::Value::Number("1".into(), false));
         let items = match expressions.items.is_empty() {
             true => std::slice::from_ref(&one),
@@ -666,7 +624,7 @@ pub(super) struct PlanInputs {
 }
 
 impl PlanInputs {
-    fn new(session: &Session, inputs: &Inputs, values: &[Value]) -> Option<PlanInputs> {
+    fn new(session: &Session, inputs: &Inputs, values: &[Value]) -> PlanInputs {
         let mut made = PlanInputs {
             written: Vec::with_capacity(values.len()),
             free: SmallVec::new(),
@@ -675,7 +633,7 @@ impl PlanInputs {
         };
         for (number, (input, value)) in inputs.list.iter().zip(values).enumerate() {
             let constant = match &input.given {
-                Given::Parameter(_) => literal_of(value),
+                Given::Parameter(_) => Some(value_literal(value)),
                 _ => Some(input.written.clone()),
             };
             made.written.push(match input.class(value) {
@@ -685,22 +643,21 @@ impl PlanInputs {
                     made.fields.push(class.field(name, session));
                     None
                 }
-                None => Some(constant.clone()?),
+                None => constant.clone(),
             });
             made.constants.push(constant);
         }
-        Some(made)
+        made
     }
 
-    /// The same with constants in the places of all inputs; `None` if there is a value without a literal.
-    fn as_constants(&self) -> Option<PlanInputs> {
-        let is_constant = self.constants.iter().all(Option::is_some);
-        is_constant.then(|| PlanInputs {
+    /// The same with constants in the places of all inputs.
+    fn as_constants(&self) -> PlanInputs {
+        PlanInputs {
             written: self.constants.clone(),
             free: SmallVec::new(),
             fields: Vec::new(),
             constants: self.constants.clone(),
-        })
+        }
     }
 
     /// A query with what takes the places of its inputs.
