@@ -1,0 +1,175 @@
+//! From a query's syntax tree to a logical plan, and what a client is told of its columns.
+//!
+//! The binder asks for tables by name. Those of `information_schema`, and a table that exists for one query only, are
+//! rows in memory.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef};
+use datafusion_expr::TableSource;
+use sheaf_exec::MemoryTableSource;
+use sheaf_frontend::bind::over_rows::{RowQuery, row_query};
+use sheaf_frontend::bind::{column_types, logical_plan};
+use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext};
+use sheaf_memory::planning;
+use sqlparser::ast;
+
+use crate::catalog_views::information_schema;
+use crate::error::Result;
+use crate::parser::ParsedQuery;
+use crate::query::value_extent::text_lengths;
+use crate::session::Session;
+use crate::session::result::{ColumnMeta, table_flags};
+
+impl Session {
+    pub(crate) fn lower(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: Option<&Arc<MemoryTableSource>>,
+        listed: Listed,
+    ) -> Result<BoundQuery> {
+        self.lower_with(query, extra, (listed, false))
+    }
+
+    /// As [`Self::lower`], of a query whose FROM is to be replaced by rows: everything else stays above it.
+    pub(crate) fn lower_over_rows(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: &Arc<MemoryTableSource>,
+    ) -> Result<BoundQuery> {
+        self.lower_with(query, Some(extra), (Listed::Items, true))
+    }
+
+    /// The same of a query that is a list over a condition; `None` of any other.
+    pub(crate) fn bind_row_query(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: &Arc<MemoryTableSource>,
+    ) -> Result<Option<RowQuery>> {
+        self.bound_with(query, Some(extra), (Listed::Items, true), row_query)
+    }
+
+    /// The types of a query's columns.
+    pub(crate) fn column_types(&self, query: ParsedQuery<'_>) -> Result<Vec<FieldRef>> {
+        self.bound_with(query, None, (Listed::Items, false), column_types)
+    }
+
+    fn lower_with(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: Option<&Arc<MemoryTableSource>>,
+        flags: (Listed, bool),
+    ) -> Result<BoundQuery> {
+        self.bound_with(query, extra, flags, logical_plan)
+    }
+
+    fn bound_with<T>(
+        &self,
+        query: ParsedQuery<'_>,
+        extra: Option<&Arc<MemoryTableSource>>,
+        (listed, is_over_rows): (Listed, bool),
+        bind: impl FnOnce(&ast::Query, &QueryContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let virtual_tables =
+            |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
+                if let Some(extra) = extra
+                    && extra.name == table
+                {
+                    return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
+                }
+                self.client.check_read(database, table)?;
+                // The rows come with each run.
+                if is_over_rows {
+                    return self.shape_of_virtual_table(database, table);
+                }
+                // Rows are not planned.
+                let found = || information_schema::virtual_table(database, table, self);
+                let found = planning::aside(found)?;
+                Ok(found.map(|(schema, batch)| {
+                    Arc::new(MemoryTableSource::new(
+                        table.to_string(),
+                        schema,
+                        vec![batch],
+                    )) as Arc<dyn TableSource>
+                }))
+            };
+        let context = QueryContext {
+            sql: query.text,
+            catalog: self.engine.catalog(),
+            session: self,
+            parameters: &[],
+            virtual_tables: &virtual_tables,
+            listed,
+            is_over_rows,
+        };
+        let planning = self.workers.planning();
+        planning.during(|| bind(query.ast, &context))
+    }
+
+    /// As [`Self::lower`], of a query of which only its columns are asked for: a direct plan of it checks before each
+    /// run what the session may read.
+    pub(crate) fn lower_shape(&self, query: &ast::Query, text: &str) -> Result<BoundQuery> {
+        let context = QueryContext {
+            sql: text,
+            catalog: self.engine.catalog(),
+            session: self,
+            parameters: &[],
+            virtual_tables: &|database: &str, table: &str| {
+                self.shape_of_virtual_table(database, table)
+            },
+            listed: Listed::Items,
+            is_over_rows: false,
+        };
+        logical_plan(query, &context)
+    }
+
+    /// The columns of a table of `information_schema` that direct plans read; `None` if there is no such table.
+    fn shape_of_virtual_table(
+        &self,
+        database: &str,
+        table: &str,
+    ) -> Result<Option<Arc<dyn TableSource>>> {
+        let shape = information_schema::shape_of_definitions(database, table, self)?;
+        Ok(shape.map(|schema| {
+            let source = MemoryTableSource::new(table.to_string(), schema, Vec::new());
+            Arc::new(source) as Arc<dyn TableSource>
+        }))
+    }
+
+    /// Columns of a query without running or locking anything, for PREPARE.
+    pub(crate) fn describe_query(&self, query: ParsedQuery<'_>) -> Result<Vec<ColumnMeta>> {
+        let lowered = self.lower(query, None, Listed::Items)?;
+        Ok(self.columns_of(&lowered))
+    }
+
+    pub(crate) fn columns_of(&self, query: &BoundQuery) -> Vec<ColumnMeta> {
+        let fields = query.plan.schema().fields();
+        fields
+            .iter()
+            .zip(&query.headers)
+            .zip(text_lengths(query))
+            .map(|((field, header), length)| self.column_of(field, header, length))
+            .collect()
+    }
+
+    /// How a client is told of a column. `length`: of its texts, if that is known.
+    pub(crate) fn column_of(
+        &self,
+        field: &Field,
+        header: &Header,
+        length: Option<u32>,
+    ) -> ColumnMeta {
+        let collation_id = self.result_collation_id();
+        let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
+        if !header.org_name.is_empty()
+            && let Ok(table) = self
+                .engine
+                .catalog()
+                .table(&header.database, &header.org_table)
+            && let Some(column) = table.definition.column_position(&header.org_name)
+        {
+            meta.flags |= table_flags(&table.definition, column);
+        }
+        meta
+    }
+}
