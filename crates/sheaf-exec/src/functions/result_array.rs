@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryBuilder, Int64Array, StringViewBuilder};
+use arrow::array::{ArrayBuilder, ArrayRef, BinaryBuilder, Int64Array, StringViewBuilder};
 use datafusion_common::Result;
 
 use super::Call;
-use super::limits::TextWriter;
+use super::limits::{Account, TextWriter};
 
 /// A number for each row; `None` is NULL.
 pub(super) fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> Result<ArrayRef> {
@@ -24,25 +24,42 @@ pub(super) fn ints(call: &Call<'_>, compute: impl Fn(usize) -> Option<i64>) -> R
     Ok(Arc::new(numbers))
 }
 
+/// Has a value, or NULL, appended for each row. `append` books what it makes.
+fn values<B: ArrayBuilder>(
+    call: &Call<'_>,
+    mut builder: B,
+    mut append: impl FnMut(usize, &mut Account<'_>, &mut B) -> Result<()>,
+) -> Result<ArrayRef> {
+    let mut account = call.account();
+    for row in 0..call.rows() {
+        if account.is_over() {
+            account.check()?;
+        }
+        append(row, &mut account, &mut builder)?;
+    }
+    Ok(builder.finish())
+}
+
+fn text_builder(call: &Call<'_>) -> StringViewBuilder {
+    StringViewBuilder::with_capacity(call.rows())
+}
+
+fn byte_builder(call: &Call<'_>) -> BinaryBuilder {
+    BinaryBuilder::with_capacity(call.rows(), 0)
+}
+
 /// Builds a text for each row; `None` is NULL. For texts that are about as long as what they are made of.
 pub(super) fn texts(
     call: &Call<'_>,
     write: impl Fn(usize, &mut String) -> Option<()>,
 ) -> Result<ArrayRef> {
-    let mut account = call.account();
-    let mut builder = StringViewBuilder::with_capacity(call.rows());
     let mut out = String::new();
-    for row in 0..call.rows() {
-        if account.is_over() {
-            account.check()?;
-        }
+    values(call, text_builder(call), |row, account, texts| {
         out.clear();
-        match write(row, &mut out) {
-            Some(()) if account.book(out.len())? => builder.append_value(&out),
-            _ => builder.append_null(),
-        }
-    }
-    Ok(Arc::new(builder.finish()))
+        let is_made = write(row, &mut out).is_some() && account.book(out.len())?;
+        texts.append_option(is_made.then_some(&out));
+        Ok(())
+    })
 }
 
 /// The same for texts that may be of any length: no more of them is made than a value may have.
@@ -50,25 +67,20 @@ pub(super) fn long_texts(
     call: &Call<'_>,
     write: impl Fn(usize, &mut TextWriter) -> Option<()>,
 ) -> Result<ArrayRef> {
-    let mut account = call.account();
-    let mut builder = StringViewBuilder::with_capacity(call.rows());
-    let mut out = TextWriter::new(account.value_bytes());
-    for row in 0..call.rows() {
-        if account.is_over() {
-            account.check()?;
-        }
+    let mut out = TextWriter::new(call.account().value_bytes());
+    values(call, text_builder(call), |row, account, texts| {
         out.clear();
         match (write(row, &mut out), out.written()) {
-            (Some(()), Some(text)) if account.book(text.len())? => builder.append_value(text),
+            (Some(()), Some(text)) if account.book(text.len())? => texts.append_value(text),
             (Some(()), None) => {
                 account.check()?;
                 account.book(usize::MAX)?;
-                builder.append_null();
+                texts.append_null();
             }
-            _ => builder.append_null(),
+            _ => texts.append_null(),
         }
-    }
-    Ok(Arc::new(builder.finish()))
+        Ok(())
+    })
 }
 
 /// Copies a text for each row, a part of an argument; `None` is NULL.
@@ -76,18 +88,13 @@ pub(super) fn parts<'t>(
     call: &Call<'_>,
     part: impl Fn(usize) -> Option<&'t str>,
 ) -> Result<ArrayRef> {
-    let mut account = call.account();
-    let mut builder = StringViewBuilder::with_capacity(call.rows());
-    for row in 0..call.rows() {
-        if account.is_over() {
-            account.check()?;
-        }
+    values(call, text_builder(call), |row, account, texts| {
         match part(row) {
-            Some(text) if account.book(text.len())? => builder.append_value(text),
-            _ => builder.append_null(),
+            Some(text) if account.book(text.len())? => texts.append_value(text),
+            _ => texts.append_null(),
         }
-    }
-    Ok(Arc::new(builder.finish()))
+        Ok(())
+    })
 }
 
 /// Builds a byte string for each row; `None` is NULL.
@@ -95,20 +102,13 @@ pub(super) fn byte_strings(
     call: &Call<'_>,
     write: impl Fn(usize, &mut Vec<u8>) -> Option<()>,
 ) -> Result<ArrayRef> {
-    let mut account = call.account();
-    let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
     let mut out = Vec::new();
-    for row in 0..call.rows() {
-        if account.is_over() {
-            account.check()?;
-        }
+    values(call, byte_builder(call), |row, account, strings| {
         out.clear();
-        match write(row, &mut out) {
-            Some(()) if account.book(out.len())? => builder.append_value(&out),
-            _ => builder.append_null(),
-        }
-    }
-    Ok(Arc::new(builder.finish()))
+        let is_made = write(row, &mut out).is_some() && account.book(out.len())?;
+        strings.append_option(is_made.then_some(&out));
+        Ok(())
+    })
 }
 
 /// Joins byte strings for each row; `None` is NULL.
@@ -116,23 +116,17 @@ pub(super) fn joined_bytes<'t>(
     call: &Call<'_>,
     pieces: impl Fn(usize) -> Option<Vec<&'t [u8]>>,
 ) -> Result<ArrayRef> {
-    let mut account = call.account();
-    let mut builder = BinaryBuilder::with_capacity(call.rows(), 0);
     let mut out = Vec::new();
-    for row in 0..call.rows() {
-        if account.is_over() {
-            account.check()?;
-        }
-        let pieces = pieces(row);
+    values(call, byte_builder(call), |row, account, strings| {
         let bytes = |pieces: &[&[u8]]| pieces.iter().map(|piece| piece.len()).sum::<usize>();
-        match pieces {
+        match pieces(row) {
             Some(pieces) if account.book(bytes(&pieces))? => {
                 out.clear();
                 pieces.iter().for_each(|piece| out.extend_from_slice(piece));
-                builder.append_value(&out);
+                strings.append_value(&out);
             }
-            _ => builder.append_null(),
+            _ => strings.append_null(),
         }
-    }
-    Ok(Arc::new(builder.finish()))
+        Ok(())
+    })
 }
