@@ -96,3 +96,27 @@ fn values_that_are_a_sixth_of_the_memory_are_read_one_by_one() {
         assert!(outcomes.contains(&true), "{sql}: nobody has got the value");
     }
 }
+
+/// A batch of rows that have the one long value of the build side is more than the memory.
+#[test]
+fn a_hash_join_copies_few_long_values_at_a_time() {
+    let filled = filled();
+    let mut root = connect(filled.port);
+    for sql in [
+        "CREATE TABLE d.v (id INT PRIMARY KEY, g INT, b LONGBLOB)",
+        "INSERT INTO d.v SELECT id, id, REPEAT('x', 100) FROM d.a WHERE id <= 400",
+        "UPDATE d.v SET b = REPEAT('y', 2000000) WHERE id = 7",
+    ] {
+        root.query_drop(sql).expect(sql);
+    }
+    let matches = "FROM d.a WHERE k % 800 = 7 AND id <= 100000";
+    let count: usize = query_text(&mut root, &format!("SELECT COUNT(*) {matches}"))[0]
+        .parse()
+        .expect("a number");
+    assert!(count > 100);
+    within_memory(filled.child.id(), || {
+        let sql =
+            format!("SELECT RIGHT(v.b, 1) FROM (SELECT k {matches}) a JOIN d.v ON a.k % 400 = v.g");
+        assert_eq!(query_text(&mut root, &sql), vec!["y"; count]);
+    });
+}

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
 use datafusion_common::Result;
@@ -35,6 +35,10 @@ const SMALL_BUILD: usize = 16;
 /// Bytes of a hash table for each row besides those of the map: the chain of rows with one hash, and the mark of those
 /// that have a match.
 const CHAIN_BYTES: usize = 5;
+
+/// What the byte strings of the build side take in a batch of joined rows, at most: each of them is copied for each of
+/// its matches. One row fits in any case.
+const JOINED_BYTES: usize = 8 << 20;
 
 /// How the memory of joins is called in errors.
 const CONSUMER: &str = "hash join";
@@ -133,11 +137,13 @@ impl Held {
         self.reservation.grow(missing);
         let schema = Arc::clone(&self.schema);
         let batch = put_together(&schema, self.batches, self.rows)?;
+        let joined_rows = JOINED_BYTES / longest_bytes(&batch).max(1);
         let rows = stream::iter([Ok(batch)]);
         let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
         let grant = Grant {
             used: Mutex::default(),
             reservation: self.reservation,
+            joined_rows: joined_rows.max(1),
         };
         let grant = Arc::new(grant);
         Ok(Build { rows, grant })
@@ -179,10 +185,22 @@ fn put_together(
     )?)
 }
 
+/// What the byte strings of one row may take. Texts are not copied: joined rows refer to them.
+fn longest_bytes(batch: &RecordBatch) -> usize {
+    let columns = batch.columns().iter();
+    let longest = columns.filter_map(|column| {
+        let ends = column.as_binary_opt::<i32>()?.value_offsets();
+        ends.windows(2).map(|pair| pair[1] - pair[0]).max()
+    });
+    longest.map(|bytes| bytes as usize).sum()
+}
+
 /// Memory of one join, as a pool that has just that.
 pub(super) struct Grant {
     used: Mutex<Used>,
     reservation: MemoryReservation,
+    /// Rows of a batch of joined rows, at most.
+    joined_rows: usize,
 }
 
 /// What the operators of the join have.
@@ -205,7 +223,10 @@ impl Grant {
         Arc::new(TaskContext::new(
             context.task_id(),
             context.session_id(),
-            context.session_config().clone(),
+            context
+                .session_config()
+                .clone()
+                .with_batch_size(context.session_config().batch_size().min(self.joined_rows)),
             context.scalar_functions().clone(),
             context.higher_order_functions().clone(),
             context.aggregate_functions().clone(),
