@@ -22,8 +22,8 @@
 //! 4. If the process comes near to the end of the tolerance, the statement that holds most is stopped at its next
 //!    safe point.
 //!
-//! Who is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Threads that wait give
-//! back what they keep for their next work ([`release_if_pressed`]).
+//! Code that is about to take much at once asks before ([`has_room_for`], [`has_room_for_value`]). Threads that wait
+//! give back what they keep for their next work ([`release_if_pressed`]).
 //!
 //! The counts come from the program's allocator ([`Allocator`]). In a program that brings none, the estimates alone
 //! bound the memory.

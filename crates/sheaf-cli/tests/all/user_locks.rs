@@ -123,7 +123,7 @@ fn a_wait_ends_when_its_statement_or_session_is_killed_or_its_time_is_over() {
     let mut two = server.connect();
     let limited = format!("select /*+ max_execution_time(200) */ get_lock('a', {FOR_EVER})");
     assert_eq!(error_of(&mut two, &limited), 3024);
-    // Who waits no longer does not get it.
+    // A session that waits no longer does not get it.
     run(&mut one, "do release_lock('a')");
     assert_eq!(holder(&mut one), "NULL");
 }

@@ -4,8 +4,8 @@
 //! applications' business. A session may hold many, each of them several times, and keeps them when its transaction
 //! ends. They are released by name, all at once, or when the session ends.
 //!
-//! **Handing over.** A lock is never free while sessions wait for it. Who releases it makes the session its holder that
-//! has waited longest, and wakes that one alone.
+//! **Handing over.** A lock is never free while sessions wait for it. Its release makes the session its holder that has
+//! waited longest, and wakes that one alone.
 //!
 //! ```text
 //!   holder A     waiting  B  C        A releases:  holder B     waiting  C
@@ -63,7 +63,7 @@ struct State {
     locks: BTreeMap<String, Held>,
     /// How many locks each session holds.
     counts: BTreeMap<u64, usize>,
-    /// Those that wait, in the order in which they came. Who is not here any more has got its lock.
+    /// Those that wait, in the order in which they came. One that is not here any more has got its lock.
     waiters: Vec<Waiter>,
     next_ticket: u64,
 }

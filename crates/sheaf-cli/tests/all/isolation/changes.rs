@@ -276,7 +276,7 @@ fn a_change_waits_for_its_table_before_it_locks_what_it_reads() {
     }
 }
 
-/// Numbers that are taken from the table itself are not taken twice: who is refused is the victim of a deadlock.
+/// Numbers that are taken from the table itself are not taken twice: one of the sessions is the victim of a deadlock.
 #[test]
 fn numbers_that_a_change_reads_are_not_taken_twice() {
     let scene = Scene::new();

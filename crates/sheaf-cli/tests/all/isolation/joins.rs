@@ -219,7 +219,7 @@ fn a_join_of_serializable_keeps_what_it_looked_up() {
         // It finds the same again, and may change it.
         assert_eq!(query_text(&mut t1, &statement), found);
         run(&mut t1, "update child set note = 'own' where id = 1");
-        // Who waits goes on when it has ended.
+        // The session that waits goes on when it has ended.
         let waiting = later(t2, &[kept[0]]);
         run(&mut t1, "commit");
         assert_eq!(waiting.join().expect("an answer").1, 0, "{statement}");
