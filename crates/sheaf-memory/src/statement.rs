@@ -596,12 +596,17 @@ mod tests {
         let held: Vec<_> = accounts.iter().map(hold).collect();
         let stopped = || accounts.iter().filter(|account| account.is_stopped());
         lock(&ACCOUNTS).stopped.clear();
-        stop_for(1 << 20);
-        assert_eq!(stopped().count(), 0);
         stop_for(0);
         stop_for(1 << 20);
-        std::thread::sleep(LASTING);
-        stop_for(1 << 20);
+        assert_eq!(stopped().count(), 0);
+        // Other tests find that the process has room, so that the time begins again.
+        for _ in 0..100 {
+            std::thread::sleep(LASTING);
+            stop_for(1 << 20);
+            if stopped().count() > 0 {
+                break;
+            }
+        }
         assert_eq!(stopped().count(), 2);
         drop(held);
     }
