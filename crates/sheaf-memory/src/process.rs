@@ -12,7 +12,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, TryLockError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
 use crate::ALLOCATOR;
@@ -59,6 +59,8 @@ static GAVE_BACK: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicI64 = AtomicI64::new(0);
 /// What threads are about to take: the system counts it when it is written to.
 static AHEAD: AtomicUsize = AtomicUsize::new(0);
+/// Held while a thread asks whether it may take something.
+static ASKING: Mutex<()> = Mutex::new(());
 /// Held while the allocator gives back.
 static GIVING: Mutex<()> = Mutex::new(());
 /// When lenders last gave less than they were asked for.
@@ -131,10 +133,11 @@ pub(crate) fn was_close() -> bool {
 /// A thread is about to take so many bytes: as [`make_room`], and until they [are taken](has_taken), nobody else gets
 /// that room. False: there is none, and the thread shall not take them.
 pub(crate) fn will_take(bytes: usize) -> bool {
-    AHEAD.fetch_add(bytes, Ordering::Relaxed);
-    let has_room = make_room(0);
-    if !has_room {
-        has_taken(bytes);
+    // One after the other: what another is refused is not to keep this one from getting it.
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let has_room = make_room(bytes);
+    if has_room {
+        AHEAD.fetch_add(bytes, Ordering::Relaxed);
     }
     has_room
 }
