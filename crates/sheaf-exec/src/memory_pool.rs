@@ -197,6 +197,8 @@ struct Own {
     sorts: usize,
     /// Keys of sorts, in percent of their rows, as far as they were measured since the statement had nothing last.
     key_percent: usize,
+    /// Bytes of a row with long values, as far as its plans have met such.
+    row_bytes: usize,
     /// Operators that can spill.
     spillers: usize,
     /// The statement is one of the big ones.
@@ -323,6 +325,17 @@ impl StatementPool {
     pub(crate) fn note_sort_keys(&self, percent: usize) {
         let mut own = lock(&self.own);
         own.key_percent = own.key_percent.max(percent);
+    }
+
+    /// Rows of the statement take so many bytes on average in some batch.
+    pub(crate) fn note_row_bytes(&self, bytes: usize) {
+        let mut own = lock(&self.own);
+        own.row_bytes = own.row_bytes.max(bytes);
+    }
+
+    /// What a row took in the batch in which they took most, of those that were noted since the last call.
+    pub(crate) fn take_row_bytes(&self) -> usize {
+        std::mem::take(&mut lock(&self.own).row_bytes)
     }
 
     /// Whether the statement may become one of the big ones now.

@@ -249,7 +249,8 @@ impl BatchAssembler {
         RowBlock::new(self.delivers_key).bound_long_values(self.long_values.clone())
     }
 
-    /// How many of these rows should be added before the batch is looked at again: one at least.
+    /// How many of these rows should be added before the batch is looked at again: one at least. A batch has no more
+    /// rows than it should have: a sort that cuts it in two is charged with all of its strings for each part.
     pub(crate) fn run_of<'r>(&self, rows: impl Iterator<Item = &'r [u8]>) -> usize {
         let Some(long) = &self.long_values else {
             return usize::MAX;
@@ -260,10 +261,7 @@ impl BatchAssembler {
             bytes += long.bytes_of(row);
             has_room
         };
-        rows.take(LONG_VALUE_RUN_ROWS)
-            .take_while(fits)
-            .count()
-            .max(1)
+        rows.take(self.wanted()).take_while(fits).count().max(1)
     }
 
     /// Whether values that are to be delivered are not in these rows, but somewhere else.

@@ -46,6 +46,7 @@ use crate::keyed_join::key_encoder::KeyEncoder;
 use crate::keyed_join::lookup_record::LookupRecord;
 use crate::keyed_join::lookup_switch::{LookupSwitch, SharedSwitch, SwitchWatch, SwitchingJoin};
 use crate::keyed_join::stream::{Inner, KeyedJoinStream, Round, State};
+use crate::operator::noted_rows::NotedRows;
 use crate::operator::scan_exec::{ScanCounts, access_error};
 use crate::operator::shared_exec::{is_repeatable, is_same};
 
@@ -438,6 +439,7 @@ impl ExecutionPlan for KeyedJoinExec {
             outer_schema: self.outer.schema(),
             watch: switch
                 .map(|switch| SwitchWatch::new(switch, &context, &self.metrics, partition)),
+            noted: NotedRows::new(&context),
             outer: Some(self.outer.execute(partition, context)?),
             inner: Inner::Lookup(Box::new(lookup)),
             cancel: self.cancel.clone(),

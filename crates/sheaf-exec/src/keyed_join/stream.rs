@@ -24,6 +24,7 @@ use crate::keyed_join::join_type::{KeyedJoinType, marks_only};
 use crate::keyed_join::key_encoder::KeyEncoder;
 use crate::keyed_join::lookup_record::LookupRecord;
 use crate::keyed_join::lookup_switch::{Making, SwitchWatch};
+use crate::operator::noted_rows::NotedRows;
 use crate::operator::scan_exec::{ScanCounts, access_error};
 
 /// Outer rows of the first round of a join that starts small, and of the largest one.
@@ -84,6 +85,7 @@ pub(super) struct KeyedJoinStream {
     pub(super) watch: Option<SwitchWatch>,
     pub(super) cancel: CancelFlag,
     pub(super) batch_rows: usize,
+    pub(super) noted: NotedRows,
     /// Knows what its pool is asked for.
     pub(super) tree: Arc<Tree>,
     pub(super) encoder: KeyEncoder,
@@ -398,6 +400,9 @@ impl Stream for KeyedJoinStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let poll = self.poll_batch(context);
+        if let Poll::Ready(Some(Ok(batch))) = &poll {
+            self.noted.note(batch);
+        }
         self.baseline.record_poll(poll)
     }
 }

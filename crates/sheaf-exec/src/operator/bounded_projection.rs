@@ -30,7 +30,9 @@ use futures::{Stream, StreamExt};
 
 use crate::functions::EvaluationError;
 use crate::functions::limits::{PARTS_OF_ROW, ResultLimits};
+pub use crate::operator::bounded_expr::lengthens_much;
 use crate::operator::bounded_expr::{is_batch_too_large, may_be_long, unbounded};
+use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::{input_handed_on, with_input};
 
 /// What several rows that are handed on take at most.
@@ -116,6 +118,7 @@ impl ExecutionPlan for BoundedProjectionExec {
             }
         });
         Ok(Box::pin(BoundedStream {
+            noted: NotedRows::new(&context),
             input: projection.input().execute(partition, context)?,
             list: list.collect(),
             schema,
@@ -141,6 +144,7 @@ struct BoundedStream {
     batch_bytes: usize,
     /// As many as are expected to fit.
     rows_at_once: usize,
+    noted: NotedRows,
     /// Rows that are still to be handed on.
     left: Option<RecordBatch>,
 }
@@ -218,6 +222,7 @@ impl Stream for BoundedStream {
         Poll::Ready(Some(first.map(|(batch, count)| {
             let left = rows.num_rows() - count;
             self.left = (left > 0).then(|| rows.slice(count, left));
+            self.noted.note(&batch);
             batch
         })))
     }

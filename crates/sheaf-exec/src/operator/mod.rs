@@ -55,6 +55,7 @@ pub mod lazy_connective;
 pub mod less_order_exec;
 pub mod measuring_exec;
 pub mod new_rows_exec;
+pub(crate) mod noted_rows;
 pub mod otherwise_exec;
 pub(crate) mod plan_members;
 pub mod recursion_limit_exec;

@@ -41,6 +41,7 @@ use sheaf_access::{
 };
 use sheaf_storage::{Direction, KeyRange, ThreadPageWork, Tree};
 
+use crate::operator::noted_rows::NotedRows;
 use crate::operator::plan_members::leaf;
 
 /// Turns an error of the access floor into DataFusion's; the SQL floor finds it inside again. An error that the
@@ -275,7 +276,11 @@ impl ExecutionPlan for ScanExec {
 
     leaf!();
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         // A plan of a thousand scans starts all of its operators before it looks at the flag anywhere else.
         self.cancel.check().map_err(access_error)?;
         // No share at all: the conditions contradict each other.
@@ -302,6 +307,7 @@ impl ExecutionPlan for ScanExec {
             schema: self.schema(),
             scan,
             reach: reach.map(|reach| (reach, partition)),
+            noted: NotedRows::new(&context),
             tree: Arc::clone(&self.spec.table.clustered),
             totals: ScanCounts::new(&self.metrics, partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -356,6 +362,7 @@ struct ScanStream {
     scan: Scan,
     /// Where it records how far it has come, and its partition.
     reach: Option<(Arc<ScanReach>, usize)>,
+    noted: NotedRows,
     /// Knows what its pool is asked for.
     tree: Arc<Tree>,
     totals: ScanCounts,
@@ -382,7 +389,10 @@ impl Stream for ScanStream {
         }
         drop(timer);
         let item = match batch {
-            Ok(Some(batch)) => Some(with_schema(batch, &this.schema)),
+            Ok(Some(batch)) => {
+                this.noted.note(&batch);
+                Some(with_schema(batch, &this.schema))
+            }
             Ok(None) => None,
             Err(error) => Some(Err(access_error(error))),
         };

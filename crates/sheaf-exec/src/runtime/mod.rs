@@ -247,6 +247,13 @@ impl QueryRuntime {
         Ok(pool.admit()?)
     }
 
+    /// What a row took on average in the batch in which rows took most, of those with long values that plans of this
+    /// context have met since the last call.
+    pub fn row_bytes_seen(&self, task: &TaskContext) -> usize {
+        let pool = task.session_config().get_extension::<StatementPool>();
+        pool.map_or(0, |pool| pool.take_row_bytes())
+    }
+
     /// Runs `plan` on the calling thread to its end: for one over a few rows in memory, whose start on another thread
     /// would take longer than the plan.
     pub fn run_here(

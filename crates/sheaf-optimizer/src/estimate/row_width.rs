@@ -9,7 +9,8 @@ use std::any::Any;
 
 use arrow::datatypes::DataType;
 use datafusion_common::Result;
-use datafusion_expr::{LogicalPlan, TableScan};
+use datafusion_expr::expr::GroupingSet;
+use datafusion_expr::{Expr, LogicalPlan, TableScan};
 use sheaf_exec::{SheafTableSource, for_each_node};
 use sheaf_types::ColumnType;
 
@@ -17,31 +18,62 @@ use sheaf_types::ColumnType;
 const VIEW_BYTES: usize = 16;
 /// Where the bytes of a value end that has no view.
 const OFFSET_BYTES: usize = 4;
-/// Rows that are shorter are not long: batches of ordinary rows have as many as without this.
+/// Rows that are shorter are not long: batches of ordinary rows have as many as without this. Where there is memory
+/// enough, batches of few rows would cost all other tables of the plan more than they save.
 const LONG_ROW_BYTES: u64 = 1 << 10;
+const LONG_ROW_BYTES_OF_LARGE_BATCHES: u64 = 4 << 10;
+/// However wide rows are, a batch has so many, unless it is values that make them wide: each batch costs some time for
+/// each column.
+const LEAST_BATCH_ROWS: usize = 8;
 /// Nor are those of a table with less than this, whose few rows are no large batch.
 const LARGE_TABLE_BYTES: u64 = 1 << 20;
 
-/// Bytes of a row of the widest node of a plan, those of its subqueries included. Where there is little memory, with
-/// the long values of two tables: elsewhere batches of few rows would cost all other tables of the plan more.
-pub fn widest_row_bytes(plan: &LogicalPlan, has_little_memory: bool) -> Result<usize> {
+/// How many rows a batch of a plan has, if it is to take no more than so many bytes. The widest node of the plan
+/// counts, those of its subqueries included, and the long values of two tables.
+pub fn rows_of_batch(
+    plan: &LogicalPlan,
+    batch_bytes: usize,
+    has_little_memory: bool,
+) -> Result<usize> {
+    let long_row_bytes = match has_little_memory {
+        true => LONG_ROW_BYTES,
+        false => LONG_ROW_BYTES_OF_LARGE_BATCHES,
+    };
     let (mut widest, mut longest, mut second) = (0, 0, 0);
     for_each_node(plan, &mut |node| {
         let fields = node.schema().fields();
         let bytes = fields.iter().map(|field| value_bytes(field.data_type()));
-        widest = widest.max(bytes.sum());
-        if has_little_memory && let LogicalPlan::TableScan(scan) = node {
-            let long = long_value_bytes(scan);
+        widest = widest.max(bytes.sum::<usize>() * rows_of_row(node));
+        if let LogicalPlan::TableScan(scan) = node {
+            let long = long_value_bytes(scan, long_row_bytes);
             second = second.max(long.min(longest));
             longest = longest.max(long);
         }
         Ok(())
     })?;
-    Ok(widest + longest + second)
+    let long = longest + second;
+    let rows = batch_bytes / (widest + long).max(1);
+    Ok(match long > 0 {
+        // A scan ends a batch behind the row that fills it, and no operator should cut that off.
+        true => rows + 1,
+        false => rows.max(LEAST_BATCH_ROWS),
+    })
+}
+
+/// How many rows an operator makes of each that it gets before it groups them: one for each grouping set.
+fn rows_of_row(node: &LogicalPlan) -> usize {
+    let LogicalPlan::Aggregate(aggregate) = node else {
+        return 1;
+    };
+    match aggregate.group_expr.first() {
+        Some(Expr::GroupingSet(GroupingSet::Rollup(keys))) => keys.len() + 1,
+        Some(Expr::GroupingSet(GroupingSet::GroupingSets(sets))) => sets.len().max(1),
+        _ => 1,
+    }
 }
 
 /// What the strings of a row take on average that a scan reads, if rows of its table are long.
-fn long_value_bytes(scan: &TableScan) -> usize {
+fn long_value_bytes(scan: &TableScan, long_row_bytes: u64) -> usize {
     let source: &dyn Any = scan.source.as_ref();
     let Some(source) = source.downcast_ref::<SheafTableSource>() else {
         return 0;
@@ -49,7 +81,7 @@ fn long_value_bytes(scan: &TableScan) -> usize {
     let table = &source.table;
     let bytes = table.data_bytes_estimate();
     let row_bytes = bytes / table.row_count_estimate().max(1);
-    if bytes < LARGE_TABLE_BYTES || row_bytes < LONG_ROW_BYTES {
+    if bytes < LARGE_TABLE_BYTES || row_bytes < long_row_bytes {
         return 0;
     }
     let columns = &table.definition.columns;
@@ -104,15 +136,13 @@ mod tests {
         ]);
         let table = |name| table_scan(Some(name), &schema, None)?.build();
         let all = table("t").expect("a scan");
-        assert_eq!(
-            widest_row_bytes(&all, true).expect("a plan"),
-            4 + 16 + 4 + 16
-        );
+        assert_eq!(rows_of_batch(&all, 40_000, true).expect("a plan"), 1_000);
         let pairs = datafusion_expr::LogicalPlanBuilder::from(all)
             .cross_join(table("u").expect("a scan"))
             .and_then(|plan| plan.project(vec![datafusion_expr::lit(1i64)]))
             .and_then(|plan| plan.build())
             .expect("a join");
-        assert_eq!(widest_row_bytes(&pairs, true).expect("a plan"), 80);
+        assert_eq!(rows_of_batch(&pairs, 8_000, true).expect("a plan"), 100);
+        assert_eq!(rows_of_batch(&pairs, 80, true).expect("a plan"), 8);
     }
 }

@@ -120,11 +120,10 @@ fn is_mergeable(function: &AggregateFunction, input: &DFSchema) -> Result<bool> 
 /// Whether it is a function of one value of all rows.
 fn is_plain(function: &AggregateFunction) -> bool {
     let params = &function.params;
-    let is_plain = params.filter.is_none()
+    params.filter.is_none()
         && params.order_by.is_empty()
         && params.null_treatment.is_none()
-        && params.args.len() == 1;
-    is_plain && !params.args[0].is_volatile()
+        && params.args.len() == 1
 }
 
 fn is_distinct_count_or_sum(function: &AggregateFunction) -> bool {
@@ -154,6 +153,14 @@ fn in_two_steps(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
         if !values.contains(&&function.params.args[0]) {
             values.push(&function.params.args[0]);
         }
+    }
+    // What is computed for each set, or again by another part, must not vary.
+    let varies = || {
+        let mut args = functions.iter().flat_map(|function| &function.params.args);
+        args.any(Expr::is_volatile)
+    };
+    if values.len() > 1 && varies() {
+        return Ok(None);
     }
     let keys = aggregate.group_expr.len() + values.len().min(MAX_SETS);
     if values.is_empty() || keys > MAX_KEYS {

@@ -38,6 +38,7 @@ use crate::estimate::risk::Expectation;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
+use crate::physical::long_keys::computed_below;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
 use crate::physical::texts_in_order::{in_order_of_texts, keep_values};
@@ -89,6 +90,10 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
 
     let mut physical_schema = physical_schema;
     let mut groups = groups;
+    if let Some((rows, keys)) = computed_below(&input.plan, &groups)? {
+        (input.plan, groups) = (rows, keys);
+        physical_schema = input.plan.schema();
+    }
     let mut of_no_rows = None;
     if planner.context.settings.is_thrifty() && keep_values(&functions, &physical_schema)? {
         let is_total = |set: &Vec<bool>| set.iter().all(|is_null| *is_null);

@@ -45,11 +45,11 @@ pub(super) fn finished(
             plan = rules::sort_in_one_stream(plan)?;
         }
         let most = match is_thrifty {
-            true => rules::FEW_ROWS,
+            true => rules::FEW_ROWS.min(context.settings.most_first_rows),
             false => context.settings.most_first_rows,
         };
-        plan = rules::sort_all_rows(plan, most)?;
         plan = late_columns::read_late(plan, &context.cancel)?;
+        plan = rules::sort_all_rows(plan, most)?;
     }
     context.cancel.check().map_err(access_error)?;
     plan = shared_subplans::share(plan, outline, context)?;

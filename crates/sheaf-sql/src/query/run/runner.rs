@@ -12,7 +12,7 @@ use datafusion_execution::TaskContext;
 use datafusion_expr::LogicalPlan;
 use sheaf_exec::memory_pool::Admission;
 use sheaf_exec::operator::kept_rows::keeps_rows;
-use sheaf_optimizer::{PhysicalQuery, PlannerContext, Trace, plan_physical, widest_row_bytes};
+use sheaf_optimizer::{PhysicalQuery, PlannerContext, Trace, plan_physical, rows_of_batch};
 
 use super::limits::THRIFTY_BATCH_ROWS;
 use super::{PlannedQuery, ThriftyPlan};
@@ -21,8 +21,10 @@ use crate::parser::ParsedQuery;
 use crate::session::workers::Workers;
 use crate::session::{Session, SessionHandle};
 
-/// However wide rows are, a batch has so many: each batch costs some time for each column.
-const LEAST_BATCH_ROWS: usize = 8;
+/// With long values, operators have more than the rows that a scan delivers: keys that are compared, and copies.
+const COPIES_OF_ROWS: usize = 8;
+/// The part of the query memory that the first rows of a sort may take before all rows are sorted, which can spill.
+const SHARE_OF_FIRST_ROWS: usize = 16;
 /// A plan that costs less takes little memory, whatever its operators are.
 const BIG_COST_US: f64 = 20_000.0;
 /// How long a plan that takes less memory waits for what the one before it has had, and how often it looks.
@@ -86,6 +88,7 @@ impl<'s> Runner<'s> {
                 }
             };
             let is_stopped = self.handle.memory().is_stopped();
+            let row_bytes = self.workers.runtime()?.row_bytes_seen(&planned.task);
             match planned.thrifty.take() {
                 Some(thrifty) if failed.is_out_of_memory() || is_stopped => {
                     tracing::debug!(error = %failed, "a query is planned again with less memory");
@@ -94,7 +97,7 @@ impl<'s> Runner<'s> {
                     if is_stopped && !self.handle.memory().go_on() {
                         return Err(failed.into());
                     }
-                    self.plan_thriftily(*thrifty, &mut planned)?;
+                    self.plan_thriftily(*thrifty, row_bytes, &mut planned)?;
                     self.workers.planning().pause();
                     self.handle.counters.sheaf_plan_switches.add(1);
                 }
@@ -115,15 +118,29 @@ impl<'s> Runner<'s> {
         Ok(admission?)
     }
 
-    /// Puts a plan that takes less memory in the place of another.
-    fn plan_thriftily(&self, plan: ThriftyPlan, planned: &mut PlannedQuery) -> Result<()> {
+    /// Puts a plan that takes less memory in the place of another, which has met rows of so many bytes.
+    fn plan_thriftily(
+        &self,
+        plan: ThriftyPlan,
+        row_bytes: usize,
+        planned: &mut PlannedQuery,
+    ) -> Result<()> {
         let ThriftyPlan {
             query,
             mut context,
             is_measured,
         } = plan;
-        context.settings.query_memory_bytes = 0;
+        let memory_bytes = std::mem::take(&mut context.settings.query_memory_bytes);
         self.take_small_batches(&mut context);
+        let settings = &mut context.settings;
+        let batch_bytes = settings.batch_string_bytes / COPIES_OF_ROWS;
+        let first_bytes = memory_bytes / SHARE_OF_FIRST_ROWS;
+        if let Some(first_rows) = first_bytes.checked_div(row_bytes) {
+            settings.batch_string_bytes = batch_bytes;
+            settings.most_first_rows = settings.most_first_rows.min(first_rows);
+            let rows = batch_bytes.checked_div(row_bytes).unwrap_or_default() + 1;
+            self.limit_batch_rows(&mut context, rows);
+        }
         context.trace = Trace::default();
         let planning = self.workers.planning();
         let mut bytes = planning.begin_plan();
@@ -142,16 +159,17 @@ impl<'s> Runner<'s> {
         self.limit_batch_rows(context, THRIFTY_BATCH_ROWS);
     }
 
-    /// Wide rows come in batches of fewer: a join of 300 columns took 39 MB for 8,192 rows, in each of its operators.
+    /// Wide rows and rows with long values come in batches of fewer: a join of 300 columns took 39 MB for 8,192 rows,
+    /// in each of its operators.
     pub(super) fn bound_batches(
         &self,
         query: &LogicalPlan,
         context: &mut PlannerContext,
     ) -> Result<()> {
-        let has_little_memory = context.settings.has_little_memory();
-        let row_bytes = widest_row_bytes(query, has_little_memory)?;
-        let rows = context.settings.batch_string_bytes / row_bytes.max(1);
-        self.limit_batch_rows(context, rows.max(LEAST_BATCH_ROWS));
+        let settings = &context.settings;
+        let little = settings.has_little_memory();
+        let rows = rows_of_batch(query, settings.batch_string_bytes, little)?;
+        self.limit_batch_rows(context, rows);
         Ok(())
     }
 
