@@ -367,6 +367,7 @@ impl Session {
         self.statement.view = Some(view.clone());
         self.statement.searched = locks_searches.then(Vec::new);
         let is_done = self.run_to_change(&change.query, parameters, &mut found);
+        let is_done = found.outcome(is_done);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
         (self.outcome.found_rows, self.outcome.row_count) = before;

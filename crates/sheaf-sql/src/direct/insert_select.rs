@@ -173,6 +173,7 @@ impl Session {
         let given = (parameters, Spelled::AsWritten);
         let before = (self.outcome.found_rows, self.outcome.row_count);
         let is_done = self.run_action(query, given, found);
+        let is_done = found.outcome(is_done);
         self.statement.view = None;
         let searched = self.statement.searched.take().unwrap_or_default();
         let searches = searched.into_iter();

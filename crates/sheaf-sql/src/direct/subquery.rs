@@ -39,7 +39,7 @@ use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::select_list::Spelled;
 use super::{Action, DirectPlan, needs_of};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
 use crate::query::batch_builder::BatchBuilder;
@@ -345,10 +345,15 @@ impl ExpressionVisitor for Restored<'_> {
     }
 }
 
+/// Bytes of rows that a direct plan keeps in memory. The vectorised path has files for more.
+const MOST_KEPT_BYTES: usize = 4 << 20;
+
 /// Keeps the rows of a query.
 #[derive(Default)]
 pub(super) struct Values {
     builder: Option<BatchBuilder>,
+    bytes: usize,
+    is_full: bool,
     pub(super) batches: Vec<RecordBatch>,
     /// Where the values of each column come from.
     pub(super) origins: Vec<Origin>,
@@ -367,6 +372,7 @@ impl ResultSink for Values {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.count(batch.get_array_memory_size())?;
         self.batches.push(batch.clone());
         Ok(())
     }
@@ -377,7 +383,10 @@ impl ResultSink for Values {
 
     fn row(&mut self, _columns: &[ColumnMeta], row: &dyn CellRow) -> Result<()> {
         match &mut self.builder {
-            Some(builder) => builder.append(row),
+            Some(builder) => {
+                let bytes = builder.append(row)?;
+                self.count(bytes)
+            }
             None => Ok(()),
         }
     }
@@ -397,6 +406,31 @@ impl ResultSink for Values {
 
     fn local_infile(&mut self, _name: &str) -> Result<Box<dyn std::io::Read + '_>> {
         Ok(Box::new(std::io::empty()))
+    }
+}
+
+impl Values {
+    /// # Errors
+    /// They are too many, so that the query ends: [`outcome`](Self::outcome) knows that.
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes > MOST_KEPT_BYTES {
+            self.is_full = true;
+            self.builder = None;
+            self.batches.clear();
+            return Err(SqlError::unknown(
+                "a direct plan's rows take too much memory",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What running a query into this has come to: false if the vectorised path has to do it.
+    pub(super) fn outcome(&self, is_done: Result<bool>) -> Result<bool> {
+        match self.is_full {
+            true => Ok(false),
+            false => is_done,
+        }
     }
 }
 
@@ -499,7 +533,8 @@ impl Subquery {
         let mut values = Values::default();
         let before = (session.outcome.found_rows, session.outcome.row_count);
         let given = (parameters, Spelled::AsWritten);
-        let is_done = session.run_action(&self.plan.action, given, &mut values)?;
+        let is_done = session.run_action(&self.plan.action, given, &mut values);
+        let is_done = values.outcome(is_done)?;
         (session.outcome.found_rows, session.outcome.row_count) = before;
         Ok(is_done.then_some(values.batches))
     }

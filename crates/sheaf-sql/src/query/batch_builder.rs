@@ -38,12 +38,21 @@ impl BatchBuilder {
         self.rows
     }
 
-    pub fn append(&mut self, row: &dyn CellRow) -> Result<()> {
+    /// Returns about how many bytes the row takes.
+    pub fn append(&mut self, row: &dyn CellRow) -> Result<usize> {
+        /// Of a value that is no string, or a view of one.
+        const VALUE_BYTES: usize = 16;
+        let mut bytes = 0;
         for (position, column) in self.columns.iter_mut().enumerate() {
-            column.append(row.cell(position))?;
+            let cell = row.cell(position);
+            bytes += VALUE_BYTES;
+            if let Cell::Bytes(string) = &cell {
+                bytes += string.len();
+            }
+            column.append(cell)?;
         }
         self.rows += 1;
-        Ok(())
+        Ok(bytes)
     }
 
     /// The rows since the last call.

@@ -350,6 +350,7 @@ impl Derived {
             let before = (session.outcome.found_rows, session.outcome.row_count);
             let given = (parameters, Spelled::AsWritten);
             let is_done = session.run_action(&part.action, given, &mut values);
+            let is_done = values.outcome(is_done);
             (session.outcome.found_rows, session.outcome.row_count) = before;
             if !is_done? || !rows.take(self, &values)? {
                 return Ok(None);
