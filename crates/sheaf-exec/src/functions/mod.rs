@@ -49,7 +49,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion_common::{Result, ScalarValue, internal_err};
 use datafusion_expr::interval_arithmetic::Interval;
@@ -197,7 +198,7 @@ impl Function {
     /// Whether results may be many times as long as arguments.
     pub(crate) fn lengthens(&self) -> bool {
         // These are longer than all of their arguments together by little, but may get the same argument many times.
-        self.growing || matches!(self.name, "concat" | "concat_ws" | "quote")
+        self.growing || matches!(self.name, "concat" | "concat_ws" | "make_set" | "quote")
     }
 
     const fn never_null(self) -> Function {
@@ -345,12 +346,55 @@ impl ScalarUDFImpl for MysqlFunction {
         let Some(kernel) = self.function.kernel else {
             return internal_err!("{} was not resolved by the typing rule", self.function.name);
         };
+        if let Some(rows) = rows_at_once(&args) {
+            return self.invoke_in_parts(&args, rows);
+        }
         let call = Call::new(&args, self.function);
         call.account().check()?;
         let made = kernel(&call).and_then(|array| call.finish(array));
         // A kernel that has been told to stop makes anything, or complains of it.
         call.account().check()?;
         made
+    }
+}
+
+/// Arguments for several rows that a function gets at a time, at most: it has them in forms of its own meanwhile.
+const MAX_VALUES: usize = 128 << 10;
+/// With fewer arguments there are fewer values in any batch.
+const MANY_ARGUMENTS: usize = 32;
+
+/// For how many rows a function with very many arguments is called at a time; `None`: for all.
+fn rows_at_once(args: &ScalarFunctionArgs) -> Option<usize> {
+    let count = args.args.len();
+    if count < MANY_ARGUMENTS || args.number_rows <= 1 {
+        return None;
+    }
+    let is_constant = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Scalar(_));
+    let rows = (MAX_VALUES / count).max(1);
+    (rows < args.number_rows && !args.args.iter().all(is_constant)).then_some(rows)
+}
+
+impl MysqlFunction {
+    /// Calls the function for so many rows after the other.
+    fn invoke_in_parts(&self, args: &ScalarFunctionArgs, rows: usize) -> Result<ColumnarValue> {
+        let mut parts = Vec::with_capacity(args.number_rows.div_ceil(rows));
+        for start in (0..args.number_rows).step_by(rows) {
+            let count = rows.min(args.number_rows - start);
+            let of_part = |arg: &ColumnarValue| match arg {
+                ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(start, count)),
+                scalar => scalar.clone(),
+            };
+            let part = ScalarFunctionArgs {
+                args: args.args.iter().map(of_part).collect(),
+                arg_fields: args.arg_fields.clone(),
+                number_rows: count,
+                return_field: Arc::clone(&args.return_field),
+                config_options: Arc::clone(&args.config_options),
+            };
+            parts.push(self.invoke_with_args(part)?.into_array(count)?);
+        }
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        Ok(ColumnarValue::Array(concat(&parts)?))
     }
 }
 

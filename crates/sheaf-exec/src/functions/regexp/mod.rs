@@ -4,10 +4,12 @@
 //! look-around and no back-references: such a pattern is error 3685. In return a match takes linear time. A call looks
 //! whether it shall stop between two matches, and on the way through a long text (`search.rs`).
 
+mod replacement;
 mod search;
 mod threads;
 
 use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, StringViewArray};
 use arrow::datatypes::Field;
 use datafusion_common::Result;
+use replacement::Replacement;
 use search::{Modes, Pattern};
 use sheaf_types::Collation;
 use sheaf_types::error::codes;
@@ -27,6 +30,11 @@ use super::{Argument, Call, EvaluationError, Function, Operands};
 
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
+
+/// What the compiled patterns of a call that are kept may take, in bytes, and how many times as much as it takes at
+/// first one may come to take by its searches.
+const MAX_KEPT_BYTES: usize = 16 << 20;
+const GROWTH: usize = 8;
 
 fn like_first(operands: &Operands<'_>) -> Result<Field> {
     text_field(&operands.fields[..1], "regexp")
@@ -41,16 +49,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("regexp_substr", (2, 5), like_first, |call| {
         let values = call.text(0)?;
         let places = Places::new(call, 2)?;
-        let compiled = Patterns::new(call, places.modes(call, 4)?)?.compile_all(call.rows())?;
+        let patterns = Patterns::new(call, places.modes(call, 4)?)?;
         let turns = call.turns();
         let found = (0..call.rows()).map(|row| {
-            let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
+            if turns.is_over_now() {
+                return Ok(None);
+            }
+            let (Some(pattern), Some(text)) = (patterns.of_row(row)?, values.get(row)) else {
                 return Ok(None);
             };
             let Some((start, occurrence)) = places.of(row, text, OutOfBounds::Parameters)? else {
                 return Ok(None);
             };
-            let found = nth_match(pattern, text, (start, occurrence), &turns);
+            let found = nth_match(&pattern, text, (start, occurrence), &turns);
             Ok(found.map(|found| &text[found]))
         });
         let found = found.collect::<Result<Vec<_>>>()?;
@@ -176,7 +187,8 @@ fn behind(text: &str, found: &Range<usize>) -> Option<usize> {
 fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
     let (values, replacements) = (call.text(0)?, call.text(2)?);
     let places = Places::new(call, 3)?;
-    let compiled = Patterns::new(call, places.modes(call, 5)?)?.compile_all(call.rows())?;
+    let patterns = Patterns::new(call, places.modes(call, 5)?)?;
+    let wrong = Cell::new(None);
     // All, unless a number is given.
     let wants_all = |occurrence: i64| places.occurrences.is_none() || occurrence == 0;
     let at = |row: usize| match values.get(row) {
@@ -185,37 +197,61 @@ fn regexp_replace(call: &Call<'_>) -> Result<ArrayRef> {
     };
     let at = (0..call.rows()).map(at).collect::<Result<Vec<_>>>()?;
     let turns = call.turns();
-    long_texts(call, |row, out| {
-        let pattern = compiled[row].as_ref()?;
+    let replaced = long_texts(call, |row, out| {
+        if turns.is_over_now() {
+            return None;
+        }
+        let pattern = match patterns.of_row(row) {
+            Ok(pattern) => pattern?,
+            Err(error) => {
+                wrong.set(Some(error));
+                return None;
+            }
+        };
         let (text, replacement) = (values.get(row)?, replacements.get(row)?);
         let (start, occurrence) = at[row]?;
         let only = match wants_all(occurrence) {
             true => None,
-            false => Some(nth_match(pattern, text, (start, occurrence), &turns)),
+            false => Some(nth_match(&pattern, text, (start, occurrence), &turns)),
         };
-        match only {
-            Some(None) => out.push_str(text),
-            Some(Some(found)) => replace(pattern, text, (found.start, 1), replacement, out, &turns),
-            None => {
-                let all = (start, usize::MAX);
-                replace(pattern, text, all, replacement, out, &turns);
+        let places = match only {
+            // Nothing is replaced in an empty text, even where an empty match is found.
+            _ if text.is_empty() => return Some(()),
+            Some(None) => {
+                out.push_str(text);
+                return Some(());
+            }
+            Some(Some(found)) => (found.start, 1),
+            None => (start, usize::MAX),
+        };
+        match replace(&pattern, text, places, replacement, out, &turns) {
+            Ok(()) => Some(()),
+            Err(error) => {
+                wrong.set(Some(error.into()));
+                None
             }
         }
-        Some(())
-    })
+    });
+    match wrong.take() {
+        Some(error) => Err(error),
+        None => replaced,
+    }
 }
 
 fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
     let values = call.text(0)?;
     let places = Places::new(call, 2)?;
-    let compiled = Patterns::new(call, places.modes(call, 5)?)?.compile_all(call.rows())?;
+    let patterns = Patterns::new(call, places.modes(call, 5)?)?;
     let sides = match call.len() > 4 {
         true => Some(call.int(4)?),
         false => None,
     };
     let turns = call.turns();
     let position = |row: usize| {
-        let (Some(pattern), Some(text)) = (compiled[row].as_ref(), values.get(row)) else {
+        if turns.is_over_now() {
+            return Ok(None);
+        }
+        let (Some(pattern), Some(text)) = (patterns.of_row(row)?, values.get(row)) else {
             return Ok(None);
         };
         let side = match &sides {
@@ -234,7 +270,7 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
             }
         };
         // What lies before is not there for `^`.
-        let found = nth_match(pattern, &text[start..], (0, occurrence), &turns);
+        let found = nth_match(&pattern, &text[start..], (0, occurrence), &turns);
         let byte = found.map(|found| match is_behind {
             true => start + found.end,
             false => start + found.start,
@@ -249,8 +285,7 @@ fn regexp_instr(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(positions))
 }
 
-/// Writes a text with so many matches replaced, from a byte on. A `$1` of MySQL is the same here; a name in braces is
-/// not known to it.
+/// Writes a text with so many matches replaced, from a byte on.
 fn replace(
     pattern: &Pattern,
     text: &str,
@@ -258,9 +293,9 @@ fn replace(
     replacement: &str,
     out: &mut TextWriter,
     turns: &Turns<'_>,
-) {
-    let references = replacement.matches('$').count();
-    let mut expanded = String::new();
+) -> Result<(), EvaluationError> {
+    let is_plain = !replacement.contains(['$', '\\']);
+    let mut parsed = None;
     let (mut done, mut at) = (0, from);
     for _ in 0..count {
         let Some(whole) = pattern.find(text, at, turns) else {
@@ -268,23 +303,26 @@ fn replace(
         };
         out.push_str(&text[done..whole.start]);
         done = whole.end;
-        if references == 0 {
+        if is_plain {
             if !out.expect(replacement.len()) {
-                return;
+                return Ok(());
             }
             out.push_str(replacement);
         } else {
+            let meaning = match parsed.take() {
+                Some(parsed) => parsed,
+                None => Replacement::parse(replacement, pattern)?,
+            };
             let Some(groups) = pattern.groups(text, &whole, turns) else {
                 break;
             };
             // More than this does not come out: no group is longer than the match.
-            let most = references.saturating_mul(whole.len());
+            let most = meaning.references().saturating_mul(whole.len());
             if !out.expect(replacement.len().saturating_add(most)) {
-                return;
+                return Ok(());
             }
-            expanded.clear();
-            pattern.expand(text, &groups, replacement, &mut expanded);
-            out.push_str(&expanded);
+            meaning.push(text, &groups, out);
+            parsed = Some(meaning);
         }
         match behind(text, &whole) {
             Some(next) => at = next,
@@ -292,6 +330,7 @@ fn replace(
         }
     }
     out.push_str(&text[done..]);
+    Ok(())
 }
 
 /// What the names of POSIX classes stand for: all of Unicode, where the `regex` crate knows ASCII only.
@@ -320,14 +359,23 @@ fn with_unicode_classes(pattern: &str) -> Cow<'_, str> {
     Cow::Owned(replaced)
 }
 
-/// The patterns of a call, each compiled once.
+/// The patterns of a call. Those that are compiled are kept for other rows, as far as they are not too large.
 struct Patterns {
     patterns: Argument<StringViewArray>,
     modes: Option<Argument<StringViewArray>>,
     insensitive: bool,
     /// Of the function.
     name: &'static str,
+    /// That of all rows, if it is a constant.
+    constant: OnceCell<Option<Rc<Pattern>>>,
+    kept: RefCell<Kept>,
+}
+
+/// Compiled patterns, by their texts and modes, and the bytes that they take.
+#[derive(Default)]
+struct Kept {
     compiled: HashMap<(String, String), Rc<Pattern>>,
+    bytes: usize,
 }
 
 impl Patterns {
@@ -339,11 +387,25 @@ impl Patterns {
             modes,
             insensitive,
             name: call.name(),
-            compiled: HashMap::new(),
+            constant: OnceCell::new(),
+            kept: RefCell::default(),
         })
     }
 
-    fn compile(&mut self, row: usize) -> Result<Option<Rc<Pattern>>> {
+    /// The pattern of a row; `None` if it is NULL.
+    fn of_row(&self, row: usize) -> Result<Option<Rc<Pattern>>> {
+        if let Some(constant) = self.constant.get() {
+            return Ok(constant.clone());
+        }
+        let pattern = self.compile(row)?;
+        let modes = self.modes.as_ref();
+        if self.patterns.constant && modes.is_none_or(|modes| modes.constant) {
+            return Ok(self.constant.get_or_init(|| pattern).clone());
+        }
+        Ok(pattern)
+    }
+
+    fn compile(&self, row: usize) -> Result<Option<Rc<Pattern>>> {
         let Some(pattern) = self.patterns.get(row) else {
             return Ok(None);
         };
@@ -355,7 +417,7 @@ impl Patterns {
             None => "",
         };
         let key = (pattern.to_string(), mode.to_string());
-        if let Some(known) = self.compiled.get(&key) {
+        if let Some(known) = self.kept.borrow().compiled.get(&key) {
             return Ok(Some(Rc::clone(known)));
         }
         let mut modes = Modes {
@@ -373,24 +435,23 @@ impl Patterns {
                 _ => return Err(EvaluationError::wrong_arguments(self.name).into()),
             }
         }
-        let compiled = Pattern::new(&with_unicode_classes(pattern), modes).map_err(|error| {
+        let make = || Pattern::new(&with_unicode_classes(pattern), modes);
+        let (compiled, bytes) = sheaf_memory::kept_by(make);
+        let compiled = compiled.map_err(|error| {
             EvaluationError::new(
                 codes::REGEXP_ILLEGAL_ARGUMENT,
                 format!("Illegal argument to a regular expression: {error}"),
             )
         })?;
         let compiled = Rc::new(compiled);
-        self.compiled.insert(key, Rc::clone(&compiled));
-        Ok(Some(compiled))
-    }
-
-    fn compile_all(&mut self, rows: usize) -> Result<Vec<Option<Rc<Pattern>>>> {
-        let constant =
-            self.patterns.constant && self.modes.as_ref().is_none_or(|modes| modes.constant);
-        if constant {
-            return Ok(vec![self.compile(0)?; rows]);
+        let bytes = bytes.saturating_mul(GROWTH);
+        let mut kept = self.kept.borrow_mut();
+        if kept.bytes.saturating_add(bytes) > MAX_KEPT_BYTES {
+            *kept = Kept::default();
         }
-        (0..rows).map(|row| self.compile(row)).collect()
+        kept.bytes = kept.bytes.saturating_add(bytes);
+        kept.compiled.insert(key, Rc::clone(&compiled));
+        Ok(Some(compiled))
     }
 }
 
@@ -401,15 +462,17 @@ fn regexp_like(call: &Call<'_>) -> Result<ArrayRef> {
     } else {
         None
     };
-    let compiled = Patterns::new(call, modes)?.compile_all(call.rows())?;
+    let patterns = Patterns::new(call, modes)?;
     let turns = call.turns();
-    let result: BooleanArray = (0..call.rows())
-        .map(|row| {
-            let (pattern, text) = (compiled[row].as_ref()?, values.get(row)?);
-            Some(!turns.is_over() && pattern.is_match(text, &turns))
-        })
-        .collect();
-    Ok(Arc::new(result))
+    let is_match = |row| {
+        if turns.is_over_now() {
+            return Ok(None);
+        }
+        let found = patterns.of_row(row)?.zip(values.get(row));
+        Ok(found.map(|(pattern, text)| pattern.is_match(text, &turns)))
+    };
+    let found = (0..call.rows()).map(is_match);
+    Ok(Arc::new(found.collect::<Result<BooleanArray>>()?))
 }
 
 #[cfg(test)]

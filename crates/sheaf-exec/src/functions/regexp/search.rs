@@ -21,7 +21,7 @@ use regex::Regex;
 use regex_automata::hybrid::dfa::{Cache, Config as DfaConfig, DFA};
 use regex_automata::hybrid::regex::{Builder, Regex as Automata};
 use regex_automata::nfa::thompson;
-use regex_automata::util::{interpolate, syntax};
+use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchError};
 
 use super::MAX_PATTERN_BYTES;
@@ -71,6 +71,19 @@ struct Steps {
 pub(super) enum Groups<'t> {
     AtOnce(regex::Captures<'t>),
     Stepped(Vec<Option<Range<usize>>>),
+}
+
+impl Groups<'_> {
+    /// The text of a group in the text that was searched; 0 is the whole match.
+    pub(super) fn get<'s>(&'s self, group: usize, text: &'s str) -> Option<&'s str> {
+        match self {
+            Groups::AtOnce(groups) => groups.get(group).map(|group| group.as_str()),
+            Groups::Stepped(groups) => groups
+                .get(group)?
+                .as_ref()
+                .map(|group| &text[group.clone()]),
+        }
+    }
 }
 
 impl Pattern {
@@ -130,32 +143,6 @@ impl Pattern {
         let mut steps = steps.borrow_mut();
         let groups = self.threads(&mut steps)?.groups(text, found, turns);
         groups.ok().map(Groups::Stepped)
-    }
-
-    /// Appends a replacement, with what its references stand for.
-    pub(super) fn expand(
-        &self,
-        text: &str,
-        groups: &Groups<'_>,
-        replacement: &str,
-        out: &mut String,
-    ) {
-        match groups {
-            Groups::AtOnce(groups) => groups.expand(replacement, out),
-            Groups::Stepped(groups) => interpolate::string(
-                replacement,
-                |group, out| {
-                    if let Some(Some(group)) = groups.get(group) {
-                        out.push_str(&text[group.clone()]);
-                    }
-                },
-                |name| {
-                    let mut names = self.regex.capture_names();
-                    names.position(|group| group == Some(name))
-                },
-                out,
-            ),
-        }
     }
 
     /// What so many bytes are searched by, if not in one go.
@@ -506,7 +493,7 @@ mod tests {
 
     /// In one go and in steps.
     #[test]
-    fn replacements_are_the_same_in_long_texts() {
+    fn groups_are_the_same_in_long_texts() {
         let pattern = Pattern::new(r"\b(?P<first>\w)(\w*) (\d)?", MODES).unwrap();
         let turns_of = CancelFlag::new();
         let turns = Turns::new(&turns_of);
@@ -515,11 +502,13 @@ mod tests {
         let [at_once, stepped] = [short, &long].map(|text| {
             let found = pattern.find(text, 0, &turns).unwrap();
             let groups = pattern.groups(text, &found, &turns).unwrap();
-            let mut out = String::new();
-            pattern.expand(text, &groups, "<${first}|$2|$3|$4|$$>", &mut out);
-            (out, matches!(groups, Groups::Stepped(_)))
+            let found = (0..5).map(|group| groups.get(group, text).map(str::to_string));
+            (found.collect(), matches!(groups, Groups::Stepped(_)))
         });
-        assert_eq!(at_once, ("<Ä|rger|7||$>".to_string(), false));
-        assert_eq!(stepped, ("<Ä|rger|7||$>".to_string(), true));
+        let expected: Vec<_> = [Some("Ärger 7"), Some("Ä"), Some("rger"), Some("7"), None]
+            .map(|group| group.map(str::to_string))
+            .into();
+        assert_eq!(at_once, (expected.clone(), false));
+        assert_eq!(stepped, (expected, true));
     }
 }

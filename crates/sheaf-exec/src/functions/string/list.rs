@@ -5,7 +5,7 @@ use arrow::array::ArrayRef;
 use datafusion_common::Result;
 
 use super::{bigint, text_arguments};
-use crate::functions::result_array::{ints, parts, texts};
+use crate::functions::result_array::{ints, long_texts, parts};
 use crate::functions::types::{SqlType, common_collation, takes_bytes, text_field};
 use crate::functions::{Call, Function, VARIADIC};
 
@@ -35,7 +35,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             )
         },
         export_set,
-    ),
+    )
+    .growing(),
 ];
 
 /// FIELD compares all of its arguments in one way: strings and dates as texts, exact numbers exactly, whatever is mixed
@@ -140,14 +141,24 @@ fn spaces_behind(text: &str) -> usize {
     text.len() - text.trim_end_matches(' ').len()
 }
 
+/// The first argument as 64 bits, row by row.
+fn bits(call: &Call<'_>) -> Result<impl Fn(usize) -> Option<u64>> {
+    let is_unsigned = call.sql_type(0) == SqlType::Integer { unsigned: true };
+    let (unsigned, signed) = (call.unsigned(0)?, call.int(0)?);
+    Ok(move |row| match is_unsigned {
+        true => unsigned.get(row),
+        false => signed.get(row).map(|bits| bits as u64),
+    })
+}
+
 /// The texts whose bits are set, with commas between them. Those that are NULL are left out.
 fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
-    let bits = call.int(0)?;
+    let bits = bits(call)?;
     let members = (1..call.len())
         .map(|argument| call.text(argument))
         .collect::<Result<Vec<_>>>()?;
-    texts(call, |row, out| {
-        let bits = bits.get(row)? as u64;
+    long_texts(call, |row, out| {
+        let bits = bits(row)?;
         let chosen = members
             .iter()
             .take(u64::BITS as usize)
@@ -156,7 +167,7 @@ fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
             .filter_map(|(_, member)| member.get(row));
         for (at, member) in chosen.enumerate() {
             if at > 0 {
-                out.push(',');
+                out.push_str(",");
             }
             out.push_str(member);
         }
@@ -166,12 +177,12 @@ fn make_set(call: &Call<'_>) -> Result<ArrayRef> {
 
 /// A text for each bit, the lowest one first.
 fn export_set(call: &Call<'_>) -> Result<ArrayRef> {
-    let bits = call.int(0)?;
+    let bits = bits(call)?;
     let (on, off) = (call.text(1)?, call.text(2)?);
     let separator = (call.len() > 3).then(|| call.text(3)).transpose()?;
     let count = (call.len() > 4).then(|| call.int(4)).transpose()?;
-    texts(call, |row, out| {
-        let bits = bits.get(row)? as u64;
+    long_texts(call, |row, out| {
+        let bits = bits(row)?;
         let (on, off) = (on.get(row)?, off.get(row)?);
         let separator = match &separator {
             Some(separator) => separator.get(row)?,
