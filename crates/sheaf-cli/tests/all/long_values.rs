@@ -120,3 +120,154 @@ fn a_hash_join_copies_few_long_values_at_a_time() {
         assert_eq!(query_text(&mut root, &sql), vec!["y"; count]);
     });
 }
+
+/// Sorts, groups and windows have batches of as many rows as fit, and go to files.
+#[test]
+fn rows_with_long_values_are_sorted_and_grouped_in_files() {
+    const ROWS: usize = 3000;
+    let filled = filled();
+    let mut root = connect(filled.port);
+    for sql in [
+        "CREATE TABLE d.l (id INT PRIMARY KEY, g INT, b LONGTEXT, c LONGBLOB)",
+        "INSERT INTO d.l SELECT id, id * 7919 % 3001, REPEAT(CHAR(65 + id % 26), 20000 + id % 100), \
+         REPEAT(CHAR(65 + id % 26), 10000) FROM d.a WHERE id <= 3000",
+    ] {
+        root.query_drop(sql).expect(sql);
+    }
+    let mut by_g: Vec<usize> = (1..=ROWS).collect();
+    by_g.sort_by_key(|id| id * 7919 % 3001);
+    within_memory(filled.child.id(), || {
+        for sql in [
+            "SELECT id, b, c FROM d.l ORDER BY g",
+            "SELECT id, b, c, ROW_NUMBER() OVER (ORDER BY g) FROM d.l ORDER BY g",
+            "SELECT id, b, c FROM d.l ORDER BY g, b DESC LIMIT 2999, 1",
+        ] {
+            let ids = root
+                .query_map(sql, |row: mysql::Row| {
+                    let id: usize = row.get(0).expect("a number");
+                    let lengths = [1, 2].map(|at| row.get::<Vec<u8>, _>(at).map(|b| b.len()));
+                    assert_eq!(lengths, [Some(20_000 + id % 100), Some(10_000)], "{sql}");
+                    id
+                })
+                .expect(sql);
+            match ids.as_slice() {
+                [last] => assert_eq!(*last, by_g[ROWS - 1], "{sql}"),
+                ids => assert_eq!(ids, by_g, "{sql}"),
+            }
+        }
+        for (sql, expected) in [
+            (
+                "SELECT COUNT(*) FROM (SELECT DISTINCT b, g FROM d.l) x",
+                ROWS,
+            ),
+            ("SELECT COUNT(DISTINCT b) FROM d.l", 1300),
+        ] {
+            assert_eq!(query_text(&mut root, sql), [expected.to_string()], "{sql}");
+        }
+        // Few rows of several hundred KB.
+        for sql in [
+            "CREATE TABLE d.m (id INT PRIMARY KEY, n INT, t LONGTEXT, KEY (n))",
+            "INSERT INTO d.m SELECT id, id, CONCAT(id, REPEAT('x', 400000)) FROM d.a WHERE id <= 60",
+        ] {
+            root.query_drop(sql).expect(sql);
+        }
+        for sql in [
+            "SELECT id, t FROM d.m ORDER BY t",
+            "SELECT id, t FROM d.m ORDER BY n DESC",
+            "SELECT id, t FROM d.m WHERE id <= 60 ORDER BY n + 0",
+        ] {
+            assert_eq!(root.query_iter(sql).expect(sql).count(), 60, "{sql}");
+        }
+        let sql = "SELECT DISTINCT b, g FROM d.l";
+        assert_eq!(root.query_iter(sql).expect(sql).count(), ROWS);
+    });
+}
+
+/// They make texts of their arguments, and compile patterns, for all rows of a batch.
+#[test]
+fn functions_of_many_arguments_and_patterns_stay_within_the_memory() {
+    let filled = filled();
+    let mut root = connect(filled.port);
+    let arguments = vec!["id"; 3000].join(", ");
+    within_memory(filled.child.id(), || {
+        for (sql, expected) in [
+            (
+                format!("SELECT COUNT(ELT(id, {arguments})) FROM d.a WHERE id <= 4000"),
+                "3000",
+            ),
+            (
+                format!(
+                    "SELECT MAX(LENGTH(CONCAT_WS(',', {arguments}))) FROM d.a WHERE id <= 3000"
+                ),
+                "14999",
+            ),
+            (
+                "SELECT LENGTH(EXPORT_SET(-1, REPEAT('a', 900000), REPEAT('b', 900000), '', 64))"
+                    .to_owned(),
+                "NULL",
+            ),
+            (
+                "SELECT COUNT(*) FROM d.a x, d.a y WHERE x.id <= 60 AND y.id <= 60 \
+                 AND REGEXP_LIKE(CONCAT(x.s, y.s), CONCAT('^(', x.s, '|', y.s, ')*$'))"
+                    .to_owned(),
+                "3600",
+            ),
+        ] {
+            let head = &sql[..40];
+            assert_eq!(query_text(&mut root, &sql), [expected], "{head}");
+        }
+    });
+}
+
+#[test]
+fn kill_ends_a_change_of_long_values() {
+    let filled = filled();
+    let mut root = connect(filled.port);
+    for sql in [
+        "CREATE TABLE d.k (id INT PRIMARY KEY, b LONGBLOB)",
+        "INSERT INTO d.k SELECT id, REPEAT('a', 100000) FROM d.a WHERE id <= 200",
+    ] {
+        root.query_drop(sql).expect(sql);
+    }
+    for (wait, sql) in [
+        (300, "UPDATE d.k SET b = REPEAT('b', 1000000)"),
+        (1500, "UPDATE d.k SET b = REPEAT('b', 1000000)"),
+        (
+            700,
+            "INSERT INTO d.k SELECT id + 1000, REPEAT('b', 1000000) FROM d.k",
+        ),
+        (300, "DELETE FROM d.k"),
+    ] {
+        let mut other = connect(filled.port);
+        let id = other.connection_id();
+        let changes = thread::spawn(move || other.query_drop(sql));
+        // Whether it is in the middle of its work then is up to the machine.
+        thread::sleep(Duration::from_millis(wait));
+        // It may have ended, and be gone.
+        let _ = root.query_drop(format!("KILL QUERY {id}"));
+        let outcome = changes.join().expect("no panic");
+        let state = "SELECT COUNT(*), MIN(LEFT(b, 1)), MAX(LENGTH(b)) FROM d.k";
+        let state = query_text(&mut root, state);
+        match &outcome {
+            Ok(()) => {
+                for sql in [
+                    "DELETE FROM d.k",
+                    "INSERT INTO d.k SELECT id, REPEAT('a', 100000) FROM d.a WHERE id <= 200",
+                ] {
+                    root.query_drop(sql).expect(sql);
+                }
+            }
+            Err(_) => assert_eq!(state, ["200\ta\t100000"], "{sql}"),
+        }
+        assert!(outcome_is_known(outcome), "{sql}");
+    }
+}
+
+/// A statement has ended, or was killed.
+fn outcome_is_known(outcome: mysql::Result<()>) -> bool {
+    match outcome {
+        Ok(()) => true,
+        Err(mysql::Error::MySqlError(error)) => error.code == 1317,
+        Err(_) => false,
+    }
+}

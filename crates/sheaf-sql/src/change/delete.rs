@@ -25,7 +25,6 @@ use crate::parser::{Parsed, ParsedQuery};
 use crate::query::batch_spool::WaitingResult;
 use crate::query::row_spool::SpooledRows;
 use crate::query::run::PlannedQuery;
-use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::ResultSink;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
@@ -164,9 +163,7 @@ pub(crate) fn delete_rows(
     let mut found = Vec::new();
     let mut number = 0u64;
     while rows.next(&mut found)? {
-        if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-            handle.cancel_flag().check()?;
-        }
+        handle.cancel_flag().check()?;
         number += 1;
         for (table, key) in tables.iter().zip(&found) {
             let Some(key) = key_of(key)? else {

@@ -39,7 +39,6 @@ use crate::query::row_spool::SpooledRows;
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::query::values::{hybrid_number, shown_in};
-use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::result::{Origin, ResultSink};
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
@@ -300,9 +299,7 @@ pub(crate) fn update_rows(
     let mut found = Vec::new();
     let mut number = 0u64;
     while rows.next(&mut found)? {
-        if number.is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-            handle.cancel_flag().check()?;
-        }
+        handle.cancel_flag().check()?;
         number += 1;
         for target in targets {
             let Some(key) = key_of(&found[target.key])? else {

@@ -8,7 +8,8 @@
 //! | KILL | the same, and the protocol floor closes the connection |
 //! | the client has gone | a statement that waits looks at the socket, and stops waiting |
 //!
-//! Statements look at the flag between batches and every [`ROWS_PER_CANCEL_CHECK`] rows.
+//! Statements look at the flag between batches, before each row that they change, and every [`ROWS_PER_CANCEL_CHECK`]
+//! rows that they lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -25,7 +26,7 @@ use crate::session::workers::ActiveGroup;
 /// The start of a statement's text that SHOW FULL PROCESSLIST keeps, in bytes.
 const MAX_SHOWN_STATEMENT_BYTES: usize = 4 << 10;
 
-/// How many rows a statement goes through between two looks at the kill flag.
+/// How many rows a statement locks between two looks at the kill flag.
 pub(crate) const ROWS_PER_CANCEL_CHECK: u64 = 1024;
 
 /// The command of a session that waits for its client.

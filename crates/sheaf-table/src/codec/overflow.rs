@@ -17,6 +17,8 @@ pub(crate) const OVERFLOW_REFERENCE_BYTES: usize = 20;
 const KEY_BYTES: usize = 12;
 /// Bytes of a chunk: four fill a page.
 const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - KEY_BYTES;
+/// A change of a long value asks so often whether its statement shall stop.
+const CHUNKS_BETWEEN_LOOKS: usize = 16;
 
 /// A reference to a long value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +93,9 @@ pub(crate) fn chunks(
 }
 
 /// Stores a long value.
+///
+/// # Errors
+/// Those of a change. The transaction is asked now and then whether it shall stop.
 pub(crate) fn write(
     tree: &Tree,
     transaction: &mut Transaction,
@@ -98,7 +103,10 @@ pub(crate) fn write(
     value: &[u8],
 ) -> Result<OverflowReference> {
     let reference = OverflowReference::new(number, value);
-    for (key, chunk) in chunks(reference, value) {
+    for (number, (key, chunk)) in chunks(reference, value).enumerate() {
+        if number % CHUNKS_BETWEEN_LOOKS == 0 {
+            transaction.check_interrupt()?;
+        }
         tree.insert(transaction, &key, chunk)?;
     }
     Ok(reference)
@@ -154,9 +162,15 @@ pub(crate) fn length(reference: &[u8]) -> Result<u64> {
 }
 
 /// Removes a long value.
+///
+/// # Errors
+/// As [`write()`].
 pub(crate) fn delete(tree: &Tree, transaction: &mut Transaction, reference: &[u8]) -> Result<()> {
     let reference = OverflowReference::from_bytes(reference)?;
     for chunk in 0..reference.chunks() {
+        if chunk % CHUNKS_BETWEEN_LOOKS as u64 == 0 {
+            transaction.check_interrupt()?;
+        }
         tree.delete(transaction, &reference.key(chunk))?;
     }
     Ok(())
