@@ -428,6 +428,14 @@ fn decimal_quotient(left: i128, right: i128, shift: i32) -> Option<i128> {
     scaled.checked_div(i256::from_i128(right))?.to_i128()
 }
 
+/// Digits after the point that DIV takes of texts and doubles: it divides DECIMALs.
+const QUOTIENT_SCALE: u8 = 15;
+
+/// Whether a DECIMAL of that scale, which is not 0 unless the number is, has the number's digits.
+fn is_exact(number: f64, exact: i128) -> bool {
+    (1e-9..1e22).contains(&number.abs()) || exact as f64 / 1e15 == number
+}
+
 fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
     let unsigned = call.result_type() == &DataType::UInt64;
     let out_of_range = || {
@@ -443,9 +451,20 @@ fn integer_divide(call: &Call<'_>) -> Result<ArrayRef> {
     let types = [call.sql_type(0), call.sql_type(1)];
     let quotients: Vec<Option<i128>> = if class(&types) == Class::Double {
         let (left, right) = (call.double(0)?, call.double(1)?);
+        let exact_left = call.decimal(0, QUOTIENT_SCALE)?;
+        let exact_right = call.decimal(1, QUOTIENT_SCALE)?;
         (0..call.rows())
             .map(|row| match (left.get(row), right.get(row)) {
-                (Some(left), Some(right)) if right != 0.0 => Some((left / right).trunc() as i128),
+                (Some(left), Some(right)) if right != 0.0 => {
+                    match (exact_left.get(row), exact_right.get(row)) {
+                        (Some(exact_left), Some(exact_right))
+                            if is_exact(left, exact_left) && is_exact(right, exact_right) =>
+                        {
+                            Some(exact_left / exact_right)
+                        }
+                        _ => Some((left / right).trunc() as i128),
+                    }
+                }
                 _ => None,
             })
             .collect()

@@ -174,11 +174,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn fraction_digits(operands: &Operands<'_>) -> u8 {
+pub(super) fn fraction_digits(operands: &Operands<'_>) -> u8 {
     operands.int(1).map_or(0, |fsp| fsp.clamp(0, 6) as u8)
 }
 
-fn result_fsp(call: &Call<'_>) -> u8 {
+pub(super) fn result_fsp(call: &Call<'_>) -> u8 {
     SqlType::of(&call.args.return_field).fsp()
 }
 
@@ -257,7 +257,7 @@ fn using_type(operands: &Operands<'_>) -> Result<Field> {
 
 fn collated(operands: &Operands<'_>, coercibility: Coercibility) -> Result<Field> {
     let name = operands.text(1).unwrap_or_default();
-    let collation = Collation::parse(&name).ok_or_else(|| {
+    let collation = Collation::parse_with_aliases(&name).ok_or_else(|| {
         EvaluationError::new(
             codes::UNKNOWN_COLLATION,
             format!("Unknown collation: '{name}'"),

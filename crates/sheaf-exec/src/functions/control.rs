@@ -17,8 +17,8 @@ use sheaf_types::error::codes;
 
 use super::in_values::IN_NUMBERS;
 use super::types::{
-    COERCIBILITY_KEY, DECIMALS_KEY, SqlType, TYPE_KEY, bytes_field, field, result_collation,
-    takes_bytes,
+    COERCIBILITY_KEY, DECIMALS_KEY, MOMENT_KEY, SqlType, TYPE_KEY, bytes_field, field,
+    result_collation, takes_bytes,
 };
 use super::{Call, EvaluationError, Function, Operands, VARIADIC};
 
@@ -273,7 +273,12 @@ pub fn microseconds() -> DataType {
 }
 
 fn typed_field(operands: &Operands<'_>) -> Result<Field> {
-    let mut field = Field::new("", operands.fields[0].data_type().clone(), true);
+    let value = &operands.fields[0];
+    let mut field = Field::new("", value.data_type().clone(), true);
+    if let Some(moment) = value.metadata().get(MOMENT_KEY) {
+        let moment = moment.clone();
+        field.metadata_mut().insert(MOMENT_KEY.to_string(), moment);
+    }
     for (operand, key) in [(1, TYPE_KEY), (2, DECIMALS_KEY), (3, COERCIBILITY_KEY)] {
         if let Some(text) = operands.text(operand).filter(|text| !text.is_empty()) {
             field.metadata_mut().insert(key.to_string(), text);

@@ -5,6 +5,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray, Float64Array,
@@ -22,6 +23,7 @@ use sheaf_types::temporal::{
 };
 
 use super::argument::Argument;
+use super::cast::{fraction_digits, result_fsp};
 use super::result_array::texts;
 use super::types::{SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
@@ -178,6 +180,38 @@ pub(super) static FUNCTIONS: &[Function] = &[
             dates(call, |row| day_of_number(numbers.get(row)?))
         },
     ),
+    // Seconds of the time zone, fraction digits.
+    Function::new(
+        "$sysdate",
+        (2, 2),
+        |operands| Ok(field::datetime(fraction_digits(operands))),
+        |call| {
+            let (offsets, fsp) = (call.int(0)?, result_fsp(call));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now = now.map_or(0, |since| since.as_micros() as i64);
+            let unit = 10i64.pow(6 - u32::from(fsp.min(6)));
+            let values = (0..call.rows()).map(|row| {
+                let local = now + offsets.get(row)? * SECOND;
+                Some(local - local.rem_euclid(unit))
+            });
+            Ok(Arc::new(values.collect::<TimestampMicrosecondArray>()))
+        },
+    )
+    .never_null()
+    .volatile(),
+    // What a YEAR is where a date is wanted.
+    Function::new(
+        "$first_day_of_year",
+        (1, 1),
+        |_| Ok(field::date()),
+        |call| {
+            let years = call.int(0)?;
+            dates(call, |row| {
+                let year = i32::try_from(years.get(row)?).ok()?;
+                Some(days_from_civil(year, 1, 1))
+            })
+        },
+    ),
     Function::new(
         "makedate",
         (2, 2),
@@ -242,14 +276,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
     Function::new("period_add", (2, 2), bigint, |call| {
         let (periods, months) = (call.int(0)?, call.int(1)?);
-        ints(call, |row| {
-            Some(period(period_months(periods.get(row)?)? + months.get(row)?))
+        months_of_periods(call, "period_add", |row| {
+            let (period, months) = (periods.get(row)?, months.get(row)?);
+            Some(period_months(period).map(|first| self::period(first.wrapping_add(months))))
         })
     }),
     Function::new("period_diff", (2, 2), bigint, |call| {
         let (left, right) = (call.int(0)?, call.int(1)?);
-        ints(call, |row| {
-            Some(period_months(left.get(row)?)? - period_months(right.get(row)?)?)
+        months_of_periods(call, "period_diff", |row| {
+            let (left, right) = (left.get(row)?, right.get(row)?);
+            let months = period_months(left).zip(period_months(right));
+            Some(months.map(|(left, right)| left - right))
         })
     }),
     // A date or a point in time: NULL instead of the zero date.
@@ -673,6 +710,23 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             })
         }
     }
+}
+
+/// What is computed of periods, row by row; `Some(None)` where there is no such period.
+///
+/// # Errors
+/// 1210 for such a row.
+fn months_of_periods(
+    call: &Call<'_>,
+    function: &str,
+    of_row: impl Fn(usize) -> Option<Option<i64>>,
+) -> Result<ArrayRef> {
+    let months = (0..call.rows()).map(|row| match of_row(row) {
+        Some(None) => Err(EvaluationError::wrong_arguments(function)),
+        months => Ok(months.flatten()),
+    });
+    let months: Result<Int64Array, _> = months.collect();
+    Ok(Arc::new(months?))
 }
 
 /// Months since year 0 of a period, YYMM or YYYYMM.

@@ -7,7 +7,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Date32Array, DurationMicrosecondArray, TimestampMicrosecondArray};
+use arrow::array::{
+    ArrayRef, Date32Array, DurationMicrosecondArray, StringViewArray, TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Field};
 use datafusion_common::Result;
 use sheaf_types::temporal::{
@@ -15,6 +17,7 @@ use sheaf_types::temporal::{
     full_year, split_datetime, split_time, weekday,
 };
 
+use super::argument::Argument;
 use super::date::{MONTHS, PartialDates, WEEKDAYS, week_of};
 use super::result_array::texts;
 use super::types::field;
@@ -159,19 +162,25 @@ fn date_format(call: &Call<'_>) -> Result<ArrayRef> {
                 (FormattedDate::of_partial(date), date.micros_of_day)
             }
         };
-        push_formatted(out, formats.get(row)?, Some(date), of_day)
+        push_formatted(out, format_of(&formats, row)?, Some(date), of_day)
     })
 }
 
 fn time_format(call: &Call<'_>) -> Result<ArrayRef> {
     let (times, formats) = (call.time(0)?, call.text(1)?);
     texts(call, |row, out| {
+        let format = format_of(&formats, row)?;
         let micros = times.get(row)?;
         if micros < 0 {
             out.push('-');
         }
-        push_formatted(out, formats.get(row)?, None, micros)
+        push_formatted(out, format, None, micros)
     })
+}
+
+/// An empty format gives NULL.
+fn format_of(formats: &Argument<StringViewArray>, row: usize) -> Option<&str> {
+    formats.get(row).filter(|format| !format.is_empty())
 }
 
 /// What a format asks for decides the type: a date, a time, or both.
@@ -279,19 +288,20 @@ fn number(text: &mut &str, most: usize) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// Reads one of some names, whole or its first three letters; gives its position.
+/// Reads a word that one of some names, whole or its first three letters, begins with; gives its position. `None` if
+/// several names begin with it.
 fn name(text: &mut &str, names: &[&str], abbreviated: bool) -> Option<usize> {
-    for (at, name) in names.iter().enumerate() {
+    let end = text.find(|letter: char| !letter.is_alphabetic());
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    let begins = |name: &&str| {
         let name = if abbreviated { &name[..3] } else { name };
-        if text
-            .get(..name.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(name))
-        {
-            *text = &text[name.len()..];
-            return Some(at);
-        }
-    }
-    None
+        name.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    let mut found = (0..names.len()).filter(|at| begins(&names[*at]));
+    let first = found.next().filter(|_| !word.is_empty())?;
+    *text = rest;
+    found.next().is_none().then_some(first)
 }
 
 fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Option<&'a str> {
@@ -361,7 +371,11 @@ fn read_fields<'a>(mut text: &'a str, format: &str, fields: &mut Fields) -> Opti
             // Only an hour of the half day before it has one.
             'p' => {
                 fields.afternoon?;
-                fields.afternoon = Some(name(&mut text, &["AM", "PM"], false)? == 1);
+                let (half, rest) = text.split_at_checked(2)?;
+                let is = |name: &str| half.eq_ignore_ascii_case(name);
+                fields.afternoon = Some(is("PM")).filter(|afternoon| *afternoon || is("AM"));
+                fields.afternoon?;
+                text = rest;
             }
             'T' => read_fields_prefix(&mut text, "%H:%i:%s", fields)?,
             // A time of its own: an hour that follows is one of the whole day.
@@ -421,11 +435,11 @@ fn read<'a>(text: &'a str, format: &str) -> Option<(Option<i32>, i64, &'a str)> 
     }
     let days = match (fields.year, fields.month, fields.day, fields.day_of_year) {
         (None, None, None, None) => None,
+        // A number beyond the year's last day is a day of the next one.
         (Some(year), _, _, Some(day)) => {
-            let days = days_from_civil(year, 1, 1) + i32::try_from(day).ok()? - 1;
-            (civil_from_days(days).0 == year)
-                .then_some(days)
-                .map(Some)?
+            let day = i32::try_from(day).ok().filter(|day| *day > 0)?;
+            let days = days_from_civil(year, 1, 1) + day - 1;
+            Some(days).filter(|days| *days <= MAX_DATE).map(Some)?
         }
         (Some(year), Some(month), Some(day), None) => Some(checked_days(year, month, day)?),
         // A zero month or day is no date here.

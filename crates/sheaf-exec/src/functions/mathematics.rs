@@ -114,7 +114,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::strict("atan", (1, 2), double, atan),
     Function::strict("atan2", (2, 2), double, atan),
     Function::strict("degrees", (1, 1), double, |call| {
-        finite(call, "degrees", |x| x / std::f64::consts::PI * 180.0)
+        finite(call, "degrees", |x| x * (180.0 / std::f64::consts::PI))
     }),
     // A double, and what it was computed by: error 1690 if it left the range on the way.
     Function::new("$finite", (2, 2), double, |call| {

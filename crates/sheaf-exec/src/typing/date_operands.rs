@@ -152,6 +152,38 @@ fn moment_of_any(
     })
 }
 
+/// Arguments of a function, where a YEAR that is to be a date or a time is the first day of that year.
+pub(super) fn days_of_years(
+    function: &str,
+    mut args: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<Vec<Expr>> {
+    let moments = match (function, dates_among(function, &args)) {
+        (_, Some(dates)) => dates,
+        ("$date_add" | "$date_subtract", None) => 0..1,
+        ("$extract", None) => 1..2,
+        (function, None) if OF_A_TIME.contains(&function) => 0..1,
+        _ => return Ok(args),
+    };
+    for argument in args.get_mut(moments).into_iter().flatten() {
+        let is_year = type_of(argument, schema)? == SqlType::Year;
+        let day = day_of_year(std::mem::take(argument), schema)?;
+        // The sum of a YEAR and an interval has a time of day.
+        *argument = match is_year && matches!(function, "$date_add" | "$date_subtract") {
+            true => fold(call("$cast_datetime", vec![day, lit(0i64)]), schema),
+            false => day,
+        };
+    }
+    Ok(args)
+}
+
+fn day_of_year(value: Expr, schema: &DFSchema) -> Result<Expr> {
+    Ok(match type_of(&value, schema)? {
+        SqlType::Year => fold(call("$first_day_of_year", vec![value]), schema),
+        _ => value,
+    })
+}
+
 /// Arguments of a function, where times that it wants dates of are points in time.
 pub(super) fn times_of_today(
     function: &str,
@@ -188,6 +220,7 @@ pub(super) fn refuses_zero_of(
 
 /// A value that is to be a date, watched where it is shown, and whether the zero date is NULL then.
 fn made_date(value: Expr, schema: &DFSchema, rule: Rule<'_>) -> Result<(Expr, bool)> {
+    let value = day_of_year(value, schema)?;
     let refuses_zero = refuses_zero_of(Some(&value), schema, rule)?;
     let kind = match refuses_zero {
         true => MomentKind::NonZeroDateTime,

@@ -59,8 +59,13 @@ pub fn session_function(session: &dyn SessionValues, name: &str, fsp: Option<u8>
         call("$cast_time", vec![text(printed), number(digits)])
     };
     Some(match name {
-        "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
+        "now" | "current_timestamp" | "localtime" | "localtimestamp" => {
             datetime(local_now(session))
+        }
+        // The time at which it is computed, whatever the statement takes for its own.
+        "sysdate" => {
+            let offset = number(session.time_zone_offset_seconds());
+            call("$sysdate", vec![offset, number(digits)])
         }
         "utc_timestamp" => datetime(session.now_utc_micros()),
         "curdate" | "current_date" => date(local_now(session)),

@@ -186,7 +186,7 @@ fn of_function(function: &ast::Function) -> Option<Given> {
         }))
     };
     match name.as_str() {
-        "now" | "current_timestamp" | "localtime" | "localtimestamp" | "sysdate" => {
+        "now" | "current_timestamp" | "localtime" | "localtimestamp" => {
             return clock(ClockPart::Moment, false);
         }
         "utc_timestamp" => return clock(ClockPart::Moment, true),
@@ -355,7 +355,6 @@ mod tests {
         );
         for other in [
             "x",
-            "`@x`",
             "rand()",
             "last_insert_id(1)",
             "now() + 1",

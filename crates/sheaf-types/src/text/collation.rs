@@ -133,6 +133,18 @@ impl Collation {
             .find(|collation| collation.name().eq_ignore_ascii_case(name))
     }
 
+    /// As [`parse`](Self::parse), and what stands for the collations of `utf8mb3`, which is also called `utf8`: a part
+    /// of `utf8mb4`.
+    pub fn parse_with_aliases(name: &str) -> Option<Collation> {
+        Self::parse(name).or_else(|| {
+            let (set, rest) = name.split_once('_')?;
+            let is_part = ["utf8", "utf8mb3"]
+                .iter()
+                .any(|part| set.eq_ignore_ascii_case(part));
+            is_part.then(|| Self::parse(&format!("utf8mb4_{rest}")))?
+        })
+    }
+
     /// True if trailing spaces do not count (PAD SPACE).
     #[inline]
     pub fn pads_spaces(self) -> bool {
