@@ -8,6 +8,8 @@ use super::choose;
 use super::expression_type::{field_of, type_of};
 use super::fold::fold;
 use super::number_operands::{number_of_hybrid, number_of_moment};
+use super::rule::Rule;
+use crate::aggregates::GROUP_CONCAT;
 use crate::functions::call;
 use crate::functions::collation::{collation_key, key_collation};
 use crate::functions::control::common_field;
@@ -101,14 +103,23 @@ pub(super) fn aggregate_arguments(
 pub(super) fn resolve_aggregate(
     mut aggregate: AggregateFunction,
     schema: &DFSchema,
+    rule: Rule<'_>,
 ) -> Result<Expr> {
+    let name = aggregate.func.name();
     let params = &mut aggregate.params;
-    params.args = aggregate_arguments(
-        aggregate.func.name(),
-        params.distinct,
-        std::mem::take(&mut params.args),
-        schema,
-    )?;
+    let args = std::mem::take(&mut params.args);
+    params.args = aggregate_arguments(name, params.distinct, args, schema)?;
+    if name == GROUP_CONCAT
+        && let Some(metadata) = &rule.literal_metadata
+        && let Some(value) = params.args.first_mut()
+    {
+        let joined = std::mem::take(value);
+        let joined = match type_of(&joined, schema)?.is_string() {
+            true => joined,
+            false => fold(call("concat", vec![joined]), schema),
+        };
+        *value = choose::as_literal(joined, metadata, schema)?;
+    }
     params.order_by = sort_keys_of(std::mem::take(&mut params.order_by), schema)?;
     Ok(Expr::AggregateFunction(aggregate))
 }

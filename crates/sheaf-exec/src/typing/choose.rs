@@ -1,6 +1,7 @@
 //! CASE and its relatives: the type of a choice, and the conversion of every branch to it.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion_common::metadata::FieldMetadata;
 use datafusion_common::{DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion_expr::expr::Case;
 use datafusion_expr::{Expr, Operator, lit};
@@ -86,6 +87,25 @@ fn typed(expr: Expr, field: &Field) -> Expr {
         "$typed",
         std::iter::once(expr).chain(keys.map(text)).collect(),
     )
+}
+
+/// A text that a function has made of no text: it is compared as literals are, by the connection's collation.
+pub(super) fn as_literal(
+    value: Expr,
+    of_literals: &FieldMetadata,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let field = field_of(&value, schema)?;
+    if *field.data_type() != DataType::Utf8View || field.metadata().contains_key(TYPE_KEY) {
+        return Ok(value);
+    }
+    let mut metadata = of_literals.to_hashmap();
+    metadata.extend(field.metadata().clone());
+    let field = Field::clone(&field).with_metadata(metadata);
+    Ok(match value {
+        Expr::Literal(value, _) => typed_literal(value, &field),
+        value => typed(value, &field),
+    })
 }
 
 /// A column of an input as the column of the union, which is of `to`, metadata and all. Of `texts` it needs the day.

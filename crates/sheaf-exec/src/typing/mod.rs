@@ -87,17 +87,35 @@ pub fn resolve_node(
                     true => reached::in_operands(function.name, args, schema, rule)?,
                     false => args,
                 };
-                resolve_call((func, function.name), args, schema, rule)
+                let value = resolve_call((func, function.name), args, schema, rule)?;
+                match &texts.literal_metadata {
+                    Some(metadata) if is_asked_for(function.name) => {
+                        choose::as_literal(value, metadata, schema)
+                    }
+                    _ => Ok(value),
+                }
             }
             None => Ok(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
         Expr::BinaryExpr(connective) if rule.has_conditions() => {
             reached::in_connective(connective, rule)
         }
-        Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema),
+        Expr::AggregateFunction(aggregate) => resolve_aggregate(aggregate, schema, rule),
         Expr::WindowFunction(window) => resolve_window(*window, schema),
         other => Ok(other),
     }
+}
+
+/// Whether a function stands in statements, and is not put into plans by rules.
+fn is_asked_for(name: &str) -> bool {
+    const WRITTEN: [&str; 5] = [
+        "$case",
+        "$simple_case",
+        "$date_add",
+        "$date_subtract",
+        "$trim",
+    ];
+    !name.starts_with('$') || WRITTEN.contains(&name)
 }
 
 fn resolve_call(
@@ -172,6 +190,7 @@ fn resolve_call(
                 true => numbers_of_moments(args, schema)?,
                 false => args,
             };
+            let args = date_operands::days_of_years(name, args, schema)?;
             let args = match wanted {
                 // Conditions that stand in front of operands hold for what is watched in them now, too.
                 Some(kind) if rule.watches() => {
