@@ -604,6 +604,59 @@ fn a_file_of_the_client_is_taken_as_far_as_it_fits() {
 }
 
 #[test]
+fn a_file_of_the_client_that_replaces_rows_has_to_fit() {
+    let server = TestServer::start();
+    server
+        .connect_to_new("files")
+        .query_drop("CREATE TABLE t (a INT PRIMARY KEY, b INT)")
+        .expect("the database is empty");
+    let mut connection = with_file(&server, "1,5\n2,abc\n3,99999999999\n");
+    connection
+        .query_drop("USE files")
+        .expect("the database exists");
+    let load = "LOAD DATA LOCAL INFILE 'any' REPLACE INTO TABLE t FIELDS TERMINATED BY ','";
+    assert_eq!(
+        error_of(connection.query_drop(load)),
+        (1366, "HY000".into())
+    );
+    connection
+        .ping()
+        .expect("nothing of the file is left on the wire");
+    assert_eq!(query_text(&mut connection, "SELECT COUNT(*) FROM t"), ["0"]);
+    let load = "LOAD DATA LOCAL INFILE 'any' IGNORE INTO TABLE t FIELDS TERMINATED BY ','";
+    connection.query_drop(load).expect("IGNORE is lenient");
+    assert_eq!(
+        query_text(&mut connection, "SELECT * FROM t"),
+        ["1\t5", "2\t0", "3\t2147483647"]
+    );
+}
+
+#[test]
+fn a_file_of_latin1_is_one_of_cp1252() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = EngineOptions {
+        secure_file_priv: Some(directory.path().to_path_buf()),
+        ..EngineOptions::default()
+    };
+    let server = TestServer::start_with(options, |_, _| {});
+    let mut connection = server.connect_to_new("files");
+    connection
+        .query_drop("CREATE TABLE t (a VARCHAR(20), b VARBINARY(20))")
+        .expect("the database is empty");
+    let file = directory.path().join("rows.csv");
+    std::fs::write(&file, b"\x80\x9F\xE4,\x80\x9F\xE4\n").expect("the directory is ours");
+    let load = format!(
+        "LOAD DATA INFILE '{}' INTO TABLE t CHARACTER SET latin1 FIELDS TERMINATED BY ','",
+        file.display()
+    );
+    connection.query_drop(load).expect("the file fits");
+    assert_eq!(
+        query_text(&mut connection, "SELECT a, HEX(b) FROM t"),
+        ["€Ÿä\t809FE4"]
+    );
+}
+
+#[test]
 fn a_file_of_the_server_that_does_not_fit_leaves_no_rows() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let options = EngineOptions {

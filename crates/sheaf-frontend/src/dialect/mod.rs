@@ -27,7 +27,7 @@ use std::any::TypeId;
 use sheaf_access::cancel;
 use sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
-use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -80,6 +80,23 @@ pub struct SheafDialect {
 
 const MYSQL: MySqlDialect = MySqlDialect {};
 
+/// Words that begin clauses of other dialects behind a table.
+const ALIASES_OF_TABLES: [Keyword; 13] = [
+    Keyword::ANTI,
+    Keyword::ASOF,
+    Keyword::END,
+    Keyword::FORMAT,
+    Keyword::MINUS,
+    Keyword::OFFSET,
+    Keyword::OPEN,
+    Keyword::SEMI,
+    Keyword::SETTINGS,
+    Keyword::SORT,
+    Keyword::START,
+    Keyword::TOP,
+    Keyword::VIEW,
+];
+
 /// Forwards yes/no properties to sqlparser's MySQL dialect.
 macro_rules! forward {
     ($($property:ident),* $(,)?) => {
@@ -110,8 +127,9 @@ impl Dialect for SheafDialect {
         MYSQL.identifier_quote_style(identifier)
     }
 
+    /// RETURNING ends the query of INSERT ... SELECT.
     fn is_column_alias(&self, kw: &Keyword, _: &mut Parser) -> bool {
-        !RESERVED_FOR_COLUMN_ALIAS.contains(kw) && !is_reserved(*kw)
+        *kw != Keyword::RETURNING && !is_reserved(*kw)
     }
 
     fn is_select_item_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
@@ -123,7 +141,7 @@ impl Dialect for SheafDialect {
 
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
         !is_reserved(*kw)
-            && MYSQL.is_table_factor_alias(explicit, kw, parser)
+            && (ALIASES_OF_TABLES.contains(kw) || MYSQL.is_table_factor_alias(explicit, kw, parser))
             && !is_behind_table_in_parentheses(parser)
     }
 

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::definition::refuse_encryption;
 use super::statement::{
     CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind,
-    KeyPart, TableChange,
+    KeyPart, OnDuplicate, TableChange,
 };
 use super::{ParseResult, Statement, StatementParser, check_text};
 use crate::error::SqlError;
@@ -32,7 +32,7 @@ impl StatementParser<'_> {
             comment: String::new(),
             like: None,
             query: None,
-            ignore: false,
+            on_duplicate: OnDuplicate::Error,
         };
         if self.accept("LIKE") {
             table.like = Some(self.table_name()?);
@@ -61,9 +61,13 @@ impl StatementParser<'_> {
         if self.peek("PARTITION BY") {
             return self.unsupported("CREATE TABLE ... PARTITION BY");
         }
-        table.ignore = self.accept_one_of(&["IGNORE", "REPLACE"]) == Some("IGNORE");
-        self.accept("AS");
-        if !self.at_end() {
+        table.on_duplicate = match self.accept_one_of(&["IGNORE", "REPLACE"]) {
+            Some("IGNORE") => OnDuplicate::Ignore,
+            Some(_) => OnDuplicate::Replace,
+            None => OnDuplicate::Error,
+        };
+        let is_query = table.on_duplicate != OnDuplicate::Error;
+        if self.accept("AS") || is_query || !self.at_end() {
             table.query = Some(self.query_expression()?);
         }
         Ok(Statement::CreateTable(Box::new(table)))

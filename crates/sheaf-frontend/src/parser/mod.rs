@@ -44,6 +44,7 @@ pub mod text_size;
 mod tokens;
 mod transaction;
 mod types;
+mod user_variables;
 mod without_room;
 mod words;
 

@@ -45,6 +45,14 @@ pub(super) fn plain_tokens(text: &str, room: usize) -> Option<Vec<TokenWithSpan>
     }
 }
 
+/// The keyword of UTC_DATE, UTC_TIME and UTC_TIMESTAMP: that of another clock, so that sqlparser reads them without
+/// parentheses, too.
+pub(super) fn keyword_of_clock(word: &str) -> Option<Keyword> {
+    const CLOCKS: [&str; 3] = ["UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP"];
+    let is_clock = CLOCKS.iter().any(|clock| word.eq_ignore_ascii_case(clock));
+    is_clock.then_some(Keyword::CURRENT_TIMESTAMP)
+}
+
 /// Where the pass over a text is. All that it has gone over is ASCII, so bytes are columns.
 struct Scan<'t> {
     text: &'t str,
@@ -159,7 +167,7 @@ impl Scan<'_> {
         }
         let word = self.take(length);
         Some(Token::Word(Word {
-            keyword: keyword(word),
+            keyword: keyword_of_clock(word).unwrap_or_else(|| keyword(word)),
             value: word.to_string(),
             quote_style: None,
         }))
@@ -187,6 +195,9 @@ impl Scan<'_> {
     fn quoted_name(&mut self) -> Option<Token> {
         let length = self.length(1, |byte| byte != b'`' && byte != b'\n' && byte.is_ascii());
         if self.peek(length) != Some(b'`') || self.peek(length + 1) == Some(b'`') {
+            return None;
+        }
+        if self.peek(1) == Some(b'@') {
             return None;
         }
         let name = self.take(length + 1);

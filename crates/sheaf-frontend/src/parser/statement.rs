@@ -251,8 +251,8 @@ pub struct CreateTable {
     pub like: Option<TableName>,
     /// CREATE TABLE … SELECT.
     pub query: Option<Box<ast::Query>>,
-    /// CREATE TABLE … IGNORE SELECT: values that do not fit are warned of.
-    pub ignore: bool,
+    /// CREATE TABLE … IGNORE SELECT and CREATE TABLE … REPLACE SELECT.
+    pub on_duplicate: OnDuplicate,
 }
 
 #[derive(Clone, Debug)]

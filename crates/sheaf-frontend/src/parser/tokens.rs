@@ -1,13 +1,15 @@
 //! Text to tokens, as far as memory allows.
 
 use sheaf_access::cancel;
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::error_place::tokenizer_error;
+use super::plain_tokens::keyword_of_clock;
 use super::text_size::TextSize;
-use super::{LONG_TEXT_BYTES, bit_literals, scan};
+use super::{LONG_TEXT_BYTES, bit_literals, scan, user_variables};
 use crate::dialect::SheafDialect;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 
 /// The tokens of a text. sqlparser takes `\a` and `\f` in strings for control characters; in MySQL they are letters. So
 /// texts that have them are unescaped here.
@@ -56,6 +58,21 @@ pub(super) fn tokens_of(
                 _ => {}
             }
         }
+    }
+    for token in &mut tokens {
+        if let Token::Word(word) = &mut token.token
+            && word.quote_style.is_none()
+            && word.keyword == Keyword::NoKeyword
+            && let Some(keyword) = keyword_of_clock(&word.value)
+        {
+            word.keyword = keyword;
+        }
+    }
+    if text.contains('@') {
+        if user_variables::are_in_names(&tokens) {
+            return Err(SqlError::not_supported_yet("names that begin with @"));
+        }
+        tokens = user_variables::as_words(tokens);
     }
     bit_literals::as_hexadecimal(tokens).map_err(|error| tokenizer_error(text, &error))
 }

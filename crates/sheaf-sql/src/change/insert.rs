@@ -30,7 +30,7 @@ use crate::error::{Result, SqlError};
 use crate::isolation::locking_read::{Locked, locked_rows};
 use crate::parser::Parsed;
 use crate::parser::change::name_of;
-use crate::parser::statement::TableName;
+use crate::parser::statement::{self, TableName};
 use crate::query::read_plan::Purpose;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::row_spool::SpooledRows;
@@ -470,12 +470,12 @@ impl Session {
         request: CreateTable,
         targets: Vec<usize>,
         planned: PlannedQuery,
-        mode: Mode,
+        (mode, on_duplicate): (Mode, statement::OnDuplicate),
     ) -> Result<Written> {
         let options = WriteOptions {
             mode,
-            on_duplicate: OnDuplicate::Fail,
-            ignore: false,
+            on_duplicate: OnDuplicate::from(on_duplicate),
+            ignore: on_duplicate == statement::OnDuplicate::Ignore,
             bulk: true,
             source_keeps_rows: keeps_rows(&planned.physical.plan),
             keeps_zero: self.keeps_zero(),

@@ -16,8 +16,9 @@ use sheaf_types::{ColumnType, Value, assignment::Mode};
 use crate::change::assigned::is_default;
 use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
-use crate::change::table_writer::{self, RowShape, TableWriter, WriteOptions};
+use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
 use crate::change::values_before::name_values_of;
+use crate::encoding::decode_latin1;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
@@ -60,7 +61,8 @@ impl Session {
             ));
         }
         let on_duplicate = load.on_duplicate;
-        let lenient = load.local
+        // A file that a client sends cannot be given up in its middle, so LOCAL is IGNORE unless it is REPLACE.
+        let lenient = load.local && on_duplicate == OnDuplicate::Error
             || on_duplicate == OnDuplicate::Ignore
             || !self.variables.sql_mode().is_strict();
         let options = WriteOptions {
@@ -68,11 +70,7 @@ impl Session {
                 strict: !lenient,
                 ..self.insert_mode(false)
             },
-            on_duplicate: match on_duplicate {
-                OnDuplicate::Error => table_writer::OnDuplicate::Fail,
-                OnDuplicate::Ignore => table_writer::OnDuplicate::Skip,
-                OnDuplicate::Replace => table_writer::OnDuplicate::Replace,
-            },
+            on_duplicate: on_duplicate.into(),
             ignore: on_duplicate == OnDuplicate::Ignore,
             bulk: true,
             source_keeps_rows: false,
@@ -299,7 +297,7 @@ impl Field<'_> {
     fn to_text(&self, encoding: Encoding) -> Cow<'_, str> {
         match encoding {
             Encoding::Utf8 => String::from_utf8_lossy(self.bytes),
-            Encoding::Latin1 => self.bytes.iter().map(|byte| char::from(*byte)).collect(),
+            Encoding::Latin1 => decode_latin1(self.bytes).into(),
         }
     }
 

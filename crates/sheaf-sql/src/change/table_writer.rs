@@ -26,10 +26,10 @@ use crate::change::on_duplicate::DuplicateUpdate;
 use crate::change::table_checks::{TableChecks, violated};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
+use crate::parser::statement;
 use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::run::MAX_REPLANS;
 use crate::query::sort_memory::SortMemory;
-use crate::session::handle::ROWS_PER_CANCEL_CHECK;
 use crate::session::progress::SessionProgress;
 use crate::session::warnings::Warnings;
 use crate::session::{Session, SessionHandle};
@@ -91,6 +91,17 @@ pub(crate) enum OnDuplicate {
     Replace,
     /// Conflicting rows are updated: see [`TableWriter::update_duplicates`].
     Update,
+}
+
+/// What IGNORE and REPLACE in front of a query or behind a file ask for.
+impl From<statement::OnDuplicate> for OnDuplicate {
+    fn from(asked: statement::OnDuplicate) -> OnDuplicate {
+        match asked {
+            statement::OnDuplicate::Error => OnDuplicate::Fail,
+            statement::OnDuplicate::Ignore => OnDuplicate::Skip,
+            statement::OnDuplicate::Replace => OnDuplicate::Replace,
+        }
+    }
 }
 
 /// The table of a statement that adds rows, which stays as it is.
@@ -440,9 +451,7 @@ impl TableWriter {
 
     /// Writes a row: one value per column, each of the column's type.
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
-        if self.rows_seen().is_multiple_of(ROWS_PER_CANCEL_CHECK) {
-            self.handle.cancel_flag().check()?;
-        }
+        self.handle.cancel_flag().check()?;
         if let Some(checks) = &self.checks
             && let Some(name) = checks.broken_by(row)?
         {

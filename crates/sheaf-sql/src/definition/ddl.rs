@@ -3,6 +3,8 @@
 //! The catalog checks and carries out. This module turns what the statement says into what the catalog is asked for. It
 //! resolves collations and defaults, follows IF EXISTS, and reports the progress of index builds and copies.
 
+use std::collections::HashSet;
+
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::error::NotKept;
 use sheaf_frontend::parser::check_text::column_names;
@@ -18,7 +20,7 @@ use sqlparser::ast;
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
-use crate::parser::statement::{KeyDefinition, KeyKind, TableName};
+use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
 use crate::parser::{Parsed, ParsedQuery};
 use crate::query::value_extent::extents;
 use crate::query::values::{hybrid_number, literal};
@@ -59,7 +61,7 @@ impl Session {
         };
         if let Some(query) = create.query {
             let query = Parsed::new(query.as_ref(), text);
-            return self.create_table_from_query(request, query, create.ignore, sink);
+            return self.create_table_from_query(request, query, create.on_duplicate, sink);
         }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
@@ -80,10 +82,16 @@ impl Session {
         &mut self,
         mut request: CreateTable,
         query: ParsedQuery<'_>,
-        ignore: bool,
+        on_duplicate: OnDuplicate,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let mode = self.insert_mode(ignore);
+        // A table that comes with its rows is bulk loaded, and a bulk load skips and replaces nothing.
+        if on_duplicate != OnDuplicate::Error && has_unique_key(&request) {
+            return Err(SqlError::not_supported_yet(
+                "CREATE TABLE ... IGNORE or REPLACE SELECT with a unique key",
+            ));
+        }
+        let mode = self.insert_mode(on_duplicate == OnDuplicate::Ignore);
         if mode.strict {
             self.findings.refuse();
         }
@@ -115,7 +123,7 @@ impl Session {
         let targets = (defined.len()..defined.len() + given.len()).collect();
         request.columns = defined;
         request.columns.extend(given);
-        let written = self.insert_into_new(request, targets, planned, mode)?;
+        let written = self.insert_into_new(request, targets, planned, (mode, on_duplicate))?;
         self.outcome.note_generated(written.first_auto_increment);
         self.ok(sink, written.rows, written.info(self.warnings.count()))
     }
@@ -347,14 +355,14 @@ impl Session {
     ) -> Result<()> {
         let names = names.iter().map(|name| self.resolve_for_change(name));
         let names = names.collect::<Result<Vec<QualifiedName>>>()?;
-        for (position, name) in names.iter().enumerate() {
-            if names[..position].contains(name) {
-                return Err(SqlError::non_unique_table(&name.1));
-            }
+        let mut known = HashSet::with_capacity(names.len());
+        if let Some(again) = names.iter().find(|name| !known.insert(*name)) {
+            return Err(SqlError::non_unique_table(&again.1));
         }
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for (database, table) in names {
+            self.handle.cancel_flag().check()?;
             match self.engine.catalog().table(&database, &table) {
                 Ok(_) => found.push((database, table)),
                 Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {
@@ -409,6 +417,10 @@ impl Session {
         self.with_definition_lock(|wait| catalog.truncate_table(name, check, wait))?;
         self.ok(sink, 0, String::new())
     }
+}
+
+fn has_unique_key(request: &CreateTable) -> bool {
+    request.primary_key.is_some() || request.indexes.iter().any(|index| index.unique)
 }
 
 /// CHAR, VARCHAR and TEXT of the character set `binary` are the byte types.
