@@ -269,7 +269,7 @@ pub(crate) fn hybrid_number(expression: &ast::Expr, ty: &ColumnType) -> Option<a
 ///
 /// - A point in time does not know how many digits of a second its expression has. A text shows them.
 /// - An ENUM is its label to texts and dates, and the label's number to numbers.
-/// - A text shows all digits of a FLOAT.
+/// - A string shows all digits of a FLOAT, unless it is a TEXT or BLOB.
 pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -> Cow<'v, Value> {
     let is_string = ty.is_character() || ty.is_binary();
     match (value, &origin.labels) {
@@ -277,6 +277,9 @@ pub(crate) fn shown_in<'v>(value: &'v Value, origin: &Origin, ty: &ColumnType) -
             let fsp = origin.decimals;
             let text = column_text(&ColumnType::DateTime { fsp }, value);
             Cow::Owned(Value::Text(text))
+        }
+        (Value::Float(_), _) if matches!(ty, ColumnType::Text { .. } | ColumnType::Blob { .. }) => {
+            Cow::Borrowed(value)
         }
         (Value::Float(float), _) if is_string => Cow::Owned(Value::Double(f64::from(*float))),
         (Value::Text(label), Some(labels)) if ty.is_number() => {

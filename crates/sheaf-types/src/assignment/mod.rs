@@ -246,7 +246,13 @@ fn convert(ty: &ColumnType, value: &Value, mode: Mode) -> Converted {
                 }
             }
         },
-        (value, ty) if ty.is_character() || ty.is_binary() => convert_text(ty, &value.to_string()),
+        (value, ty) if ty.is_character() || ty.is_binary() => {
+            let text = value.to_string();
+            match text::rounded(ty, value, &text) {
+                Some(rounded) => convert_text(ty, &rounded),
+                None => convert_text(ty, &text),
+            }
+        }
         (Value::Enum(number), ColumnType::Enum { labels, .. }) => {
             enumeration::of_number(labels.len(), i128::from(*number))
         }

@@ -3,6 +3,7 @@
 use super::Converted;
 use crate::column_type::ColumnType;
 use crate::error::ColumnProblem;
+use crate::number::fitting_double;
 use crate::text::is_space;
 use crate::value::Value;
 
@@ -52,4 +53,25 @@ pub(super) fn of_bytes(ty: &ColumnType, bytes: &[u8]) -> Converted {
         true => Converted::bad(Value::Bytes(kept), ColumnProblem::TooLong),
         false => Converted::fine(Value::Bytes(kept)),
     }
+}
+
+/// A DOUBLE or a FLOAT with as many digits as a column of characters or bytes has room for; `None` if all of them fit,
+/// or none.
+pub(super) fn rounded(ty: &ColumnType, value: &Value, text: &str) -> Option<String> {
+    let number = match value {
+        Value::Double(number) => *number,
+        Value::Float(number) => f64::from(*number),
+        _ => return None,
+    };
+    let (ColumnType::Char { length, .. }
+    | ColumnType::VarChar { length, .. }
+    | ColumnType::Binary { length }
+    | ColumnType::VarBinary { length }) = ty
+    else {
+        return None;
+    };
+    let room = *length as usize;
+    (text.len() > room)
+        .then(|| fitting_double(number, room))
+        .flatten()
 }

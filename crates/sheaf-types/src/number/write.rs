@@ -37,6 +37,39 @@ pub fn push_float(value: f32, out: &mut impl Output) {
     plain_or_scientific(&scientific[..length], out);
 }
 
+/// A DOUBLE in so many characters, with as many digits as fit; plain if that shows no fewer of them than an exponent
+/// would. `None` if not even one fits.
+pub fn fitting_double(value: f64, room: usize) -> Option<String> {
+    /// No DOUBLE has more.
+    const MOST_DIGITS: usize = 17;
+    let sign = usize::from(value < 0.0);
+    (1..=MOST_DIGITS.min(room)).rev().find_map(|digits| {
+        let scientific = format!("{value:.precision$e}", precision = digits - 1);
+        let (mantissa, exponent) = scientific.split_once('e')?;
+        let exponent: i32 = exponent.parse().ok()?;
+        // The plain form has at least the digits before its point, or the zeros behind it.
+        let decimals = usize::try_from(digits as i32 - 1 - exponent).ok();
+        let is_short = sign + exponent.unsigned_abs() as usize <= room;
+        let plain = decimals.filter(|_| is_short).map(|decimals| {
+            let plain = format!("{value:.decimals$}");
+            without_zeros(&plain).to_string()
+        });
+        let plain = plain.filter(|plain| plain.len() <= room);
+        plain.or_else(|| {
+            let scientific = format!("{}e{exponent}", without_zeros(mantissa));
+            (scientific.len() <= room).then_some(scientific)
+        })
+    })
+}
+
+/// Without zeros at the end of what stands behind the point.
+fn without_zeros(number: &str) -> &str {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
+}
+
 /// Rewrites a number of the form `d.ddde-x` as MySQL does: plain if the point lies among or near the digits.
 fn plain_or_scientific(written: &[u8], out: &mut impl Output) {
     let Some(e) = written.iter().position(|&byte| byte == b'e') else {
@@ -170,6 +203,32 @@ mod tests {
         let mut out = Vec::new();
         append(&mut out);
         String::from_utf8(out).expect("numbers are ASCII")
+    }
+
+    #[test]
+    fn doubles_are_rounded_to_the_room_there_is() {
+        for (value, room, expected) in [
+            (16_777_217.0, 4, Some("2e7")),
+            (16_777_217.0, 5, Some("1.7e7")),
+            (16_777_217.0, 6, Some("1.68e7")),
+            (123_456.789, 4, Some("1e5")),
+            (123_456.789, 6, Some("123457")),
+            (123_456.789, 8, Some("123456.8")),
+            (1.0 / 3.0, 4, Some("0.33")),
+            (1e-7, 4, Some("1e-7")),
+            (1.234_567_89e-7, 6, Some("1.2e-7")),
+            (-0.123_456_789_012_3, 6, Some("-0.123")),
+            (-0.123_456_789_012_3, 8, Some("-0.12346")),
+            (f64::MAX, 6, Some("2e308")),
+            (f64::MAX, 8, Some("1.8e308")),
+            (f64::MAX, 4, None),
+            (1e100, 4, None),
+            (9.996, 4, Some("10")),
+            (12_345.0, 0, None),
+        ] {
+            let fitting = fitting_double(value, room);
+            assert_eq!(fitting.as_deref(), expected, "{value} in {room}");
+        }
     }
 
     #[test]
