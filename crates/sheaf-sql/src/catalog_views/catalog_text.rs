@@ -1,5 +1,6 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
+use sheaf_table::show_create::hexadecimal_literal;
 use sheaf_table::{Column, DefaultValue, TableDefinition};
 use sheaf_types::{ColumnType, Value, column_type::MAX_CHARACTER_BYTES};
 
@@ -16,6 +17,9 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
                 .unwrap_or_default(),
             _ => String::new(),
         }),
+        DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
+            Some(hexadecimal_literal(bytes))
+        }
         DefaultValue::Value(value) => Some(value.to_string()),
     }
 }

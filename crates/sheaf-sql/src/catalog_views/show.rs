@@ -53,13 +53,21 @@ fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -
     )
 }
 
+/// The name of a column of names, of which LIKE asks for some.
+fn with_pattern(name: &str, filter: &Filter) -> String {
+    match filter {
+        Filter::Like(pattern) => format!("{name} ({pattern})"),
+        Filter::None | Filter::Where(_) => name.to_string(),
+    }
+}
+
 impl Session {
     pub(crate) fn show(&mut self, show: Parsed<'_, Show>, sink: &mut dyn ResultSink) -> Result<()> {
         let Parsed { ast: show, text } = show;
         let filtered = |filter| Parsed::new(filter, text);
         match show {
             Show::Databases(filter) => {
-                let mut rows = Rows::new([("Database", Cells::Name)]);
+                let mut rows = Rows::new([(with_pattern("Database", &filter), Cells::Name)]);
                 for name in self.database_names() {
                     rows.push(vec![name.into()]);
                 }
@@ -71,7 +79,7 @@ impl Session {
                 filter,
             } => {
                 let database = self.database_or_current(database)?;
-                let rows = self.show_tables(full, &database)?;
+                let rows = self.show_tables(full, &database, &filter)?;
                 self.send_filtered(rows, 0, filtered(filter), sink)
             }
             Show::TableStatus { database, filter } => {
@@ -311,8 +319,9 @@ impl Session {
         Ok(tables)
     }
 
-    fn show_tables(&self, full: bool, database: &str) -> Result<Rows> {
-        let mut columns = vec![(format!("Tables_in_{database}"), Cells::Name)];
+    fn show_tables(&self, full: bool, database: &str, filter: &Filter) -> Result<Rows> {
+        let name = with_pattern(&format!("Tables_in_{database}"), filter);
+        let mut columns = vec![(name, Cells::Name)];
         if full {
             columns.push(("Table_type".to_string(), TEXT));
         }

@@ -25,7 +25,7 @@ pub const CHARACTER_SETS: [(&str, &str, &str, u8); 6] = [
 
 /// Collations that clients name, with MySQL's ids. Columns have six of them (see [`sheaf_types::Collation`]); a
 /// connection may ask for the others and gets the nearest.
-pub const COLLATIONS: [(u16, &str); 16] = [
+pub const COLLATIONS: [(u16, &str); 19] = [
     (8, "latin1_swedish_ci"),
     (11, "ascii_general_ci"),
     (33, "utf8mb3_general_ci"),
@@ -39,6 +39,9 @@ pub const COLLATIONS: [(u16, &str); 16] = [
     (83, "utf8mb3_bin"),
     (83, "utf8_bin"),
     (192, "utf8mb3_unicode_ci"),
+    (192, "utf8_unicode_ci"),
+    (214, "utf8mb3_unicode_520_ci"),
+    (214, "utf8_unicode_520_ci"),
     (224, "utf8mb4_unicode_ci"),
     (246, "utf8mb4_unicode_520_ci"),
     (255, "utf8mb4_0900_ai_ci"),
@@ -173,15 +176,10 @@ pub fn default_collation(character_set: &str) -> &'static str {
 
 /// The collation of columns that is most like the one of that name: in whether case, accents and trailing spaces count.
 pub fn nearest_collation(name: &str) -> Collation {
-    Collation::parse(name)
+    Collation::parse_with_aliases(name)
         .filter(|collation| *collation != Collation::Binary)
-        .unwrap_or_else(|| {
-            if name == "utf8mb3_unicode_ci" {
-                Collation::Utf8mb4_unicode_ci
-            } else if name == "binary" || name.ends_with("_bin") {
-                Collation::Utf8mb4_bin
-            } else {
-                Collation::Utf8mb4_general_ci
-            }
+        .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
+            true => Collation::Utf8mb4_bin,
+            false => Collation::Utf8mb4_general_ci,
         })
 }

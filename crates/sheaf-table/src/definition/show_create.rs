@@ -89,6 +89,9 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
                 out.push_str(" DEFAULT NULL");
             }
         }
+        Some(DefaultValue::Value(Value::Bytes(bytes))) if std::str::from_utf8(bytes).is_err() => {
+            write!(out, " DEFAULT {}", hexadecimal_literal(bytes))?;
+        }
         Some(DefaultValue::Value(value)) => {
             write!(
                 out,
@@ -133,6 +136,12 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
         write!(out, " COMMENT {}", text_literal(&index.comment))?;
     }
     Ok(())
+}
+
+/// Bytes that are no text.
+pub fn hexadecimal_literal(bytes: &[u8]) -> String {
+    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+    format!("0x{}", digits.collect::<String>())
 }
 
 /// A text in quotes, with MySQL's escapes.
