@@ -236,6 +236,24 @@ impl Keeper {
 pub struct CommonTablesExec {
     input: Arc<dyn ExecutionPlan>,
     tables: Vec<(Arc<CommonTable>, Arc<dyn ExecutionPlan>)>,
+    ends: Arc<Ends>,
+}
+
+/// Forgets what tables know of their runs when the last plan that has them is gone. Operators may know the table that
+/// they are of: a subquery that runs for each row is planned with all tables of the statement at hand. So neither would
+/// end, nor would the memory of its rows.
+#[derive(Debug)]
+struct Ends(Vec<Arc<CommonTable>>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        for table in &self.0 {
+            // They are dropped when nothing is locked.
+            let operators = lock(&table.operators).take();
+            let run = lock(&table.run).take();
+            drop((operators, run));
+        }
+    }
 }
 
 impl CommonTablesExec {
@@ -243,7 +261,12 @@ impl CommonTablesExec {
         input: Arc<dyn ExecutionPlan>,
         tables: Vec<(Arc<CommonTable>, Arc<dyn ExecutionPlan>)>,
     ) -> CommonTablesExec {
-        CommonTablesExec { input, tables }
+        let ends = tables.iter().map(|(table, _)| Arc::clone(table));
+        CommonTablesExec {
+            ends: Arc::new(Ends(ends.collect())),
+            input,
+            tables,
+        }
     }
 
     /// The plan that reads the tables.
@@ -312,7 +335,12 @@ impl ExecutionPlan for CommonTablesExec {
         };
         let tables = self.tables.iter().map(|(table, _)| Arc::clone(table));
         let tables = tables.zip(children).collect();
-        Ok(Arc::new(CommonTablesExec { input, tables }))
+        let ends = Arc::clone(&self.ends);
+        Ok(Arc::new(CommonTablesExec {
+            input,
+            tables,
+            ends,
+        }))
     }
 
     fn execute(
