@@ -30,7 +30,7 @@ use super::build::{Build, Held};
 use super::lock;
 use super::partition::{Divided, Divider, Part, Side};
 use super::source::{InContextExec, SourceExec};
-use crate::operator::compacted_exec::detached;
+use crate::operator::compacted_exec::{compacted, detached};
 
 /// How often rows are divided before they are taken in pieces.
 const MAX_DEPTH: usize = 5;
@@ -133,7 +133,7 @@ impl Pairs {
             let number = Column::new(NUMBER, joined.fields().len() - 1);
             let order = LexOrdering::new([PhysicalSortExpr::new_default(Arc::new(number))]);
             let order = order.ok_or_else(|| internal_datafusion_err!("an empty order"))?;
-            let sort = SortExec::new(order, Arc::new(SourceExec::new(joined, rows)));
+            let sort = SortExec::new(order, Arc::new(SourceExec::new(joined, compacted(rows))));
             rows = sort.execute(0, context)?;
         }
         let schema = Arc::clone(&self.schema);
