@@ -774,3 +774,28 @@ fn many_parameters_are_prepared() {
     assert_eq!(row.len(), 4000);
     assert_eq!(row.get::<i64, _>(3999), Some(3999));
 }
+
+#[test]
+fn windows_order_texts_that_are_longer_than_a_packet() {
+    let server = server();
+    let mut c = server.connect();
+    for sql in [
+        "create database long_keys",
+        "use long_keys",
+        "create table t (id int primary key, s text, b blob)",
+        "insert into t values (1, repeat('b', 600), repeat('y', 600)), (2, repeat('a', 600), repeat('x', 600))",
+        "insert into t select id + 2, concat(s, s, s), concat(b, b, b) from t",
+        "set global max_allowed_packet = 1024",
+    ] {
+        c.query_drop(sql).unwrap();
+    }
+    let mut c = server.connect();
+    for key in ["s", "b"] {
+        let ranks = format!(
+            "select id, rank() over (order by {key}), sum(id) over (order by {key}) from long_keys.t order by id"
+        );
+        let expected = ["1\t3\t7", "2\t1\t2", "3\t4\t10", "4\t2\t6"];
+        assert_eq!(query_text(&mut c, &ranks), expected);
+        assert!(query_text(&mut c, "show warnings").is_empty());
+    }
+}

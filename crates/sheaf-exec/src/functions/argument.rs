@@ -24,7 +24,7 @@ use sheaf_types::temporal::NumberParts;
 use sheaf_types::{Collation, number, temporal};
 
 use super::limits::{self, Account, ResultLimits, Turns};
-use super::types::{HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
+use super::types::{HEX_OF_KEY, HYBRID_KEY, SqlType, common_collation, declared_type, takes_bytes};
 use super::{EvaluationError, Function};
 
 /// An argument as an array of one type, or one value for all rows.
@@ -146,12 +146,12 @@ impl<'a> Call<'a> {
     /// For what the kernel is going to make, and for a look at whether it shall stop.
     pub(super) fn account(&self) -> Account<'a> {
         let name = self.name.trim_start_matches('$');
-        Account::new(
-            self.limits,
-            name,
-            self.bytewise,
-            self.args.return_field.is_nullable(),
-        )
+        let is_nullable = self.args.return_field.is_nullable();
+        let account = Account::new(self.limits, name, self.bytewise, is_nullable);
+        match self.name {
+            HEX_OF_KEY => account.of_keys(),
+            _ => account,
+        }
     }
 
     /// For a look at whether the kernel shall stop within a value.

@@ -225,6 +225,16 @@ impl<'l> Account<'l> {
         }
     }
 
+    /// Of values that no client has asked for, but that rows are told apart by. They may be as long as a row, and none
+    /// becomes NULL.
+    pub(super) fn of_keys(self) -> Account<'l> {
+        Account {
+            value_bytes: self.limits.row_bytes(),
+            nullable: false,
+            ..self
+        }
+    }
+
     /// The longest value.
     pub(super) fn value_bytes(&self) -> usize {
         self.value_bytes

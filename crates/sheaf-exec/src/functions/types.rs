@@ -21,6 +21,9 @@ use sheaf_types::{Collation, ColumnType};
 
 use super::error::EvaluationError;
 
+/// The hexadecimal digits of a key, which order as its bytes do. Unlike HEX() it makes digits of a key of any length.
+pub const HEX_OF_KEY: &str = "$hex_of_key";
+
 pub const DECIMALS_KEY: &str = "sheaf.decimals";
 pub const COERCIBILITY_KEY: &str = "sheaf.coercibility";
 /// Only of literals.

@@ -9,7 +9,7 @@ use sheaf_types::error::codes::{self, ErrorCode};
 use super::aggregate::{aggregate_arguments, keys_of, sort_keys_of};
 use super::cast;
 use super::expression_type::field_of;
-use crate::functions::types::MAX_PRECISION;
+use crate::functions::types::{HEX_OF_KEY, MAX_PRECISION};
 use crate::functions::{EvaluationError, call};
 
 /// An order that a RANGE frame can run over: DataFusion knows no ranges of bytes, nor of spans of time. Offsets become
@@ -32,7 +32,7 @@ fn range_key(expr: Expr, frame: &WindowFrame, schema: &DFSchema) -> Result<Expr>
     };
     Ok(match field_of(&expr, schema)?.data_type() {
         // The hexadecimal digits order as the bytes do.
-        DataType::Binary => call("hex", vec![expr]),
+        DataType::Binary => call(HEX_OF_KEY, vec![expr]),
         DataType::Duration(_) => cast(expr, DataType::Int64),
         DataType::Decimal128(_, scale) if !offsets.is_empty() => {
             let scale = digits.max(*scale);

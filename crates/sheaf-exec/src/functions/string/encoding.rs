@@ -10,7 +10,7 @@ use datafusion_common::Result;
 use super::{bigint, bytes_of_all, text};
 use crate::functions::limits::{TextWriter, Turns};
 use crate::functions::result_array::{byte_strings, ints, long_texts, texts};
-use crate::functions::types::SqlType;
+use crate::functions::types::{HEX_OF_KEY, SqlType};
 use crate::functions::{Call, Function, VARIADIC};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -33,6 +33,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new("char", (1, VARIADIC), bytes_of_all, char_codes).never_null(),
     Function::strict("hex", (1, 1), text, hex).growing(),
+    Function::strict(HEX_OF_KEY, (1, 1), text, hex).growing(),
     Function::new("unhex", (1, 1), bytes_of_all, unhex),
     Function::strict("to_base64", (1, 1), text, |call| {
         let (bytes, turns) = (call.bytes(0)?, call.turns());
