@@ -73,7 +73,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "timestamp",
         (1, 2),
         |operands| {
-            let digits = (0..operands.fields.len()).map(|operand| fraction(operands, operand));
+            let digits = (0..operands.fields.len()).map(|operand| match operand {
+                0 => fraction_of_moment(operands, 0),
+                _ => fraction(operands, operand),
+            });
             Ok(field::datetime(digits.max().unwrap_or(0)))
         },
         timestamp,
@@ -310,7 +313,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "convert_tz",
         (3, 3),
-        |operands| Ok(field::datetime(fraction(operands, 0))),
+        |operands| Ok(field::datetime(fraction_of_moment(operands, 0))),
         convert_tz,
     ),
 ];
@@ -321,13 +324,26 @@ fn fraction(operands: &Operands<'_>, operand: usize) -> u8 {
         SqlType::Decimal { decimals, .. } => decimals.min(6),
         SqlType::Float | SqlType::Double => 6,
         SqlType::Text { .. } => match operands.text(operand) {
-            Some(text) => match (read_datetime(&text), read_time(&text)) {
-                (Ok(read), _) => read.fraction_digits,
-                (Err(_), read) => read.map_or(0, |read| read.fraction_digits),
+            // `10:11:12.5` is a date with an hour, too; here it is not.
+            Some(text) => match (read_time(&text), read_datetime(&text)) {
+                (Ok(read), _) if read.has_date || !spells_date(&text) => read.fraction_digits,
+                (_, Ok(read)) => read.fraction_digits,
+                (read, _) => read.map_or(0, |read| read.fraction_digits),
             },
             None => 6,
         },
         other => other.fsp(),
+    }
+}
+
+/// The same of an operand as a point in time.
+fn fraction_of_moment(operands: &Operands<'_>, operand: usize) -> u8 {
+    match (operands.sql_type(operand), operands.text(operand)) {
+        (SqlType::Text { .. }, Some(text)) => match read_datetime(&text) {
+            Ok(read) => read.fraction_digits,
+            Err(_) => fraction(operands, operand),
+        },
+        _ => fraction(operands, operand),
     }
 }
 
@@ -577,6 +593,12 @@ impl Clocks {
     }
 }
 
+/// Whether a text that reads as a date and a time is a time with a fraction: `10:11:12.5`.
+fn is_clock(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
+    text.contains(':') && text.trim().bytes().all(is_part)
+}
+
 /// Whether a text begins with a date, be it one that there is or not.
 fn spells_date(text: &str) -> bool {
     let text = text.trim_start();
@@ -680,7 +702,8 @@ fn addtime(call: &Call<'_>, sign: i64) -> Result<ArrayRef> {
             let is_number = clocks.numbers.is_some();
             // A text that is a date alone is read as a time.
             let clock_of = |text: &str| {
-                let read = read_datetime(text).ok().filter(|read| read.has_time);
+                let read = read_datetime(text).ok();
+                let read = read.filter(|read| read.has_time && !is_clock(text));
                 let point = read.and_then(|read| read.micros(6).ok());
                 match point.filter(|point| *point != ZERO_DATETIME) {
                     Some(point) => Some(Clock::Moment(point)),

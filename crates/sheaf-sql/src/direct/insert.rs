@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sheaf_table::{Privileges, Table, TableDefinition};
 use sheaf_types::assignment::Mode;
+use sheaf_types::temporal::SECOND;
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -398,7 +399,7 @@ impl Session {
                 NewValue::Operand(operand) => match operand.value(parameters) {
                     // Their texts are for the vectorised path to judge.
                     Value::Double(_) => return None,
-                    value => Assigned::Value(value.clone(), Origin::default()),
+                    value => Assigned::Value(value.clone(), origin_of_parameter(value)),
                 },
                 NewValue::Given(given) => {
                     Assigned::Value(given.literal_value(self, parameters)?, given.origin())
@@ -570,4 +571,16 @@ fn put_literal(
             shape.put(row, position, &value, number, warnings)
         }
     }
+}
+
+/// A time shows the digits of its seconds that a client has sent: none, or all of them.
+fn origin_of_parameter(value: &Value) -> Origin {
+    Origin::of_decimals(match value {
+        Value::Time(micros) | Value::DateTime(micros) | Value::Timestamp(micros)
+            if micros % SECOND != 0 =>
+        {
+            6
+        }
+        _ => 0,
+    })
 }

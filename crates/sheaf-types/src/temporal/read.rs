@@ -394,6 +394,20 @@ fn clock_parts(input: &mut Input<'_>, parts: &mut [u64; 3]) -> Result<bool, NotT
     Ok(true)
 }
 
+/// Whether a text begins as `10:11:12 13` does: a date, although with colons.
+fn is_date_of_colons(text: &[u8]) -> bool {
+    let is_blank = |byte: &u8| *byte == b'T' || is_space(*byte);
+    let Some(end) = text.iter().position(is_blank) else {
+        return false;
+    };
+    let (date, behind) = text.split_at(end);
+    let mut behind = behind.iter().skip_while(|byte| is_blank(byte));
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b':';
+    date.iter().all(is_part)
+        && date.iter().filter(|byte| **byte == b':').count() == 2
+        && behind.next().is_some_and(u8::is_ascii_digit)
+}
+
 /// The time of day of a text that begins with a date; `None` if it does not, or has nothing else.
 fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> {
     let run = input.digits_ahead();
@@ -405,6 +419,7 @@ fn time_of_datetime(input: &Input<'_>) -> Result<Option<TimeText>, NotTemporal> 
     let is_compact = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'T' | b'.');
     let may_be = match behind {
         Some(b'-' | b'/') => true,
+        Some(b':') => is_date_of_colons(input.rest),
         Some(b'T') => input.rest.iter().all(is_compact),
         _ => run >= SHORTEST_DATETIME,
     };
