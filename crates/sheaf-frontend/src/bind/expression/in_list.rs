@@ -21,7 +21,7 @@ impl Binder<'_> {
                 if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
                     return Err(operand_columns(width));
                 }
-                let arguments = vec![self.value(&expr)?, self.internal(numbers)?];
+                let arguments = vec![self.compared(&expr)?, self.internal(numbers)?];
                 return self.call(IN_NUMBERS, arguments);
             }
             Some(PackedList::Members { width: own, packed }) => {
@@ -44,7 +44,7 @@ impl Binder<'_> {
             }
             return self.call("$row_in", arguments);
         }
-        let mut arguments = vec![self.value(&expr)?];
+        let mut arguments = vec![self.compared(&expr)?];
         if let Some(constants) = self.constants(list) {
             let typing = self.typing();
             return Ok(typing.call_on_constants("$in", arguments, constants)?);
