@@ -148,6 +148,10 @@ pub enum TableError {
     UnknownTable { database: String, table: String },
     #[error("Unknown table '{database}.{table}'")]
     CannotDropTable { database: String, table: String },
+    #[error("'{database}.{table}' is not BASE TABLE")]
+    NotBaseTable { database: String, table: String },
+    #[error("'{database}.{table}' is not VIEW")]
+    NotView { database: String, table: String },
     #[error("Table '{table}' already exists")]
     TableExists { table: String },
     #[error("Duplicate column name '{column}'")]
@@ -293,6 +297,7 @@ impl TableError {
             TableError::CannotDropDatabase { .. } => codes::DB_DROP_EXISTS,
             TableError::UnknownTable { .. } => codes::NO_SUCH_TABLE,
             TableError::CannotDropTable { .. } => codes::BAD_TABLE_ERROR,
+            TableError::NotBaseTable { .. } | TableError::NotView { .. } => codes::WRONG_OBJECT,
             TableError::TableExists { .. } => codes::TABLE_EXISTS_ERROR,
             TableError::DuplicateColumn { .. } => codes::DUP_FIELDNAME,
             TableError::DuplicateIndex { .. } => codes::DUP_KEYNAME,

@@ -32,6 +32,8 @@ pub use catalog::privilege::{PrivilegeLevel, Privileges};
 pub use catalog::resource_group;
 pub use catalog::resource_group::{ResourceGroup, ResourceGroupKind, ResourceGroups};
 pub use catalog::statistics::AutoAnalyze;
+pub use catalog::view;
+pub use catalog::view::{View, ViewAlgorithm, ViewCheck, ViewDefinition, ViewSecurity};
 pub use catalog::{
     BorrowedReadGuard, Catalog, CatalogLimits, DatabaseSnapshot, QualifiedName, ReadGuard,
     RowWriteGuard, WriteGuard,

@@ -1,10 +1,11 @@
-//! A database: a name, a collation for those of its tables that name none, and its tables.
+//! A database: a name, a collation for those of its tables that name none, its tables and its views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sheaf_types::Collation;
 
+use crate::catalog::view::View;
 use crate::definition::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::table::Table;
@@ -17,6 +18,7 @@ const FORMAT: u64 = 1;
 pub(crate) struct Database {
     pub(crate) collation: Collation,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    pub(crate) views: BTreeMap<String, Arc<View>>,
 }
 
 /// A database as it was at one moment.
@@ -25,6 +27,8 @@ pub struct DatabaseSnapshot {
     pub collation: Collation,
     /// Sorted by name.
     pub tables: Vec<Arc<Table>>,
+    /// Sorted by name.
+    pub views: Vec<Arc<View>>,
 }
 
 /// The entry of a database.
@@ -49,7 +53,7 @@ pub(crate) fn decode_database(bytes: &[u8], name: &str) -> Result<Database> {
     let collation = Collation::of_id(read.number()?).ok_or_else(|| read.corrupt())?;
     Ok(Database {
         collation,
-        tables: BTreeMap::new(),
+        ..Database::default()
     })
 }
 

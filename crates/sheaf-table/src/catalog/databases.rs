@@ -16,7 +16,7 @@ impl Catalog {
         self.databases.read().keys().cloned().collect()
     }
 
-    /// All databases with their tables, sorted by name, as they are at one moment.
+    /// All databases with their tables and views, sorted by name, as they are at one moment.
     pub fn snapshot(&self) -> Vec<DatabaseSnapshot> {
         let databases = self.databases.read();
         let databases = databases.iter();
@@ -24,6 +24,7 @@ impl Catalog {
             name: name.clone(),
             collation: database.collation,
             tables: database.tables.values().cloned().collect(),
+            views: database.views.values().cloned().collect(),
         });
         databases.collect()
     }

@@ -22,6 +22,8 @@
 //! | [`table_definitions`] | tables that are made, dropped, renamed and defined anew |
 //! | [`databases`] | databases in the catalog |
 //! | [`database`] | a database in memory, and its entry |
+//! | [`views`] | views in the catalog |
+//! | [`view`] | a view: a query under the name of a table |
 //! | [`foreign_keys`] | whether foreign keys hold, and which tables refer to which |
 //! | [`statistics`] | ANALYZE TABLE: collecting statistics, keeping them, telling when they are due |
 //! | [`accounts`] | accounts in the catalog |
@@ -48,6 +50,8 @@ pub mod resource_group;
 pub(crate) mod resource_groups;
 pub(crate) mod statistics;
 mod table_definitions;
+pub mod view;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -77,6 +81,7 @@ pub use database::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
 pub(crate) use table_definitions::{Redefinition, rename_definition};
 use table_definitions::{delete_table, lock_others_out};
+use views::{delete_view, restore_views};
 
 /// Database and table.
 pub type QualifiedName = (String, String);
@@ -126,6 +131,7 @@ impl Catalog {
         let mut definitions: Vec<(String, String, Vec<u8>)> = Vec::new();
         let mut statistics: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let mut counters = BTreeMap::new();
+        let mut views: Vec<(String, String, Vec<u8>)> = Vec::new();
         let mut accounts = AccountReader::default();
         let mut resource_groups = ResourceGroups::new();
         let mut cursor = tree.scan(KeyRange::all(), Direction::Forward, ReadAhead::Off);
@@ -144,13 +150,17 @@ impl Catalog {
                         let database = decode_database(value, &name)?;
                         databases.insert(name, database);
                     }
-                    kind::TABLE => {
-                        let (database, table) = table_of_key(rest).ok_or_else(unreadable)?;
-                        match definitions.last_mut() {
-                            Some((d, t, bytes)) if *d == database && *t == table => {
+                    kind::TABLE | kind::VIEW => {
+                        let (database, name) = table_of_key(rest).ok_or_else(unreadable)?;
+                        let entries = match *kind {
+                            kind::TABLE => &mut definitions,
+                            _ => &mut views,
+                        };
+                        match entries.last_mut() {
+                            Some((d, n, bytes)) if *d == database && *n == name => {
                                 bytes.extend_from_slice(value);
                             }
-                            _ => definitions.push((database, table, value.to_vec())),
+                            _ => entries.push((database, name, value.to_vec())),
                         }
                     }
                     kind::STATISTICS => {
@@ -189,6 +199,7 @@ impl Catalog {
             let known = known.ok_or(TableError::UnknownDatabase { name: database })?;
             known.tables.insert(name, Arc::new(table));
         }
+        restore_views(&memory, &mut databases, views)?;
         let catalog = Arc::new(Catalog {
             storage,
             databases: RwLock::new(databases),
@@ -222,8 +233,9 @@ impl Catalog {
         self.schema_version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Drops a database with its tables, all or nothing, once no session uses them, waiting at most `wait` for each.
-    /// Returns how many tables it had. `check_foreign_keys`: no table of another database may refer to one of them.
+    /// Drops a database with its tables and views, all or nothing, once no session uses them. Waits at most `wait` for
+    /// each. Returns how many tables and views it had. `check_foreign_keys`: no table of another database may refer to
+    /// one of them.
     ///
     /// # Errors
     /// `CannotDropDatabase` if there is none, `ReferencedTable`, `LockWaitTimeout`.
@@ -253,9 +265,13 @@ impl Catalog {
                 continue;
             }
             self.check_unreferenced(&locked, check_foreign_keys)?;
+            let views = self.views(name).map_err(cannot_drop)?;
             self.change(|tree, transaction| {
                 for (table, _) in &locked {
                     delete_table(tree, transaction, &table.definition)?;
+                }
+                for view in &views {
+                    delete_view(tree, transaction, name, &view.definition.name)?;
                 }
                 tree.delete(transaction, &database_key(name))?;
                 Ok(())
@@ -264,7 +280,7 @@ impl Catalog {
             self.advance_schema_version();
             drop(changing);
             self.free_dropped(&locked, exclusive);
-            return Ok(locked.len());
+            return Ok(locked.len() + views.len());
         }
     }
 
@@ -294,7 +310,7 @@ impl Catalog {
     /// A table without any lock: for planning and information.
     ///
     /// # Errors
-    /// `UnknownDatabase`, `UnknownTable`.
+    /// `UnknownDatabase`, `UnknownTable`, `NotBaseTable` for a view.
     pub fn table(&self, database: &str, name: &str) -> Result<Arc<Table>> {
         let databases = self.databases.read();
         let Some(known) = databases.get(database) else {
@@ -303,9 +319,12 @@ impl Catalog {
             });
         };
         let table = known.tables.get(name).cloned();
-        table.ok_or_else(|| TableError::UnknownTable {
-            database: database.to_string(),
-            table: name.to_string(),
+        table.ok_or_else(|| {
+            let (database, table) = (database.to_string(), name.to_string());
+            match known.views.contains_key(name) {
+                true => TableError::NotBaseTable { database, table },
+                false => TableError::UnknownTable { database, table },
+            }
         })
     }
 

@@ -26,11 +26,13 @@ pub(crate) mod kind {
     pub(crate) const ACCOUNT: u8 = 5;
     /// Name in lower case: a resource group.
     pub(crate) const RESOURCE_GROUP: u8 = 6;
+    /// Database, 0x00, view, 0x00, number of the chunk (u16 big-endian): a chunk of a view's definition.
+    pub(crate) const VIEW: u8 = 7;
 }
 
 /// The newest format of the catalog that this program writes and reads: 3 has accounts, 4 resource groups, 5 collations
-/// of databases.
-const CATALOG_FORMAT: u64 = 5;
+/// of databases, 6 views.
+const CATALOG_FORMAT: u64 = 6;
 
 /// Bytes of a definition in one entry; keys are short.
 pub(crate) const CHUNK_BYTES: usize = MAX_ENTRY_BYTES - 1000;
@@ -74,7 +76,7 @@ pub(crate) fn table_key(database: &str, table: &str, chunk: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Database and table in the key of a definition, after its first byte.
+/// Database and table in the key of a definition, or of a view's, after its first byte.
 pub(crate) fn table_of_key(rest: &[u8]) -> Option<(String, String)> {
     let mut names = rest.splitn(3, |byte| *byte == 0);
     let mut name = || String::from_utf8(names.next()?.to_vec()).ok();

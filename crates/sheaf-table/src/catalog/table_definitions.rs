@@ -128,10 +128,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Error `TableExists` if a table has this name.
-    fn check_is_free(&self, database: &str, name: &str) -> Result<()> {
+    /// Error `TableExists` if a table or a view has this name.
+    pub(super) fn check_is_free(&self, database: &str, name: &str) -> Result<()> {
         match self.table(database, name) {
-            Ok(_) => Err(TableError::TableExists {
+            Ok(_) | Err(TableError::NotBaseTable { .. }) => Err(TableError::TableExists {
                 table: name.to_string(),
             }),
             Err(TableError::UnknownTable { .. }) => Ok(()),
@@ -438,6 +438,7 @@ impl Catalog {
             let is_free = match self.table(&to.0, &to.1) {
                 Ok(_) => names.contains_key(to),
                 Err(TableError::UnknownTable { .. }) => true,
+                Err(TableError::NotBaseTable { .. }) => false,
                 Err(error) => return Err(error),
             };
             if !is_free || names.values().any(|now| now == to) {

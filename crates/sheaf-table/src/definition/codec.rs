@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    fn column(&mut self, column: &Column) {
+    pub(crate) fn column(&mut self, column: &Column) {
         self.text(&column.name);
         self.text(&column.ty.descriptor());
         let flag = |set: bool, flag: u64| if set { flag } else { 0 };
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn column(&mut self) -> Result<Column> {
+    pub(crate) fn column(&mut self) -> Result<Column> {
         let name = self.text()?;
         let ty = ColumnType::parse(&self.text()?).map_err(|_| self.corrupt())?;
         let flags = self.number()?;

@@ -100,6 +100,22 @@ impl CatalogMemory {
         self.definitions.take_anyway(definition_bytes(definition))
     }
 
+    /// Of a definition that is no table's.
+    ///
+    /// # Errors
+    /// `DefinitionsTooLarge`.
+    pub(crate) fn take(&self, bytes: usize) -> Result<Share> {
+        let taken = self.definitions.try_take(bytes);
+        taken.ok_or(TableError::DefinitionsTooLarge {
+            limit_bytes: self.definitions.limit_bytes(),
+        })
+    }
+
+    /// Of one that is there, whether there is room or not.
+    pub(crate) fn take_anyway(&self, bytes: usize) -> Share {
+        self.definitions.take_anyway(bytes)
+    }
+
     /// A share for statistics that are about to be kept. Others make room.
     pub(crate) fn room_for_statistics(&self, bytes: usize) -> Share {
         // Each is looked at twice: the first time it is noted whether somebody asks for it again.

@@ -12,3 +12,4 @@ mod lookups;
 mod resource_groups;
 mod rows;
 mod statistics;
+mod views;
