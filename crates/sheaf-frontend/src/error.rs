@@ -15,7 +15,7 @@ use sheaf_exec::ExecError;
 use sheaf_exec::functions::EvaluationError;
 use sheaf_exec::memory_consumers::{OTHERS_HAVE_IT, out_of_memory_in};
 use sheaf_storage::StorageError;
-use sheaf_table::TableError;
+use sheaf_table::{AccountName, TableError};
 use sheaf_types::ColumnIssue;
 use sheaf_types::error::codes::{self, ErrorCode};
 
@@ -197,6 +197,25 @@ impl SqlError {
     /// 1051, for DROP TABLE; `names` is the list of all that are missing.
     pub fn bad_table(names: &str) -> Self {
         Self::new(codes::BAD_TABLE_ERROR, format!("Unknown table '{names}'"))
+    }
+
+    /// 1356: what is wrong inside is not told.
+    pub fn invalid_view(name: &str) -> Self {
+        Self::new(
+            codes::VIEW_INVALID,
+            format!(
+                "View '{name}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack \
+                 rights to use them"
+            ),
+        )
+    }
+
+    /// 1449: of a view.
+    pub fn no_such_definer(definer: &AccountName) -> Self {
+        Self::new(
+            codes::NO_SUCH_USER,
+            format!("The user specified as a definer ({definer}) does not exist"),
+        )
     }
 
     pub fn table_exists(name: &str) -> Self {

@@ -28,4 +28,4 @@ pub mod value_literal;
 pub mod varying;
 pub mod walk;
 
-pub use statement_text::StatementText;
+pub use statement_text::{StatementText, edit};

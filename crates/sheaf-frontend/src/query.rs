@@ -8,6 +8,7 @@
 //! Sheaf's scalar functions. Every string is compared by collation key, and each table reference is a
 //! [`sheaf_exec::SheafTableSource`] of its own.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -16,13 +17,14 @@ use sheaf_access::CancelFlag;
 use sheaf_algebra::{ColumnId, Columns, Relation};
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
-use sheaf_table::Catalog;
+use sheaf_table::{AccountName, Catalog};
 use sheaf_types::{Collation, Value};
 
 use crate::error::Result;
 use crate::last_insert_id::InsertIdCell;
 use crate::load_file::{FileReader, LoadedFile};
 use crate::parser::hint::HintWarning;
+use crate::statement_text::edit::Edit;
 use crate::user_lock::SessionLocks;
 
 /// What a statement may ask of its session: `@@variables`, `@user_variables`, NOW(), DATABASE() and their like.
@@ -99,8 +101,11 @@ pub trait SessionValues {
     fn user_variable(&self, name: &str) -> Value;
 }
 
-/// Tables that are not in the catalog (INFORMATION_SCHEMA); `Ok(None)` if there is none of this name.
-pub type VirtualTables<'a> = dyn Fn(&str, &str) -> Result<Option<Arc<dyn TableSource>>> + 'a;
+/// Tables that are not in the catalog (INFORMATION_SCHEMA), by database and name; `Ok(None)` if there is none of this
+/// name. The account is the one whose privileges the table is read with, if they are not the session's. Errors 1142 for
+/// a table that it may not read, and 1449 for an account that is not there.
+pub type VirtualTables<'a> =
+    dyn Fn(&str, &str, Option<&AccountName>) -> Result<Option<Arc<dyn TableSource>>> + 'a;
 
 /// What the list of the outermost SELECT holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +119,15 @@ pub enum Listed {
     Changes,
 }
 
+/// What is kept of the query of a view that is made.
+#[derive(Default)]
+pub struct ViewNotes {
+    /// The view's database and name.
+    pub database: String,
+    pub name: String,
+    pub edits: RefCell<Vec<Edit>>,
+}
+
 /// What a query is planned against.
 pub struct QueryContext<'a> {
     /// The text that the tokens' positions refer to: what the parser was given. Result headers are cut from it.
@@ -124,6 +138,8 @@ pub struct QueryContext<'a> {
     pub parameters: &'a [Value],
     pub virtual_tables: &'a VirtualTables<'a>,
     pub listed: Listed,
+    /// What is noted of the query of a view that is made.
+    pub notes: Option<&'a ViewNotes>,
     /// The plan is to be a list over a condition over the tables, as they are written, if it is nothing else.
     pub is_over_rows: bool,
 }

@@ -450,6 +450,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "bind/subquery",
             "parser/account",
             "parser/statement",
+            "parser/view",
         ],
     ),
     // Direct plans of queries inside of queries: each kind of plan may hold any other.

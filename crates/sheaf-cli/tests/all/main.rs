@@ -42,3 +42,4 @@ mod transcripts;
 mod user_locks;
 mod users;
 mod variables;
+mod views;

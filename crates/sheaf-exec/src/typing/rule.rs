@@ -43,6 +43,16 @@ impl Texts {
         }
     }
 
+    /// The same of literals that compare by another collation.
+    pub fn of_collation(&self, collation: Collation) -> Texts {
+        Texts {
+            today: self.today,
+            are_parameters: self.are_parameters,
+            refuses_zero_dates: self.refuses_zero_dates,
+            ..Texts::of(collation, self.truncated.clone())
+        }
+    }
+
     /// The zero date is NULL where a text or a number is to be a date.
     pub fn refusing_zero_dates(self, refuses_zero_dates: bool) -> Texts {
         Texts {

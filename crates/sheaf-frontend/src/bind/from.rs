@@ -331,7 +331,7 @@ impl Binder<'_> {
                 if let Some(common) = self.common_table(table, alias)? {
                     return Ok(common);
                 }
-                match self.context.session.current_database() {
+                match self.current_database() {
                     Some(database) => (database.to_string(), table.clone()),
                     None => return Err(SqlError::no_database_selected()),
                 }
@@ -340,6 +340,15 @@ impl Binder<'_> {
             _ => return Err(SqlError::parse_error(&name.to_string(), 1)),
         };
         let known_as = alias.map_or_else(|| table.clone(), |alias| alias.name.value.clone());
+        self.note_table(name, &database);
+        if let Some(view) = self.context.catalog.view(&database, &table) {
+            if let Some(hint) = hints.first().and_then(|hint| hint.index_names.first()) {
+                return Err(SqlError::key_does_not_exist(&hint.value, &table));
+            }
+            // Whether it may be named at all.
+            (self.context.virtual_tables)(&database, &table, self.reader().as_ref())?;
+            return self.view(view, &known_as);
+        }
         let source = self.source(&database, &table, &known_as, hints)?;
         let name = TableName {
             alias: known_as,
@@ -406,7 +415,9 @@ impl Binder<'_> {
         known_as: &str,
         hints: &[TableIndexHints],
     ) -> Bound<Arc<dyn TableSource>> {
-        if let Some(source) = (self.context.virtual_tables)(database, table)? {
+        if let Some(source) =
+            (self.context.virtual_tables)(database, table, self.reader().as_ref())?
+        {
             return Ok(source);
         }
         let opened = self
@@ -425,7 +436,7 @@ impl Binder<'_> {
         let hints = index_hints(hints, exists, table)?;
         let reference = self.tables.len() as u32;
         let source = SheafTableSource::new(opened, reference, known_as.to_string(), hints);
-        let outermost = self.depth == 1;
+        let outermost = self.depth == 1 && self.open_views.is_empty() || self.delivers_key;
         Ok(Arc::new(
             match self.context.listed == Listed::Changes && outermost {
                 true => source.with_clustered_key(),

@@ -24,7 +24,7 @@ use super::arguments::{
 };
 use super::block::Clause;
 use super::scope::Found;
-use super::session::{group_concat_limit, session_function};
+use super::session::group_concat_limit;
 use super::subquery::operand_columns;
 use super::window::{
     MAX_WINDOWS, check_window_arguments, derived_window, frame, group_concat_over_window,
@@ -204,7 +204,7 @@ impl Binder<'_> {
             let fsp = values.first().and_then(number_digits);
             let fsp = fsp.and_then(|digits| digits.parse::<u8>().ok());
             if (count == 0 || fsp.is_some())
-                && let Some(value) = session_function(self.context.session, name, fsp)
+                && let Some(value) = self.session_function(name, fsp)
             {
                 return self.internal(&value).map(Some);
             }

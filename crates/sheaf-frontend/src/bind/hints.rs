@@ -33,8 +33,8 @@ struct BlockTable {
 }
 
 struct QueryBlock {
-    /// Line and column of its SELECT.
-    place: (u64, u64),
+    /// The number of the view that it stands in, 0 for the statement itself; line and column of its SELECT.
+    place: (u64, u64, u64),
     hints: Vec<Hint>,
     /// SELECT STRAIGHT_JOIN.
     straight: bool,
@@ -47,6 +47,10 @@ struct QueryBlock {
 pub struct QueryBlocks {
     /// Derived tables are merged unless a hint says otherwise; false: the other way round.
     merges_derived: bool,
+    /// How many views have been opened. Their blocks come behind those of the statement.
+    views: u64,
+    /// The one whose query is bound; 0: the statement itself.
+    view: u64,
     blocks: Vec<QueryBlock>,
     /// The innermost block whose binding has begun and not ended.
     current: Option<usize>,
@@ -56,12 +60,17 @@ pub struct QueryBlocks {
 }
 
 /// The block around the current one: to be given back to [`QueryBlocks::close`].
-pub struct Enclosing(Option<usize>);
+pub struct Enclosing {
+    block: Option<usize>,
+    view: u64,
+}
 
 impl QueryBlocks {
     pub fn new(merges_derived: bool) -> QueryBlocks {
         QueryBlocks {
             merges_derived,
+            views: 0,
+            view: 0,
             blocks: Vec::new(),
             current: None,
             block_of: Vec::new(),
@@ -77,17 +86,30 @@ impl QueryBlocks {
         let modifiers = select.select_modifiers.as_ref();
         let enclosing = self.current.replace(self.blocks.len());
         self.blocks.push(QueryBlock {
-            place: (start.line, start.column),
+            place: (self.view, start.line, start.column),
             hints,
             straight: modifiers.is_some_and(|modifiers| modifiers.straight_join),
             straight_joins: Vec::new(),
             tables: Vec::new(),
         });
-        Enclosing(enclosing)
+        Enclosing {
+            block: enclosing,
+            view: self.view,
+        }
     }
 
     pub fn close(&mut self, enclosing: Enclosing) {
-        self.current = enclosing.0;
+        self.current = enclosing.block;
+        self.view = enclosing.view;
+    }
+
+    /// The query of a view comes: its blocks are none of the statement's.
+    pub fn leave_statement(&mut self) -> Enclosing {
+        self.views += 1;
+        Enclosing {
+            block: self.current.take(),
+            view: std::mem::replace(&mut self.view, self.views),
+        }
     }
 
     fn current(&mut self) -> Option<&mut QueryBlock> {

@@ -22,6 +22,7 @@
 //! | [`query`] | VALUES, set operations, ORDER BY and LIMIT of these |
 //! | [`common_table`] | common table expressions, merged where they are named or computed once |
 //! | [`recursive`] | common table expressions that name themselves |
+//! | [`view`] | views, bound where they are named |
 //! | [`from`] | tables, derived tables, joins with ON, USING and NATURAL |
 //! | [`select`] | a SELECT, from its FROM to its LIMIT |
 //! | [`over_rows`] | a list and a condition without a query, over rows at hand |
@@ -60,9 +61,11 @@ mod session;
 mod subquery;
 mod told;
 mod user_variable;
+pub mod view;
 mod window;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -91,6 +94,7 @@ use grouped::has_any_value;
 use hints::QueryBlocks;
 use session::local_now;
 use user_variable::Variables;
+use view::OpenView;
 
 type Bound<T> = Result<T, SqlError>;
 
@@ -147,7 +151,7 @@ fn texts_of(context: &QueryContext<'_>) -> Texts {
 /// # Errors
 /// As for a plan; 1235 for assignments of user variables, whose types may take several attempts.
 pub fn column_types(query: &Query, context: &QueryContext<'_>) -> Bound<Vec<FieldRef>> {
-    let text = StatementText::new(context.sql);
+    let text = Rc::new(StatementText::new(context.sql));
     let texts = texts_of(context);
     let mut binder = Binder::new(context, (&text, &texts), Variables::of(context));
     let (_, outputs) = binder.query(query)?;
@@ -158,7 +162,7 @@ pub fn column_types(query: &Query, context: &QueryContext<'_>) -> Bound<Vec<Fiel
 }
 
 fn bound(query: &Query, context: &QueryContext<'_>) -> Bound<BoundQuery> {
-    let text = StatementText::new(context.sql);
+    let text = Rc::new(StatementText::new(context.sql));
     let texts = texts_of(context);
     let mut variables = Variables::of(context);
     let is_watched = texts.watch_conditions() || texts.are_refused();
@@ -346,7 +350,7 @@ fn with_sources(relation: Relation, tables: &[Arc<dyn TableSource>]) -> Relation
 /// The state of the pass.
 struct Binder<'a> {
     context: &'a QueryContext<'a>,
-    text: &'a StatementText<'a>,
+    text: Rc<StatementText<'a>>,
     texts: &'a Texts,
     columns: Columns,
     /// The source of each reference to a table.
@@ -377,6 +381,12 @@ struct Binder<'a> {
     open_subqueries: usize,
     /// The query that is bound next needs no order without a LIMIT. Names in its ORDER BY have to be right anyway.
     drops_order: bool,
+    /// The views whose queries are bound, the innermost last.
+    open_views: Vec<OpenView>,
+    /// The query of a view whose rows the statement may change is bound.
+    delivers_key: bool,
+    /// Of literals in the query of a view.
+    texts_of_view: Option<Rc<Texts>>,
     /// Derived tables keep their names, because they may have to be planned by themselves.
     keeps_derived_tables: bool,
     derived_so_far: u32,
@@ -399,13 +409,13 @@ struct OpenAggregate {
 impl<'a> Binder<'a> {
     fn new(
         context: &'a QueryContext<'a>,
-        (text, texts): (&'a StatementText<'a>, &'a Texts),
+        (text, texts): (&Rc<StatementText<'a>>, &'a Texts),
         variables: Variables,
     ) -> Binder<'a> {
         Binder {
             context,
             variables,
-            text,
+            text: Rc::clone(text),
             texts,
             columns: Columns::default(),
             tables: Vec::new(),
@@ -424,6 +434,9 @@ impl<'a> Binder<'a> {
             repeated_expressions: 0,
             open_subqueries: 0,
             drops_order: false,
+            open_views: Vec::new(),
+            delivers_key: false,
+            texts_of_view: None,
             keeps_derived_tables: context.is_over_rows
                 || !context.session.merges_derived_tables()
                 || has_word(context.sql, "no_merge"),
@@ -437,7 +450,7 @@ impl<'a> Binder<'a> {
 impl Binder<'_> {
     fn typing(&self) -> Typing<'_> {
         Typing {
-            texts: self.texts,
+            texts: self.texts_of_view.as_deref().unwrap_or(self.texts),
             purpose: self.purpose,
         }
     }

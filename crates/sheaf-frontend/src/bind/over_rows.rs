@@ -5,6 +5,7 @@
 //! operators are made of it: what comes out are the typed expressions, and the columns are those of the rows, one kind
 //! behind the other.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, SchemaRef};
@@ -62,7 +63,7 @@ pub fn over_rows(
     kinds: &[(&str, SchemaRef)],
     context: &QueryContext<'_>,
 ) -> Bound<OverRows> {
-    let text = StatementText::new(context.sql);
+    let text = Rc::new(StatementText::new(context.sql));
     let texts = texts_of(context);
     let variables = Variables::of(context);
     let mut binder = Binder::new(context, (&text, &texts), variables);
@@ -178,7 +179,7 @@ pub struct FromColumn {
 /// # Errors
 /// As for any query.
 pub fn row_query(query: &Query, context: &QueryContext<'_>) -> Bound<Option<RowQuery>> {
-    let text = StatementText::new(context.sql);
+    let text = Rc::new(StatementText::new(context.sql));
     let texts = texts_of(context);
     let mut binder = Binder::new(context, (&text, &texts), Variables::of(context));
     let (relation, outputs) = binder.query(query)?;

@@ -16,6 +16,7 @@
 //! What a row or a group is not asked for is not there: most SELECTs have few of these.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
@@ -25,9 +26,9 @@ use sheaf_exec::typing::Purpose;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, Value as Literal,
+    SelectItem, SelectItemQualifiedWildcardKind, Spanned, Value as Literal,
 };
-use sqlparser::tokenizer::Location;
+use sqlparser::tokenizer::{Location, Span};
 
 use super::block::{Block, Clause, Pending, with_subqueries};
 use super::expression::is_repeatable;
@@ -75,7 +76,7 @@ impl Binder<'_> {
         }
         let drops_order = std::mem::take(&mut self.drops_order);
         self.count_block()?;
-        let enclosing = self.hints.open(select, self.context.sql);
+        let enclosing = self.hints.open(select, self.text.as_str());
         let blocks = self.blocks.len();
         let bound = match self.has_any_value {
             false => self.select_inner(select, order_by, drops_order),
@@ -409,8 +410,9 @@ impl Binder<'_> {
     ) -> Bound<Vec<BoundItem<'s>>> {
         self.block()?.clause = Clause::FieldList;
         let is_text = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(expr) if is_plain_column(expr).is_none());
+        let text = Rc::clone(&self.text);
         let written = match list.iter().any(is_text) {
-            true => self.text.select_items(start),
+            true => text.select_items(start),
             false => Vec::new(),
         };
         let has_text = written.len() == list.len();
@@ -425,18 +427,21 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => {
                     items.push(self.item(expr, alias.value.clone())?);
                 }
-                SelectItem::Wildcard(_) => {
+                SelectItem::Wildcard(options) => {
                     let columns = self.block()?.scope.shown.clone();
                     if columns.is_empty() {
                         return Err(SqlError::new(codes::NO_TABLES_USED, "No tables used"));
                     }
+                    self.note_wildcard(options.wildcard_token.0.span, &columns);
                     items.extend(columns.iter().map(wildcard_item));
                 }
                 SelectItem::QualifiedWildcard(
                     SelectItemQualifiedWildcardKind::ObjectName(name),
-                    _,
+                    options,
                 ) => {
                     let columns = self.columns_of_wildcard(name)?;
+                    let star = options.wildcard_token.0.span;
+                    self.note_wildcard(Span::new(name.span().start, star.end), &columns);
                     items.extend(columns.iter().map(wildcard_item));
                 }
                 other => return unsupported(other.to_string()),

@@ -4,6 +4,7 @@ use sheaf_types::Value;
 use sheaf_types::temporal::{self, SECOND};
 use sqlparser::ast::Expr;
 
+use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::query::SessionValues;
 use crate::syntax::{call, null, number, text};
@@ -31,6 +32,18 @@ pub fn variable(session: &dyn SessionValues, parts: &[&str]) -> Result<Option<Ex
     match session.system_variable(global, &name.to_ascii_lowercase()) {
         Some(value) => Ok(Some(value_literal(&value))),
         None => Err(SqlError::unknown_system_variable(&name)),
+    }
+}
+
+impl Binder<'_> {
+    /// As [`session_function`]. In a view, CURRENT_USER() is the account that the view reads its tables as.
+    pub(super) fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
+        match (name, self.reader()) {
+            ("current_user", Some(account)) => {
+                Some(text(format!("{}@{}", account.user, account.host)))
+            }
+            _ => session_function(self.context.session, name, fsp),
+        }
     }
 }
 

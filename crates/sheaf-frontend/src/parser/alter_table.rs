@@ -20,6 +20,9 @@ impl StatementParser<'_> {
         if self.accept("RESOURCE GROUP") {
             return self.alter_resource_group();
         }
+        if let Some(view) = self.alter_view()? {
+            return Ok(view);
+        }
         if !self.accept("TABLE") {
             return self.unsupported("ALTER of anything but a TABLE");
         }

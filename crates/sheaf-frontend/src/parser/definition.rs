@@ -10,8 +10,7 @@
 //! is.
 //!
 //! Options that tune other engines are read and ignored, so that dumps can be loaded. A statement or an option that
-//! asks for something that Sheaf does not do is refused, for example CREATE VIEW, CREATE TEMPORARY TABLE, or
-//! encryption.
+//! asks for something that Sheaf does not do is refused, for example CREATE TEMPORARY TABLE, or encryption.
 
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
@@ -46,6 +45,9 @@ impl StatementParser<'_> {
         if self.accept("RESOURCE GROUP") {
             return self.create_resource_group();
         }
+        if let Some(view) = self.create_view()? {
+            return Ok(view);
+        }
         let unique = self.accept("UNIQUE");
         if self.accept("INDEX") {
             return self.create_index(unique);
@@ -56,8 +58,6 @@ impl StatementParser<'_> {
         for what in [
             "FULLTEXT",
             "SPATIAL",
-            "VIEW",
-            "OR REPLACE",
             "ROLE",
             "PROCEDURE",
             "FUNCTION",
@@ -65,9 +65,6 @@ impl StatementParser<'_> {
             "EVENT",
             "SERVER",
             "TABLESPACE",
-            "DEFINER",
-            "ALGORITHM",
-            "SQL",
             "AGGREGATE",
             "LOGFILE",
             "UNDO",
@@ -162,9 +159,14 @@ impl StatementParser<'_> {
             changes.extend(demands);
             return Ok(within(wait, Statement::AlterTable { name, changes }));
         }
+        if self.accept("VIEW") {
+            let if_exists = self.accept("IF EXISTS");
+            let names = self.table_names()?;
+            let _ = self.accept_one_of(&["RESTRICT", "CASCADE"]);
+            return Ok(Statement::DropViews { names, if_exists });
+        }
         // What cannot be created cannot be there; dumps drop it all the same.
         for (what, code) in [
-            ("VIEW", codes::BAD_TABLE_ERROR),
             ("PROCEDURE", codes::SP_DOES_NOT_EXIST),
             ("FUNCTION", codes::SP_DOES_NOT_EXIST),
             ("TRIGGER", codes::TRG_DOES_NOT_EXIST),

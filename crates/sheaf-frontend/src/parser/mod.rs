@@ -45,10 +45,12 @@ mod tokens;
 mod transaction;
 mod types;
 mod user_variables;
+pub mod view;
 mod without_room;
 mod words;
 
 use sheaf_access::cancel;
+use sheaf_table::view::ViewCheck;
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -64,6 +66,7 @@ pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
 use statement::TransactionEnd;
 use tokens::{room_for_tokens, tokens_of};
+use view::ViewEnd;
 use without_room::WithoutRoom;
 
 /// What sqlparser may recurse: parentheses, subqueries and unary operators each take a few levels.
@@ -109,11 +112,13 @@ pub fn parse_with_parameters(
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
     let into_variables::WithoutInto { tokens, targets } = into_variables::take_out(tokens)?;
     let targets = variables_of(targets, dialect)?;
+    let (tokens, view_end) = view::take_out_check(tokens);
     let tokens = table_list::rewritten(tokens)?;
     let mut parser = StatementParser {
         tokens: Parser::new(dialect)
             .with_recursion_limit(RECURSION_LIMIT)
             .with_tokens_with_locations(tokens),
+        view_end,
     };
     let parsed = parser.statement_to_the_end();
     // What has gone wrong then is that.
@@ -147,6 +152,7 @@ fn variables_of(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Ve
     }
     let mut parser = StatementParser {
         tokens: Parser::new(dialect).with_tokens_with_locations(tokens),
+        view_end: ViewEnd::default(),
     };
     match parser.list(StatementParser::user_variable) {
         Ok(names) if parser.at_end() => Ok(names),
@@ -188,12 +194,17 @@ type ParseResult<T> = std::result::Result<T, Failure>;
 /// The parser of one statement.
 struct StatementParser<'a> {
     tokens: Parser<'a>,
+    /// Where the query of a view ends. WITH CHECK OPTION behind it is no longer among the tokens.
+    view_end: ViewEnd,
 }
 
 /// The statements.
 impl StatementParser<'_> {
     fn statement_to_the_end(&mut self) -> ParseResult<Statement> {
         let statement = self.statement()?;
+        if self.view_end.check != ViewCheck::None {
+            return Err(SqlError::parse_error("WITH CHECK OPTION", 1).into());
+        }
         if self.at_end() {
             Ok(statement)
         } else {

@@ -80,7 +80,10 @@ impl StatementParser<'_> {
             if self.accept("USER") {
                 return Ok(Show::CreateUser(self.user_name()?));
             }
-            for what in ["VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"] {
+            if self.accept("VIEW") {
+                return Ok(Show::CreateView(self.table_name()?));
+            }
+            for what in ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"] {
                 if self.peek(what) {
                     let what = format!("SHOW CREATE {what}");
                     return Err(SqlError::not_supported_yet(what).into());

@@ -10,6 +10,7 @@ use sqlparser::ast;
 
 use super::account::{AccountStatement, UserName};
 use super::resource_group::ResourceGroupStatement;
+use super::view::CreateView;
 use crate::error::{Result, SqlError};
 
 /// A table's name as written: the database may be left out.
@@ -75,6 +76,12 @@ pub enum Statement {
         if_exists: bool,
     },
     CreateTable(Box<CreateTable>),
+    /// CREATE VIEW and ALTER VIEW.
+    CreateView(Box<CreateView>),
+    DropViews {
+        names: Vec<TableName>,
+        if_exists: bool,
+    },
     DropTables {
         names: Vec<TableName>,
         if_exists: bool,
@@ -551,6 +558,7 @@ pub enum Show {
         filter: Filter,
     },
     CreateTable(TableName),
+    CreateView(TableName),
     CreateDatabase {
         name: String,
         /// The statement that is shown has it too.

@@ -4,8 +4,10 @@
 //! tokens once more, if a header takes that, and the select list after a SELECT into items at its commas. Of most
 //! statements the bytes alone tell where these are ([`plain`]).
 
+pub mod edit;
 mod plain;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::str::Chars;
@@ -17,7 +19,7 @@ use crate::dialect::SheafDialect;
 
 /// A statement's text, and its tokens when they are asked for.
 pub struct StatementText<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     cut: OnceCell<CutText>,
 }
 
@@ -56,15 +58,19 @@ impl Place<'_> {
 
 impl<'a> StatementText<'a> {
     /// A text that has no tokens (it was never parsed) gives no headers.
-    pub fn new(text: &'a str) -> StatementText<'a> {
-        let cut = OnceCell::new();
+    pub fn new(text: impl Into<Cow<'a, str>>) -> StatementText<'a> {
+        let (text, cut) = (text.into(), OnceCell::new());
         StatementText { text, cut }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 
     fn cut(&self) -> &CutText {
         self.cut.get_or_init(|| {
             let dialect = SheafDialect::default();
-            let tokens = Tokenizer::new(&dialect, self.text)
+            let tokens = Tokenizer::new(&dialect, &self.text)
                 .tokenize_with_location()
                 .unwrap_or_default();
             let mut place = Place {
@@ -91,7 +97,7 @@ impl<'a> StatementText<'a> {
         if !self.text.contains('?') {
             return 0;
         }
-        match plain::parameter_count(self.text) {
+        match plain::parameter_count(&self.text) {
             Some(count) => count,
             None => self.cut().parameters.len(),
         }
@@ -104,8 +110,8 @@ impl<'a> StatementText<'a> {
 
     /// The text of each item of the select list whose SELECT stands at `select`, aliases included. Empty if there is
     /// no such SELECT.
-    pub fn select_items(&self, select: Location) -> Vec<&'a str> {
-        if let Some(items) = plain::select_items(self.text, select) {
+    pub fn select_items(&self, select: Location) -> Vec<&str> {
+        if let Some(items) = plain::select_items(&self.text, select) {
             return items;
         }
         let tokens = &self.cut().tokens;
@@ -119,7 +125,7 @@ impl<'a> StatementText<'a> {
     }
 
     /// The text of each item of RETURNING, with which the statement ends.
-    pub fn returned_items(&self) -> Vec<&'a str> {
+    pub fn returned_items(&self) -> Vec<&str> {
         let mut tokens = self.cut().tokens.iter();
         let is_it = |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::RETURNING && word.quote_style.is_none());
         match tokens.rposition(is_it) {
@@ -129,7 +135,7 @@ impl<'a> StatementText<'a> {
     }
 
     /// The text of each item of the list behind a keyword.
-    fn items_behind(&self, keyword: usize) -> Vec<&'a str> {
+    fn items_behind(&self, keyword: usize) -> Vec<&str> {
         let tokens = &self.cut().tokens;
         let mut items = Vec::new();
         let mut depth = 0usize;
@@ -165,7 +171,7 @@ impl<'a> StatementText<'a> {
         items
     }
 
-    fn slice(&self, tokens: Range<usize>) -> Option<&'a str> {
+    fn slice(&self, tokens: Range<usize>) -> Option<&str> {
         let bytes = &self.cut().bytes;
         self.text
             .get(bytes[tokens.start].start..bytes[tokens.end - 1].end)

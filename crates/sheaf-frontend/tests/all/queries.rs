@@ -166,12 +166,13 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Bound
         &query,
         &QueryContext {
             listed: Listed::Items,
+            notes: None,
             is_over_rows: false,
             sql,
             catalog,
             session: &FixedSession,
             parameters,
-            virtual_tables: &|_, _| Ok(None),
+            virtual_tables: &|_, _, _| Ok(None),
         },
     )
 }

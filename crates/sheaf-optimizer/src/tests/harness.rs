@@ -241,8 +241,9 @@ impl Lab {
                 catalog: self.catalog(),
                 session: &NoSession,
                 parameters: &[],
-                virtual_tables: &|_, table| Ok(self.source(table)),
+                virtual_tables: &|_, table, _| Ok(self.source(table)),
                 listed: Listed::Items,
+                notes: None,
                 is_over_rows: false,
             },
         );

@@ -20,6 +20,14 @@ const TO_LOCK: Privileges = Privileges::from_all(&[
     Privileges::LOCK_TABLES,
 ]);
 
+/// What may be done with columns: one of these shows them.
+const ON_COLUMNS: Privileges = Privileges::from_all(&[
+    Privileges::SELECT,
+    Privileges::INSERT,
+    Privileges::UPDATE,
+    Privileges::REFERENCES,
+]);
+
 /// See the module's comment.
 pub(crate) struct Client {
     pub(crate) info: SessionInfo,
@@ -129,6 +137,11 @@ impl Client {
         names.join(",")
     }
 
+    /// Error 1142 for a table whose columns the session may do nothing with.
+    pub(crate) fn check_sees_columns(&self, database: &str, table: &str) -> Result<()> {
+        self.require_one_on_table(database, table, ON_COLUMNS, "SELECT")
+    }
+
     /// Error 1142 for a table that the session may do nothing with.
     pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
         match self.sees_table(database, table) {
@@ -169,7 +182,7 @@ impl Client {
         }
     }
 
-    pub(super) fn denied_table(&self, table: &str, command: &str) -> SqlError {
+    pub(crate) fn denied_table(&self, table: &str, command: &str) -> SqlError {
         let (user, host) = (&self.info.user, &self.info.host);
         SqlError::new(
             codes::TABLEACCESS_DENIED_ERROR,

@@ -41,6 +41,7 @@ use sheaf_table::{Account, AccountName, Catalog, PrivilegeLevel, Privileges};
 
 use crate::engine::Engine;
 use crate::session::Session;
+use crate::virtual_database::is_virtual_database;
 pub(crate) use client::Client;
 use password::FastDigest;
 pub(crate) use requirements::{TableNeed, delete_reads, insert_needs, update_reads};
@@ -134,6 +135,19 @@ impl Rights {
         let of_tables = Privileges::all_at(PrivilegeLevel::Table);
         self.on_table(database, table).intersects(of_tables)
     }
+}
+
+/// Whether an account may do something with a table; `None` if there is no such account.
+fn may(
+    catalog: &Catalog,
+    account: &AccountName,
+    (database, table): (&str, &str),
+    privileges: Privileges,
+) -> Option<bool> {
+    let rights = Rights::of(catalog, account);
+    rights.account.as_ref()?;
+    let granted = rights.on_table(database, table);
+    Some(granted.contains(privileges) || is_virtual_database(database))
 }
 
 impl Session {

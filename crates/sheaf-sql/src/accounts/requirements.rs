@@ -8,11 +8,11 @@ use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::LockMode;
-use sheaf_table::Privileges;
+use sheaf_table::{AccountName, Privileges};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
-use crate::accounts::Client;
+use crate::accounts::{Client, may};
 use crate::change::assigned::{is_default, last_part};
 use crate::change::on_duplicate::column_of_values;
 use crate::error::{Result, SqlError};
@@ -33,6 +33,74 @@ pub(crate) struct TableNeed {
 }
 
 impl Session {
+    /// Whether a query may read a table or a view, with the privileges of the session or of the account that has made
+    /// the view which the table stands in. Errors 1142, 1345 and 1449.
+    pub(crate) fn check_read_by(
+        &self,
+        reader: Option<&AccountName>,
+        database: &str,
+        table: &str,
+    ) -> Result<()> {
+        match reader {
+            None => {
+                self.client.check_read(database, table)?;
+                self.check_explains(Privileges::SHOW_VIEW, (database, table))
+            }
+            // What is read with the privileges of another account is not shown to one that may not read it.
+            account => {
+                let to_see = Privileges::SELECT | Privileges::SHOW_VIEW;
+                self.check_explains(to_see, (database, table))?;
+                self.check_allowed_to(account, (database, table), Privileges::SELECT)
+            }
+        }
+    }
+
+    /// Whether an account may do something with a table; `None`: the session. Errors 1142 and 1449.
+    pub(crate) fn check_allowed_to(
+        &self,
+        account: Option<&AccountName>,
+        (database, table): (&str, &str),
+        privileges: Privileges,
+    ) -> Result<()> {
+        let other = account.filter(|account| Some(*account) != self.client.info.account.as_ref());
+        let Some(account) = other else {
+            return self.client.require_on_table(database, table, privileges);
+        };
+        match may(
+            self.engine.catalog(),
+            account,
+            (database, table),
+            privileges,
+        ) {
+            None => Err(SqlError::no_such_definer(account)),
+            Some(true) => Ok(()),
+            Some(false) => Err(self.client.denied_table(table, &privileges.to_string())),
+        }
+    }
+
+    /// EXPLAIN and traces show what a view is made of to those who may see that. SHOW VIEW is asked for of views alone.
+    fn check_explains(&self, needed: Privileges, (database, table): (&str, &str)) -> Result<()> {
+        if self.client.has_all_rights() {
+            return Ok(());
+        }
+        let needed = match self.engine.catalog().view(database, table) {
+            Some(_) => needed,
+            None => needed.without(Privileges::SHOW_VIEW),
+        };
+        let granted = self.client.require_on_table(database, table, needed);
+        match (granted, self.statement.is_explained) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), true) => Err(SqlError::new(
+                codes::VIEW_NO_EXPLAIN,
+                "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table",
+            )),
+            (Err(_), false) => {
+                self.traces.hide();
+                Ok(())
+            }
+        }
+    }
+
     /// Checks what a statement needs. Errors 1044, 1142, 1227, 1370.
     pub(crate) fn check_requirement(&mut self, requirement: Requirement<'_>) -> Result<()> {
         self.client.is_blind_change = false;

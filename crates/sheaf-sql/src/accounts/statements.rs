@@ -350,7 +350,10 @@ impl Session {
         if let Level::Table(database, table) = &level
             && !granted.contains(Privileges::CREATE)
         {
-            self.engine.catalog().table(database, table)?;
+            let catalog = self.engine.catalog();
+            if catalog.view(database, table).is_none() {
+                catalog.table(database, table)?;
+            }
         }
         let names = self.client.names_of(&grant.users);
         self.engine.catalog().change_accounts(|accounts| {

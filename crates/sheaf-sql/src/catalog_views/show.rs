@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
-use sheaf_table::Table;
+use sheaf_table::{Column, Table, View};
 use sqlparser::ast;
 
 use crate::accounts::privilege_rows;
@@ -102,11 +102,20 @@ impl Session {
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
                 self.client.check_sees_table(&database, &table)?;
+                if self.engine.catalog().view(&database, &table).is_some() {
+                    let rows = self.create_view_rows(&database, &table)?;
+                    return self.send(&rows, sink);
+                }
                 let table = self.engine.catalog().table(&database, &table)?;
                 let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
                 let next = table.shown_auto_increment()?;
                 let create = sheaf_table::show_create::create_statement(&table.definition, next);
                 rows.push(vec![table.definition.name.clone().into(), create.into()]);
+                self.send(&rows, sink)
+            }
+            Show::CreateView(name) => {
+                let (database, view) = self.resolve(&name)?;
+                let rows = self.create_view_rows(&database, &view)?;
                 self.send(&rows, sink)
             }
             Show::CreateDatabase {
@@ -267,30 +276,30 @@ impl Session {
                 })
                 .collect());
         }
-        self.client.check_sees_table(database, table)?;
+        self.client.check_sees_columns(database, table)?;
+        let column_of = |column: &Column| {
+            let header = Header {
+                name: column.name.clone(),
+                org_name: column.name.clone(),
+                table: table.to_string(),
+                org_table: table.to_string(),
+                database: database.to_string(),
+            };
+            let field = sheaf_access::arrow_field(column);
+            ColumnMeta::new(&field, &header, self.result_collation_id())
+        };
+        if let Some(view) = self.engine.catalog().view(database, table) {
+            return Ok(view.definition.columns.iter().map(column_of).collect());
+        }
         let table = self.engine.catalog().table(database, table)?;
         let definition = &table.definition;
-        Ok(definition
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(position, column)| {
-                let header = Header {
-                    name: column.name.clone(),
-                    org_name: column.name.clone(),
-                    table: definition.name.clone(),
-                    org_table: definition.name.clone(),
-                    database: definition.database.clone(),
-                };
-                let mut meta = ColumnMeta::new(
-                    &sheaf_access::arrow_field(column),
-                    &header,
-                    self.result_collation_id(),
-                );
-                meta.flags |= table_flags(definition, position);
-                meta
-            })
-            .collect())
+        let columns = definition.columns.iter().enumerate();
+        let columns = columns.map(|(position, column)| {
+            let mut meta = column_of(column);
+            meta.flags |= table_flags(definition, position);
+            meta
+        });
+        Ok(columns.collect())
     }
 
     fn database_or_current(&self, database: Option<String>) -> Result<String> {
@@ -313,6 +322,12 @@ impl Session {
         names
     }
 
+    fn views(&self, database: &str) -> Result<Vec<Arc<View>>> {
+        let mut views = self.engine.catalog().views(database)?;
+        views.retain(|view| self.client.sees_table(database, &view.definition.name));
+        Ok(views)
+    }
+
     fn tables(&self, database: &str) -> Result<Vec<Arc<Table>>> {
         let mut tables = self.engine.catalog().tables(database)?;
         tables.retain(|table| self.client.sees_table(database, &table.definition.name));
@@ -326,22 +341,26 @@ impl Session {
             columns.push(("Table_type".to_string(), TEXT));
         }
         let mut rows = Rows::new(columns);
-        let mut add = |name: &str, kind: &str| {
+        let mut names: Vec<(String, &str)> = Vec::new();
+        if is_virtual_database(database) {
+            let virtual_tables = information_schema::table_names().into_iter();
+            names.extend(virtual_tables.map(|name| (name.to_string(), "SYSTEM VIEW")));
+        } else {
+            for table in self.tables(database)? {
+                self.handle.cancel_flag().check()?;
+                names.push((table.definition.name.clone(), "BASE TABLE"));
+            }
+            let views = self.views(database)?;
+            let views = views.iter();
+            names.extend(views.map(|view| (view.definition.name.clone(), "VIEW")));
+            names.sort_unstable();
+        }
+        for (name, kind) in names {
             let mut row = vec![name.into()];
             if full {
                 row.push(kind.into());
             }
             rows.push(row);
-        };
-        if is_virtual_database(database) {
-            for name in information_schema::table_names() {
-                add(name, "SYSTEM VIEW");
-            }
-        } else {
-            for table in self.tables(database)? {
-                self.handle.cancel_flag().check()?;
-                add(&table.definition.name, "BASE TABLE");
-            }
         }
         Ok(rows)
     }
@@ -370,10 +389,22 @@ impl Session {
         if is_virtual_database(database) {
             return Ok(rows);
         }
+        let mut all: Vec<(String, Vec<Cell>)> = Vec::new();
         for table in self.tables(database)? {
             self.handle.cancel_flag().check()?;
-            let mut row = vec![table.definition.name.clone().into()];
-            row.extend(information_schema::table_status(&table)?);
+            let status = information_schema::table_status(&table)?;
+            all.push((table.definition.name.clone(), status));
+        }
+        for view in self.views(database)? {
+            all.push((
+                view.definition.name.clone(),
+                information_schema::view_status(),
+            ));
+        }
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (name, status) in all {
+            let mut row = vec![name.into()];
+            row.extend(status);
             rows.push(row);
         }
         Ok(rows)
@@ -417,10 +448,19 @@ impl Session {
             }
             return Ok(rows);
         }
-        self.client.check_sees_table(&database, &table)?;
+        self.client.check_sees_columns(&database, &table)?;
         let privileges = self.client.column_privileges(&database, &table);
-        let table = self.engine.catalog().table(&database, &table)?;
-        for (position, column) in table.definition.columns.iter().enumerate() {
+        let view = self.engine.catalog().view(&database, &table);
+        let table = match &view {
+            Some(_) => None,
+            None => Some(self.engine.catalog().table(&database, &table)?),
+        };
+        let columns = match (&view, &table) {
+            (Some(view), _) => &view.definition.columns[..],
+            (None, Some(table)) => &table.definition.columns,
+            (None, None) => &[],
+        };
+        for (position, column) in columns.iter().enumerate() {
             let mut row: Vec<Cell> = vec![column.name.clone().into(), column.ty.to_string().into()];
             if full {
                 row.push(
@@ -432,7 +472,8 @@ impl Session {
                 );
             }
             row.push(if column.nullable { "YES" } else { "NO" }.into());
-            row.push(column_key(&table.definition, position).into());
+            let key = |table: &Arc<Table>| column_key(&table.definition, position);
+            row.push(table.as_ref().map_or("", key).into());
             row.push(column_default(column).into());
             row.push(generation_extra(column).into());
             if full {
@@ -447,8 +488,6 @@ impl Session {
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
         self.client.check_sees_table(&database, &table)?;
-        let table = self.engine.catalog().table(&database, &table)?;
-        let definition = &table.definition;
         let mut rows = Rows::new([
             ("Table", TEXT),
             ("Non_unique", NUMBER),
@@ -466,6 +505,11 @@ impl Session {
             ("Visible", TEXT),
             ("Expression", LONG_TEXT),
         ]);
+        if self.engine.catalog().view(&database, &table).is_some() {
+            return Ok(rows);
+        }
+        let table = self.engine.catalog().table(&database, &table)?;
+        let definition = &table.definition;
         for index in definition.indexes() {
             for (n, part) in index.parts.iter().enumerate() {
                 let column = &definition.columns[part.column];

@@ -20,11 +20,12 @@ use sheaf_access::CLUSTERED_KEY;
 use sheaf_frontend::StatementText;
 use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
-use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError};
+use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, View};
 use sheaf_types::Value;
 use sqlparser::ast;
 
 use crate::change::assigned::last_part;
+use crate::change::through_view::ChangedView;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::TableName;
@@ -37,13 +38,16 @@ use crate::session::Session;
 pub(crate) struct Reference {
     /// The name that columns are qualified with.
     pub(crate) alias: String,
-    /// `None`: a derived table, whose rows cannot be changed.
+    /// The table whose rows are changed: of a view, the one that it has the rows of. `None`: they cannot be changed.
     pub(crate) table: Option<Arc<Table>>,
+    pub(crate) view: Option<Arc<View>>,
+    /// How the view is changed, if it can be.
+    pub(crate) changed_view: Option<Arc<ChangedView>>,
     database: String,
 }
 
 impl Reference {
-    /// Error 1288 for a derived table.
+    /// Error 1288 for a derived table, or a view that cannot be changed.
     pub(crate) fn changeable(&self, verb: &str) -> Result<&Arc<Table>> {
         self.table
             .as_ref()
@@ -84,7 +88,10 @@ impl References {
                 continue;
             }
             is_known = true;
-            let columns = &reference.table.as_ref()?.definition.columns;
+            let columns = match &reference.view {
+                Some(view) => &view.definition.columns,
+                None => &reference.table.as_ref()?.definition.columns,
+            };
             items.extend(columns.iter().map(|column| {
                 let name = vec![quoted(&reference.alias), quoted(&column.name)];
                 ast::SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(name))
@@ -135,6 +142,14 @@ impl JoinedColumns {
 }
 
 impl References {
+    /// An error if there is a view: plans that are kept know nothing of the privileges of its definer.
+    pub(crate) fn check_no_views(&self) -> Result<()> {
+        match self.0.iter().any(|reference| reference.view.is_some()) {
+            true => Err(SqlError::not_supported_yet("kept plans of views")),
+            false => Ok(()),
+        }
+    }
+
     /// The reference that a DELETE names. Error 1109 if there is none.
     pub(crate) fn find(&self, name: &TableName) -> Result<usize> {
         let found = self.0.iter().position(|known| known.is_called(name));
@@ -173,7 +188,11 @@ impl References {
             let Some(table) = &reference.table else {
                 continue;
             };
-            let Some(position) = table.definition.column_position(column) else {
+            let position = match &reference.changed_view {
+                Some(view) => view.column(column)?,
+                None => table.definition.column_position(column),
+            };
+            let Some(position) = position else {
                 continue;
             };
             found = match (found, self.1.keeps_right(column)) {
@@ -219,14 +238,23 @@ impl Session {
                     let (database, table) = self.resolve(&name_of(name)?)?;
                     self.client.check_sees_table(&database, &table)?;
                     let is_virtual = crate::virtual_database::is_virtual_database(&database);
+                    let catalog = self.engine.catalog();
+                    let view = catalog.view(&database, &table);
+                    let changed_view = view.as_ref().and_then(|view| {
+                        let changed = self.changed_view(view, "UPDATE");
+                        changed.ok().map(Arc::new)
+                    });
                     references.0.push(Reference {
                         alias: alias
                             .as_ref()
                             .map_or_else(|| table.clone(), |alias| alias.name.value.clone()),
-                        table: match is_virtual {
-                            true => None,
-                            false => Some(self.engine.catalog().table(&database, &table)?),
+                        table: match (is_virtual || view.is_some(), &changed_view) {
+                            (_, Some(changed)) => Some(Arc::clone(&changed.table)),
+                            (true, None) => None,
+                            (false, None) => Some(catalog.table(&database, &table)?),
                         },
+                        view,
+                        changed_view,
                         database,
                     });
                 }
@@ -239,6 +267,8 @@ impl Session {
                         None => return Err(SqlError::derived_without_alias()),
                     },
                     table: None,
+                    view: None,
+                    changed_view: None,
                     database: String::new(),
                 }),
                 other => return Err(SqlError::not_supported_yet(other)),
@@ -263,9 +293,18 @@ impl Session {
                 let table = references.0[target].changeable("UPDATE")?;
                 let (database, name) = (&table.definition.database, &table.definition.name);
                 self.check_changeable(database)?;
-                self.client.require_on_table(database, name, privilege)?;
-                self.table_locks
-                    .check_to_change(table, &references.0[target].alias)?;
+                let alias = &references.0[target].alias;
+                match &references.0[target].changed_view {
+                    Some(view) => {
+                        self.check_change_of_view(view, privilege)?;
+                        let name = (view.database.as_str(), view.name.as_str());
+                        self.table_locks.check_to_change(name, alias)?;
+                    }
+                    None => {
+                        self.client.require_on_table(database, name, privilege)?;
+                        self.table_locks.check_to_change((database, name), alias)?;
+                    }
+                }
                 tables.push(Arc::clone(table));
             }
             if let Some(locked) = self.lock_tables(&tables)? {

@@ -93,6 +93,7 @@ impl Session {
         delete: &Delete,
     ) -> Result<(Vec<Arc<Table>>, Box<ast::Query>)> {
         let references = self.references_of(&delete.tables)?;
+        references.check_no_views()?;
         let targets = targets_of(&references, delete, self.database.as_deref())?;
         delete_query(Parsed::new(delete, ""), &references, &targets)
     }

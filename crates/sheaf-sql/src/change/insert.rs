@@ -13,7 +13,8 @@
 use std::sync::Arc;
 
 use sheaf_exec::operator::kept_rows::keeps_rows;
-use sheaf_table::{Column, CreateTable, Table};
+use sheaf_table::{Column, CreateTable, Privileges, QualifiedName, Table};
+use sheaf_types::error::codes;
 use sheaf_types::temporal::split_datetime;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
@@ -24,6 +25,7 @@ use crate::change::on_duplicate::{source_column, take_source_columns};
 use crate::change::table_writer::{
     OnDuplicate, OpenedTarget, RowShape, TableWriter, WriteOptions, Written,
 };
+use crate::change::through_view::{ChangedView, not_insertable};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
@@ -63,6 +65,47 @@ pub(crate) struct Destination {
     pub(crate) assignments: Vec<ast::Assignment>,
     pub(crate) alias: Option<ast::InsertAliases>,
     pub(crate) returning: Option<Vec<ast::SelectItem>>,
+    /// The view that the statement names, if it is one.
+    pub(crate) view: Option<Arc<ChangedView>>,
+}
+
+impl Destination {
+    /// What came of an INSERT. Error 1423 for 1364 of a column that the view does not have.
+    fn done(&self, inserted: Result<Inserted>) -> Result<Inserted> {
+        match (inserted, &self.view) {
+            (Err(error), Some(view)) if error.code == codes::NO_DEFAULT_FOR_FIELD.number() => {
+                Err(SqlError::new(
+                    codes::NO_DEFAULT_FOR_VIEW_FIELD,
+                    format!(
+                        "Field of view '{}.{}' underlying table doesn't have a default value",
+                        view.database, view.name
+                    ),
+                ))
+            }
+            (inserted, _) => inserted,
+        }
+    }
+
+    /// The positions of the columns that the statement gives values to.
+    fn target_columns(&self, table: &Table) -> Result<Vec<usize>> {
+        let Some(view) = &self.view else {
+            return Session::target_columns(table, &self.columns);
+        };
+        let all = view.insertable()?;
+        if self.columns.is_empty() {
+            return Ok(all);
+        }
+        let mut targets = Vec::with_capacity(self.columns.len());
+        for name in &self.columns {
+            let position = view.column(name)?;
+            let position = position.ok_or_else(|| SqlError::bad_field(name, "field list"))?;
+            if targets.contains(&position) {
+                return Err(SqlError::field_specified_twice(name));
+            }
+            targets.push(position);
+        }
+        Ok(targets)
+    }
 }
 
 /// What an INSERT did.
@@ -121,10 +164,11 @@ impl Session {
                         body: Box::new(body),
                         ..*source
                     };
-                    destination.options.bulk = destination.returning.is_none();
+                    destination.options.bulk =
+                        destination.returning.is_none() && destination.view.is_none();
                     let implicit = self.begin_implicit(true);
                     let inserted = self.insert_query(&mut destination, &mut query, text);
-                    let inserted = self.end_implicit(implicit, inserted)?;
+                    let inserted = self.end_implicit(implicit, destination.done(inserted))?;
                     self.findings.warn(&mut self.warnings);
                     let info = inserted.info(self.warnings.count());
                     let destination = Parsed::new(&destination, text);
@@ -142,7 +186,7 @@ impl Session {
             .chain(assigned.map(|assignment| &mut assignment.value));
         let implicit = self.begin_implicit(given.any(has_subquery));
         let inserted = self.insert_values(&mut destination, rows, text);
-        let inserted = self.end_implicit(implicit, inserted)?;
+        let inserted = self.end_implicit(implicit, destination.done(inserted))?;
         let destination = Parsed::new(&destination, text);
         self.findings.warn(&mut self.warnings);
         let info = if info_wanted {
@@ -154,7 +198,15 @@ impl Session {
     }
 
     fn destination_of(&self, insert: &mut ast::Insert) -> Result<Destination> {
-        let (database, table) = self.resolve_for_change(&target_of(insert)?)?;
+        let named = self.resolve_for_change(&target_of(insert)?)?;
+        let view = self.view_to_insert_into(&named, insert)?;
+        let (database, table) = match &view {
+            Some(view) => {
+                let definition = &view.table.definition;
+                (definition.database.clone(), definition.name.clone())
+            }
+            None => named,
+        };
         let assignments = match insert.on.take() {
             Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments,
             _ => Vec::new(),
@@ -183,7 +235,37 @@ impl Session {
             assignments,
             alias: insert.insert_alias.take(),
             returning: insert.returning.take(),
+            view,
         })
+    }
+
+    /// The view of this name, if it is one, and rows can be inserted. Errors 1471, 1142, 1356, and 1235 for what is not
+    /// done through views.
+    fn view_to_insert_into(
+        &self,
+        (database, name): &QualifiedName,
+        insert: &ast::Insert,
+    ) -> Result<Option<Arc<ChangedView>>> {
+        let Some(view) = self.engine.catalog().view(database, name) else {
+            return Ok(None);
+        };
+        let changed = self.changed_view(&view, "INSERT");
+        let changed = changed.map_err(|error| match error.code {
+            code if code == codes::NON_UPDATABLE_TABLE.number() => not_insertable(name),
+            _ => error,
+        })?;
+        changed.insertable()?;
+        let privileges = match insert.replace_into {
+            true => Privileges::INSERT | Privileges::DELETE,
+            false => Privileges::INSERT,
+        };
+        self.check_change_of_view(&changed, privileges)?;
+        if insert.on.is_some() || insert.returning.is_some() || insert.insert_alias.is_some() {
+            return Err(SqlError::not_supported_yet(
+                "ON DUPLICATE KEY UPDATE and RETURNING of a view",
+            ));
+        }
+        Ok(Some(Arc::new(changed)))
     }
 
     /// Answers the client: with the rows that RETURNING shows, or with what was done.
@@ -295,7 +377,7 @@ impl Session {
         let targets = if all_default {
             Vec::new()
         } else {
-            Self::target_columns(table, &destination.columns)?
+            destination.target_columns(table)?
         };
         check_value_counts(&rows, targets.len())?;
         self.compute_subqueries(&mut destination.assignments, text)?;
@@ -342,6 +424,7 @@ impl Session {
             assignments: Vec::new(),
             alias: None,
             returning: None,
+            view: None,
         })
     }
 
@@ -368,6 +451,11 @@ impl Session {
         (targets, source): (&[usize], &[Column]),
     ) -> Result<()> {
         let table = Arc::clone(writer.table());
+        if let Some(view) = &destination.ast.view
+            && let Some(checks) = self.view_checks(view)?
+        {
+            writer.add_checks(checks);
+        }
         if let Some(items) = &destination.ast.returning {
             // Errors in the items are found before a row is written.
             self.returning(destination.with(items), &table)?;
@@ -530,7 +618,7 @@ impl Session {
         query: &mut ast::Query,
         text: &str,
     ) -> Result<SourceRows> {
-        let targets = Self::target_columns(table, &destination.columns)?;
+        let targets = destination.target_columns(table)?;
         let type_of = |column: &usize| &table.definition.columns[*column].ty;
         numbers_in_select_list(query, targets.iter().map(type_of));
         let Destination {

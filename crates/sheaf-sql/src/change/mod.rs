@@ -13,6 +13,7 @@
 //! | [`field_reader`] | splits a data file into records and fields |
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
 //! | [`table_writer`] | rows on their way into a table |
+//! | [`through_view`] | views whose rows are those of one table |
 //! | [`values_before`] | values that name columns of the row that they are for |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 
@@ -28,5 +29,6 @@ pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
+pub(crate) mod through_view;
 pub(crate) mod update;
 pub(crate) mod values_before;

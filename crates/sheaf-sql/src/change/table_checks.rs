@@ -20,6 +20,7 @@ use sheaf_types::Value;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast;
 
+use crate::change::through_view::{ChangedView, check_failed};
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{CheckDefinition, Statement};
@@ -33,11 +34,22 @@ pub(crate) struct TableChecks {
     evaluator: RowEvaluator,
     /// Positions of the columns that the items name.
     columns: Vec<usize>,
+    /// They are views, whose rows have to be theirs: WITH CHECK OPTION.
+    are_views: bool,
 }
 
 impl TableChecks {
+    /// Why a row may not be written, if it may not. Errors 3819 and 1369.
+    fn refusal(&self, row: &[Value]) -> Result<Option<SqlError>> {
+        let broken = self.broken_by(row)?;
+        Ok(broken.map(|name| match self.are_views {
+            true => check_failed(name),
+            false => violated(name).into(),
+        }))
+    }
+
     /// The name of a CHECK that a row breaks, if it breaks one.
-    pub(crate) fn broken_by(&self, row: &[Value]) -> Result<Option<&str>> {
+    fn broken_by(&self, row: &[Value]) -> Result<Option<&str>> {
         for (item, name) in self.names.iter().enumerate() {
             let values = self.columns.iter().map(|column| &row[*column]);
             if self.evaluator.value(item, values)?.is_zero() {
@@ -46,6 +58,16 @@ impl TableChecks {
         }
         Ok(None)
     }
+}
+
+/// Why a row may not be written: the first of all checks that it breaks.
+pub(crate) fn refusal_of(checks: &[TableChecks], row: &[Value]) -> Result<Option<SqlError>> {
+    for checks in checks {
+        if let Some(error) = checks.refusal(row)? {
+            return Ok(Some(error));
+        }
+    }
+    Ok(None)
 }
 
 /// Why a CHECK could not be evaluated, once it could not.
@@ -84,6 +106,56 @@ impl Session {
             names,
             evaluator,
             columns,
+            are_views: false,
+        }))
+    }
+
+    /// What WITH CHECK OPTION asks of new rows of the table; `None`: nothing. Error 1235 for a condition that is about
+    /// more than one row.
+    pub(crate) fn view_checks(&self, view: &ChangedView) -> Result<Option<TableChecks>> {
+        if view.conditions.is_empty() {
+            return Ok(None);
+        }
+        let definition = &view.table.definition;
+        let mut names = Vec::with_capacity(view.conditions.len());
+        let mut expressions = Vec::with_capacity(view.conditions.len());
+        let mut seen = vec![false; definition.columns.len()];
+        for condition in &view.conditions {
+            let Some(expression) = &condition.expression else {
+                return Err(SqlError::not_supported_yet(
+                    "WITH CHECK OPTION of a view with a subquery in its condition",
+                ));
+            };
+            for name in column_names(expression) {
+                if let Some(position) = definition.column_position(&name) {
+                    seen[position] = true;
+                }
+            }
+            names.push(condition.view.clone());
+            expressions.push(expression.clone());
+        }
+        let columns: Vec<usize> = (0..seen.len()).filter(|column| seen[*column]).collect();
+        let kept: Vec<Column> = columns
+            .iter()
+            .map(|column| definition.columns[*column].clone())
+            .collect();
+        let items = expressions.into_iter().enumerate().map(|(n, expression)| {
+            let whole = ast::Expr::Nested(Box::new(expression));
+            ast::SelectItem::ExprWithAlias {
+                expr: ast::Expr::IsTrue(Box::new(whole)),
+                alias: ast::Ident::with_quote('`', format!("check {n}")),
+            }
+        });
+        let kind = RowKind {
+            name: &definition.name,
+            columns: &kept,
+        };
+        let evaluator = self.row_evaluator(Parsed::new(items.collect(), ""), &[kind])?;
+        Ok(Some(TableChecks {
+            names,
+            evaluator,
+            columns,
+            are_views: true,
         }))
     }
 

@@ -23,7 +23,7 @@ use crate::change::assigned::issue;
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::computed_defaults::ComputedDefaults;
 use crate::change::on_duplicate::DuplicateUpdate;
-use crate::change::table_checks::{TableChecks, violated};
+use crate::change::table_checks::{TableChecks, refusal_of};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
@@ -390,7 +390,8 @@ pub(crate) struct TableWriter {
     target: Target,
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
-    checks: Option<TableChecks>,
+    /// What rows have to keep.
+    checks: Vec<TableChecks>,
     /// What the SELECT of an INSERT delivers behind the row that is written.
     source: Vec<Value>,
     lock_wait: LockWait,
@@ -439,6 +440,11 @@ impl TableWriter {
         self.source.extend(values);
     }
 
+    /// Rows have to keep these, too.
+    pub(crate) fn add_checks(&mut self, checks: TableChecks) {
+        self.checks.push(checks);
+    }
+
     /// Keeps the rows that are written, as they are in the table.
     pub(crate) fn keep_rows(&mut self, kept: RowSpool) {
         self.kept = Some(kept);
@@ -452,14 +458,11 @@ impl TableWriter {
     /// Writes a row: one value per column, each of the column's type.
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
         self.handle.cancel_flag().check()?;
-        if let Some(checks) = &self.checks
-            && let Some(name) = checks.broken_by(row)?
-        {
-            let error = violated(name);
+        if let Some(error) = refusal_of(&self.checks, row)? {
             if !self.options.ignore {
-                return Err(error.into());
+                return Err(error);
             }
-            warnings.warn(error.mysql_code(), error.to_string());
+            warnings.warn(error.code, error.message);
             self.written.duplicates += 1;
             return Ok(());
         }
@@ -609,14 +612,12 @@ impl TableWriter {
         };
         let new = update.updated(&old, (row, &self.source), number, warnings)?;
         if new != old
-            && let Some(checks) = &self.checks
-            && let Some(name) = checks.broken_by(&new)?
+            && let Some(error) = refusal_of(&self.checks, &new)?
         {
-            let error = violated(name);
             if !self.options.ignore {
-                return Err(error.into());
+                return Err(error);
             }
-            warnings.warn(error.mysql_code(), error.to_string());
+            warnings.warn(error.code, error.message);
             self.written.duplicates += 1;
             return Ok(true);
         }
@@ -692,7 +693,12 @@ impl Session {
         options: &WriteOptions,
     ) -> Result<OpenedTarget> {
         self.check_writable()?;
-        let current = self.engine.catalog().table(database, table)?;
+        let current = match self.engine.catalog().table(database, table) {
+            Err(TableError::NotBaseTable { .. }) => {
+                return Err(SqlError::not_supported_yet("INSERT into a view"));
+            }
+            current => current?,
+        };
         // A bulk load is a transaction of its own, and its rows are in the table at its end only: too late to look for
         // their parents. It keeps all others from the table. So it locks no rows that it reads: their transactions may
         // wait for the table, and nobody would see that the two wait for each other.
@@ -806,7 +812,10 @@ impl Session {
         load.give_out(self.variables.auto_increment_series());
         self.check_timestamps(&load.table().definition)?;
         Ok(TableWriter {
-            checks: self.table_checks(&load.table().definition)?,
+            checks: self
+                .table_checks(&load.table().definition)?
+                .into_iter()
+                .collect(),
             table: Arc::clone(load.table()),
             target: Target::Bulk {
                 load: Box::new(load),
@@ -876,7 +885,7 @@ impl Session {
             }
         };
         Ok(TableWriter {
-            checks,
+            checks: checks.into_iter().collect(),
             target: Target::Rows {
                 transaction,
                 table: position,

@@ -28,7 +28,7 @@ use sqlparser::ast;
 use crate::change::assigned::{as_stored, assign, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::table_checks::{TableChecks, violated};
+use crate::change::table_checks::{TableChecks, refusal_of};
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::Others;
@@ -76,7 +76,9 @@ pub(crate) struct Target {
     columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
     stamped: Vec<usize>,
-    pub(crate) checks: Option<TableChecks>,
+    /// What new rows have to keep.
+    pub(crate) checks: Vec<TableChecks>,
+    reference: usize,
 }
 
 /// How values that do not fit and conflicting rows are treated.
@@ -170,7 +172,12 @@ impl Session {
         let rules = self.rules_of_update(update.ignore);
         let (mut targets, projection) = plan_targets(references, assignments)?;
         for target in &mut targets {
-            target.checks = self.table_checks(&target.table.definition)?;
+            let of_table = self.table_checks(&target.table.definition)?;
+            let of_view = match &references.0[target.reference].changed_view {
+                Some(view) => self.view_checks(view)?,
+                None => None,
+            };
+            target.checks = of_table.into_iter().chain(of_view).collect();
         }
         let query = ChangeQuery {
             hints: &update.hints,
@@ -196,6 +203,7 @@ impl Session {
     pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
         check_clauses(update)?;
         let references = self.references_of(&update.tables)?;
+        references.check_no_views()?;
         let assignments = resolve(&references, &update.assignments)?;
         let (targets, _, query) = self.update_query(update, &references, assignments)?;
         Ok((targets, query))
@@ -313,7 +321,7 @@ pub(crate) fn update_rows(
             let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
                 return Ok(None);
             };
-            let needs = |column: usize| target.checks.is_some() || target.changes(column);
+            let needs = |column: usize| !target.checks.is_empty() || target.changes(column);
             let old = target.table.read_row_to_change(key, needs)?;
             let Some(RowToChange {
                 values: old,
@@ -327,14 +335,11 @@ pub(crate) fn update_rows(
             if row == old {
                 continue;
             }
-            if let Some(checks) = &target.checks
-                && let Some(name) = checks.broken_by(&row)?
-            {
-                let error = violated(name);
+            if let Some(error) = refusal_of(&target.checks, &row)? {
                 if !rules.ignore {
-                    return Err(error.into());
+                    return Err(error);
                 }
-                warnings.warn(error.mysql_code(), error.to_string());
+                warnings.warn(error.code, error.message);
                 continue;
             }
             let at = (key, untouched.as_slice());
@@ -472,7 +477,9 @@ fn assigned_columns(
                     },
                     false => {
                         let mut value = number.unwrap_or_else(|| value.clone());
-                        if let ([_], Some(table)) = (references.0.as_slice(), table) {
+                        if let ([only], Some(table)) = (references.0.as_slice(), table)
+                            && only.view.is_none()
+                        {
                             write_defaults(table, &mut value)?;
                         }
                         NewValue::Expression(Box::new(value))
@@ -620,7 +627,8 @@ fn plan_targets(
                 table,
                 key: projection.len(),
                 columns: Vec::new(),
-                checks: None,
+                checks: Vec::new(),
+                reference: assignment.reference,
                 stamped,
             },
         );

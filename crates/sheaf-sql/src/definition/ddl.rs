@@ -41,7 +41,7 @@ impl Session {
     ) -> Result<()> {
         let Parsed { ast: create, text } = create;
         let (database, name) = self.resolve_for_change(&create.name)?;
-        if create.if_not_exists && self.engine.catalog().table(&database, &name).is_ok() {
+        if create.if_not_exists && self.engine.catalog().columns(&database, &name).is_some() {
             self.warnings.note(
                 codes::TABLE_EXISTS_ERROR,
                 SqlError::table_exists(&name).message,
@@ -231,7 +231,7 @@ impl Session {
         if let Some(collation) = Collation::parse(name) {
             return Ok(Some(collation));
         }
-        let nearest = variables::nearest_collation(name);
+        let nearest = Collation::nearest(name);
         self.warnings.warn(
             codes::DEPRECATED_UTF8_ALIAS,
             format!("'{name}' is stored as '{}'", nearest.name()),
@@ -365,7 +365,11 @@ impl Session {
             self.handle.cancel_flag().check()?;
             match self.engine.catalog().table(&database, &table) {
                 Ok(_) => found.push((database, table)),
-                Err(TableError::UnknownTable { .. } | TableError::UnknownDatabase { .. }) => {
+                Err(
+                    TableError::UnknownTable { .. }
+                    | TableError::UnknownDatabase { .. }
+                    | TableError::NotBaseTable { .. },
+                ) => {
                     missing.push(format!("{database}.{table}"));
                 }
                 Err(error) => return Err(error.into()),
@@ -400,6 +404,20 @@ impl Session {
             renames.push((old, new));
         }
         let catalog = self.engine.catalog();
+        let is_view =
+            |(old, _): &&(QualifiedName, QualifiedName)| catalog.view(&old.0, &old.1).is_some();
+        match (renames.iter().find(is_view), renames.len()) {
+            (None, _) => {}
+            (Some((old, new)), 1) => {
+                self.rename_view(old, new)?;
+                return self.ok(sink, 0, String::new());
+            }
+            (Some(_), _) => {
+                return Err(SqlError::not_supported_yet(
+                    "RENAME TABLE of a view and of others",
+                ));
+            }
+        }
         self.with_definition_lock(|wait| catalog.rename_tables(&renames, wait))?;
         self.table_locks.rename_locked(&renames);
         self.ok(sink, 0, String::new())
@@ -414,6 +432,9 @@ impl Session {
         let (database, table) = self.resolve_for_change(name)?;
         let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         let name = (database.as_str(), table.as_str());
+        if catalog.view(name.0, name.1).is_some() {
+            return Err(SqlError::no_such_table(name.0, name.1));
+        }
         self.with_definition_lock(|wait| catalog.truncate_table(name, check, wait))?;
         self.ok(sink, 0, String::new())
     }

@@ -12,7 +12,7 @@
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
 use sheaf_table::Column;
-use sheaf_table::schema::DefaultValue;
+use sheaf_table::schema::{DefaultValue, same_name};
 use sheaf_types::column_type::MAX_CHARACTER_BYTES;
 use sheaf_types::{ColumnType, Value};
 
@@ -38,12 +38,11 @@ impl Session {
         let catalog = self.engine.catalog();
         let origin = match meta.org_table.is_empty() {
             true => None,
-            false => catalog.table(&meta.database, &meta.org_table).ok(),
+            false => catalog.columns(&meta.database, &meta.org_table),
         };
-        let origin = origin.and_then(|table| {
-            let definition = &table.definition;
-            let position = definition.column_position(&meta.org_name)?;
-            Some(definition.columns[position].clone())
+        let origin = origin.and_then(|columns| {
+            let mut columns = columns.into_iter();
+            columns.find(|column| same_name(&column.name, &meta.org_name))
         });
         match origin {
             Some(column) => Column {

@@ -43,6 +43,17 @@ impl Session {
                     message.into(),
                 ]);
             };
+            if verb == "check" && self.engine.catalog().view(&database, &table).is_some() {
+                let read = self.tables_of_view(&(database, table)).map(drop);
+                match read {
+                    Ok(()) => add("status", "OK"),
+                    Err(error) => {
+                        add("Error", &error.message);
+                        add("error", "Corrupt");
+                    }
+                }
+                continue;
+            }
             let done = self
                 .engine
                 .catalog()

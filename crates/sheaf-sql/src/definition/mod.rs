@@ -6,6 +6,7 @@
 //! | [`alter_table`] | ALTER TABLE, CREATE INDEX, DROP INDEX |
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`databases`] | databases |
+//! | [`views`] | views |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
@@ -15,3 +16,4 @@ pub(crate) mod databases;
 pub(crate) mod ddl;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;
+pub(crate) mod views;

@@ -90,7 +90,7 @@ impl ChangeFound {
             return None;
         }
         let (targets, query) = session.update_to_find(update).ok()?;
-        let has_checks = targets.iter().any(|target| target.checks.is_some());
+        let has_checks = targets.iter().any(|target| !target.checks.is_empty());
         let is_single = is_single(&update.tables);
         let keys = targets.iter();
         let keys = keys.map(|target| (Arc::clone(&target.table), target.key));

@@ -12,6 +12,8 @@
 //! `mysql.user` need no lock. FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK
 //! TABLES ... READ, which ANALYZE passes by.
 //!
+//! A view is locked with the tables that it reads. Statements may name these, too, as in MySQL.
+//!
 //! Tables that foreign keys connect with those for WRITE are locked with them, as far as a change may reach, but no
 //! statement may name them. A session that waits for LOCK TABLES holds nothing meanwhile, so it is part of no deadlock.
 //!
@@ -291,16 +293,19 @@ impl TableLocks {
     }
 
     /// Error 1099 for a table to change that the session has locked for READ under this name.
-    pub(crate) fn check_to_change(&self, table: &Table, alias: &str) -> Result<()> {
+    pub(crate) fn check_to_change(
+        &self,
+        (database, table): (&str, &str),
+        alias: &str,
+    ) -> Result<()> {
         let Some(locked) = &self.named else {
             return Ok(());
         };
-        let definition = &table.definition;
         let is_read = locked.names.iter().any(|known| {
             known.mode == SessionLockMode::Read
                 && known.alias == alias
-                && known.table.0 == definition.database
-                && known.table.1 == definition.name
+                && known.table.0 == database
+                && known.table.1 == table
         });
         match is_read {
             true => Err(SqlError::table_locked_for_read(alias)),
@@ -331,6 +336,7 @@ impl Session {
         let mut names: Vec<LockedName> = Vec::with_capacity(tables.len());
         let mut wanted: BTreeMap<QualifiedName, SessionLockMode> = BTreeMap::new();
         let mut written = Vec::new();
+        let mut of_views: Vec<(QualifiedName, SessionLockMode)> = Vec::new();
         for LockedTable { name, alias, write } in tables {
             let table = self.resolve(name)?;
             let alias = alias.clone().unwrap_or_else(|| table.1.clone());
@@ -342,7 +348,18 @@ impl Session {
                 true => SessionLockMode::Write,
                 false => SessionLockMode::Read,
             };
-            if !needs_no_lock(&table.0, &table.1) {
+            if self.engine.catalog().view(&table.0, &table.1).is_some() {
+                for found in self.tables_of_view(&table)? {
+                    let definition = &found.definition;
+                    let name = (definition.database.clone(), definition.name.clone());
+                    if *write {
+                        written.push(found);
+                    }
+                    of_views.push((name.clone(), mode));
+                    let wanted = wanted.entry(name).or_insert(mode);
+                    *wanted = mode.max(*wanted);
+                }
+            } else if !needs_no_lock(&table.0, &table.1) {
                 let found = self.engine.catalog().table(&table.0, &table.1)?;
                 if *write {
                     written.push(found);
@@ -351,6 +368,13 @@ impl Session {
                 *wanted = mode.max(*wanted);
             }
             names.push(LockedName { table, alias, mode });
+        }
+        for (table, mode) in of_views {
+            let alias = table.1.clone();
+            let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
+            if !names.iter().any(is_same) {
+                names.push(LockedName { table, alias, mode });
+            }
         }
         if !written.is_empty() {
             self.table_locks.check_no_read_lock()?;

@@ -709,7 +709,13 @@ fn targets_of(
                 ast::LockType::Update => LockMode::Exclusive,
                 ast::LockType::Share => LockMode::Shared,
             });
-        if let (Some(table), Some(mode)) = (reference.table.clone(), modes.max()) {
+        let mode = modes.max();
+        if reference.view.is_some() && mode.is_some() {
+            return Err(SqlError::not_supported_yet(
+                "FOR UPDATE and FOR SHARE of a view",
+            ));
+        }
+        if let (Some(table), Some(mode)) = (reference.table.clone(), mode) {
             targets.push(Target { table, mode });
             keys.push(reference.key());
         }

@@ -165,8 +165,9 @@ impl Session {
             catalog: self.engine.catalog(),
             session: self,
             parameters: &[],
-            virtual_tables: &|_: &str, _: &str| Ok(None),
+            virtual_tables: &|_: &str, _: &str, _| Ok(None),
             listed: Listed::Values,
+            notes: None,
             is_over_rows: false,
         };
         over_rows(items, condition.as_ref(), kinds, &context)

@@ -43,6 +43,8 @@ pub(crate) struct RunningStatement {
     pub(crate) start_micros: i64,
     /// What its tables of `information_schema` show.
     pub(crate) definitions: Definitions,
+    /// It is EXPLAIN, which shows what views are made of.
+    pub(crate) is_explained: bool,
     /// What its subqueries see, where they run on their own.
     pub(crate) view: Option<ReadView>,
     /// What its direct plan of a query has searched, if that is to be locked.

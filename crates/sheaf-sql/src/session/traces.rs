@@ -25,6 +25,8 @@ pub(crate) struct StatementTrace {
     pub(crate) query: String,
     pub(crate) trace: String,
     pub(crate) missing_bytes: u64,
+    /// The session may not see what the statement has read, so the trace is empty.
+    pub(crate) is_hidden: bool,
 }
 
 /// The traces of a session.
@@ -36,6 +38,8 @@ pub(crate) struct OptimizerTraces {
     window: Window,
     /// The running statement reads the traces.
     is_read: Cell<bool>,
+    /// The running statement reads what the session may not see, through a view.
+    is_hidden: Cell<bool>,
     /// Where the running statement's planning is recorded.
     pub(crate) current: Trace,
 }
@@ -53,6 +57,11 @@ impl OptimizerTraces {
         self.is_read.set(true);
         let limit = usize::try_from(self.window.limit).unwrap_or(usize::MAX);
         self.kept.iter().take(limit)
+    }
+
+    /// The running statement's trace would show what the session may not see.
+    pub(crate) fn hide(&self) {
+        self.is_hidden.set(true);
     }
 
     fn bytes(&self) -> usize {
@@ -91,6 +100,7 @@ impl OptimizerTraces {
     /// Starts to trace a statement, if statements of its kind are traced and the session wants it.
     pub(crate) fn begin(&mut self, variables: &Variables, is_traced: bool) {
         self.current = Trace::default();
+        self.is_hidden.set(false);
         if !is_traced || !variables.traces_optimizer() {
             return;
         }
@@ -119,7 +129,12 @@ impl OptimizerTraces {
             query: text.to_string(),
             trace: recorded.document.print(layout),
             missing_bytes: recorded.missing_bytes as u64,
+            is_hidden: self.is_hidden.get(),
         };
+        if kept.is_hidden {
+            kept.trace.clear();
+            kept.missing_bytes = 0;
+        }
         let room = variables
             .optimizer_trace_max_mem_size()
             .saturating_sub(self.bytes());
@@ -147,6 +162,7 @@ mod tests {
                     query: n.to_string(),
                     trace: String::new(),
                     missing_bytes: 0,
+                    is_hidden: false,
                 });
             }
         }

@@ -26,6 +26,7 @@ fn plans_queries(statement: &Statement) -> bool {
             .as_ref()
             .is_some_and(|query| !matches!(query.body.as_ref(), ast::SetExpr::Values(_))),
         Statement::CreateTable(create) => create.query.is_some(),
+        Statement::CreateView(_) => true,
         _ => false,
     }
 }
@@ -44,6 +45,7 @@ impl Session {
         }
         // A panic may have left it.
         self.statement.view = None;
+        self.statement.is_explained = false;
         self.traces
             .begin(&self.variables, properties_of(&ast).is_traced);
         let outcome = self.run_statement(Parsed::new(ast, text), sink);
@@ -122,6 +124,8 @@ impl Session {
                 self.drop_database(&name, if_exists, sink)
             }
             Statement::CreateTable(create) => self.create_table(Parsed::new(*create, text), sink),
+            Statement::CreateView(create) => self.create_view(Parsed::new(*create, text), sink),
+            Statement::DropViews { names, if_exists } => self.drop_views(&names, if_exists, sink),
             Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
             Statement::DropAbsent {
                 what,

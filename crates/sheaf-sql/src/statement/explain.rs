@@ -44,6 +44,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed { ast: explain, text } = explain;
+        self.statement.is_explained = true;
         let rows = match explain.target {
             ExplainTarget::Connection(id) => self.explain_connection(id, explain.format)?,
             ExplainTarget::Statement(statement) if explain.analyze => {

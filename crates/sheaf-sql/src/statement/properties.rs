@@ -27,6 +27,7 @@ use crate::parser::statement::{
     Assignment, CreateTable, Delete, ExplainTarget, LoadData, LockedTable, Scope, Show, Statement,
     TableChange, TableName, Update,
 };
+use crate::parser::view::ViewChange;
 use crate::session::status::Command;
 
 /// What a statement is.
@@ -334,19 +335,32 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Requirement::Create(create),
             UnderLockTables::Create(create),
         ),
+        Statement::CreateView(create) => Properties::of_definition(
+            match create.change {
+                ViewChange::Alter => None,
+                _ => Some(Command::CreateView),
+            },
+            Requirement::Tables(
+                std::slice::from_ref(&create.name),
+                match create.change {
+                    ViewChange::Create { .. } => Privileges::CREATE_VIEW,
+                    _ => Privileges::CREATE_VIEW | Privileges::DROP,
+                },
+            ),
+            UnderLockTables::Define(std::slice::from_ref(&create.name)),
+        ),
+        Statement::DropViews { names, .. } => Properties::of_definition(
+            Command::DropView,
+            Requirement::Tables(names, Privileges::DROP),
+            UnderLockTables::Define(names),
+        ),
         Statement::DropTables { names, .. } => Properties::of_definition(
             Command::DropTable,
             Requirement::Tables(names, Privileges::DROP),
             UnderLockTables::Define(names),
         ),
-        // Nothing of the kind exists, so nothing changes. Views have the privileges of tables.
-        Statement::DropAbsent { what, names, .. } => Properties::of_session(
-            None,
-            match *what {
-                "VIEW" => Requirement::Tables(names, Privileges::DROP),
-                _ => Requirement::WhenLookedUp,
-            },
-        ),
+        // Nothing of the kind exists, so nothing changes.
+        Statement::DropAbsent { .. } => Properties::of_session(None, Requirement::WhenLookedUp),
         Statement::AlterTable { name, changes } => Properties::of_definition(
             Command::AlterTable,
             Requirement::Alter(name, changes),

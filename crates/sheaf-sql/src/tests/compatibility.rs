@@ -34,7 +34,7 @@ fn the_page_of_compatibility_says_what_happens() {
     bench
         .run(
             "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20)); CREATE TABLE d (day DATE);
-             INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+             INSERT INTO t VALUES (1, 'a'), (2, 'b'); CREATE VIEW v AS SELECT * FROM t",
         )
         .expect("tables");
     let mut wrong = Vec::new();

@@ -1,7 +1,5 @@
 //! The character sets and collations that clients may name.
 
-use sheaf_types::Collation;
-
 use crate::encoding::TextEncoding;
 use crate::error::{Result, SqlError};
 
@@ -172,14 +170,4 @@ pub fn default_collation(character_set: &str) -> &'static str {
         .iter()
         .find(|(set, ..)| set.eq_ignore_ascii_case(character_set))
         .map_or("utf8mb4_0900_ai_ci", |(_, _, collation, _)| collation)
-}
-
-/// The collation of columns that is most like the one of that name: in whether case, accents and trailing spaces count.
-pub fn nearest_collation(name: &str) -> Collation {
-    Collation::parse_with_aliases(name)
-        .filter(|collation| *collation != Collation::Binary)
-        .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
-            true => Collation::Utf8mb4_bin,
-            false => Collation::Utf8mb4_general_ci,
-        })
 }

@@ -35,7 +35,7 @@ use crate::parser::statement::Scope;
 pub use character_sets::{
     BINARY_COLLATION_ID, CHARACTER_SETS, COLLATIONS, OWN_COLLATION_ID, character_set,
     character_set_of, collation, collation_of_id, collation_within, default_collation,
-    named_collation, nearest_collation, unsupported_character_set_of_id,
+    named_collation, unsupported_character_set_of_id,
 };
 pub(crate) use isolation::{Isolation, NextTransaction};
 use settings::Settings;

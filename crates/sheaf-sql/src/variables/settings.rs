@@ -11,8 +11,7 @@ use sheaf_types::assignment::Mode;
 
 use super::{
     BINARY_COLLATION_ID, Isolation, OWN_COLLATION_ID, SqlMode, VariableValue, collation,
-    default_collation, flags, nearest_collation, optimizer_switch, position,
-    time_zone_offset_seconds,
+    default_collation, flags, optimizer_switch, position, time_zone_offset_seconds,
 };
 use crate::encoding::TextEncoding;
 
@@ -133,7 +132,7 @@ impl Settings {
             ),
             connection_collation_id: collation(text("collation_connection"))
                 .map_or(DEFAULT_ID, |(id, _)| id),
-            literal_collation: nearest_collation(text("collation_connection")),
+            literal_collation: Collation::nearest(text("collation_connection")),
             client_encoding: TextEncoding::of_character_set(text("character_set_client")),
             result_encoding: TextEncoding::of_character_set(text("character_set_results")),
             pinned_now_micros: match value("timestamp") {

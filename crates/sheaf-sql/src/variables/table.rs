@@ -77,6 +77,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     define("histogram_generation_max_mem_size", Lives::Both, Kind::Integer { min: 1_000_000, max: u64::MAX }, "20000000"),
     define("host_cache_size", Lives::Global, Kind::Integer { min: 0, max: 65_536 }, "0"),
     define("hostname", Lives::ReadOnly, Kind::Text, "localhost"),
+    define("information_schema_stats_expiry", Lives::Both, Kind::Integer { min: 0, max: 31_536_000 }, "86400"),
     define("init_connect", Lives::Global, Kind::Text, ""),
     define("init_file", Lives::ReadOnly, Kind::Text, ""),
     define("innodb_adaptive_hash_index", Lives::Global, Kind::Bool, "OFF"),

@@ -145,6 +145,17 @@ impl Collation {
         })
     }
 
+    /// The collation of columns that is most like the one of this name: in whether case, accents and trailing spaces
+    /// count.
+    pub fn nearest(name: &str) -> Collation {
+        Collation::parse_with_aliases(name)
+            .filter(|collation| *collation != Collation::Binary)
+            .unwrap_or_else(|| match name == "binary" || name.ends_with("_bin") {
+                true => Collation::Utf8mb4_bin,
+                false => Collation::Utf8mb4_general_ci,
+            })
+    }
+
     /// True if trailing spaces do not count (PAD SPACE).
     #[inline]
     pub fn pads_spaces(self) -> bool {

@@ -13,7 +13,7 @@ impl Binder<'_> {
     /// A value, and a length: the value as a text that compares as the connection says, whatever it was before.
     pub(super) fn cast_char(&self, arguments: Vec<Scalar>) -> Bound<Scalar> {
         let text = self.call("$cast_char", arguments)?;
-        let collation = self.text(self.context.session.collation().name())?;
+        let collation = self.text(self.collation().name())?;
         self.call("$collated", vec![text, collation])
     }
 

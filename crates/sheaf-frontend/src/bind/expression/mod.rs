@@ -20,7 +20,7 @@ use sqlparser::ast::{Expr, TrimWhereField, Value as Literal};
 use super::arguments::unit_name;
 use super::character_set::introduced;
 use super::literal::{check_non_zero_literal, check_typed_literal, with_fraction_of};
-use super::session::{session_function, variable};
+use super::session::variable;
 use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
@@ -106,7 +106,7 @@ impl Binder<'_> {
                 }
                 if ident.quote_style.is_none()
                     && ident.value.eq_ignore_ascii_case("current_user")
-                    && let Some(user) = session_function(session, "current_user", None)
+                    && let Some(user) = self.session_function("current_user", None)
                 {
                     return self.internal(&user);
                 }
@@ -169,7 +169,11 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let operands = [self.value(expr)?, self.value(low)?, self.value(high)?];
+                let operands = [
+                    self.compared(expr)?,
+                    self.compared(low)?,
+                    self.compared(high)?,
+                ];
                 let between = self.typing().between(operands)?;
                 Ok(Self::negate_if(*negated, between))
             }

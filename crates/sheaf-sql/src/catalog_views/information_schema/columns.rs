@@ -1,9 +1,9 @@
 //! Columns and indexes of tables: COLUMNS, COLUMN_STATISTICS, STATISTICS, SHEAF_RESIDENCY.
 
-use sheaf_table::{Index, Table};
+use sheaf_table::{Column, Index, Table};
 use sheaf_types::ColumnType;
 
-use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table};
+use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table, for_each_view};
 use crate::catalog_views::catalog_text::{
     column_default, column_key, generation_extra, numeric_precision, octet_length,
 };
@@ -39,56 +39,74 @@ pub(super) fn columns(session: &Session, asked: &AskedTables) -> Result<Rows> {
     ]);
     for_each_table(session, asked, |table| {
         let definition = &table.definition;
-        let client = &session.client;
-        let privileges = client.column_privileges(&definition.database, &definition.name);
-        for (position, column) in definition.columns.iter().enumerate() {
-            let collation = column.ty.collation();
-            let (precision, scale) = numeric_precision(&column.ty);
-            let fraction_digits = match column.ty {
-                ColumnType::Time { fsp }
-                | ColumnType::DateTime { fsp }
-                | ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
-                _ => None,
-            };
-            let octets = octet_length(&column.ty);
-            let characters = match (&column.ty, octets) {
-                (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
-                    Some(u64::from(*length))
-                }
-                (ColumnType::Enum { labels, .. }, _) => labels
-                    .iter()
-                    .map(|label| label.chars().count() as u64)
-                    .max(),
-                (_, octets) => octets,
-            };
-            rows.push(vec![
-                "def".into(),
-                definition.database.clone().into(),
-                definition.name.clone().into(),
-                column.name.clone().into(),
-                (position as u64 + 1).into(),
-                column_default(column).into(),
-                if column.nullable { "YES" } else { "NO" }.into(),
-                column.ty.name().into(),
-                characters.into(),
-                octets.into(),
-                precision.into(),
-                scale.into(),
-                fraction_digits.into(),
-                collation.map(|collation| collation.character_set()).into(),
-                collation.map(|collation| collation.name()).into(),
-                column.ty.to_string().into(),
-                column_key(definition, position).into(),
-                generation_extra(column).into(),
-                privileges.as_str().into(),
-                column.comment.clone().into(),
-                "".into(),
-                Cell::Null,
-            ]);
-        }
+        let name = (definition.database.as_str(), definition.name.as_str());
+        let key = |position| column_key(definition, position);
+        push_columns(session, &mut rows, name, (&definition.columns, &key));
         Ok(())
     })?;
+    for_each_view(session, asked, |view| {
+        let name = (view.database.as_str(), view.name.as_str());
+        push_columns(session, &mut rows, name, (&view.columns, &|_| ""));
+    })?;
     Ok(rows)
+}
+
+/// The rows of a table's columns, or a view's; `key` says what keys a column is part of.
+fn push_columns(
+    session: &Session,
+    rows: &mut Rows,
+    (database, name): (&str, &str),
+    (columns, key): (&[Column], &dyn Fn(usize) -> &'static str),
+) {
+    let privileges = session.client.column_privileges(database, name);
+    if privileges.is_empty() {
+        return;
+    }
+    for (position, column) in columns.iter().enumerate() {
+        let collation = column.ty.collation();
+        let (precision, scale) = numeric_precision(&column.ty);
+        let fraction_digits = match column.ty {
+            ColumnType::Time { fsp }
+            | ColumnType::DateTime { fsp }
+            | ColumnType::Timestamp { fsp } => Some(u64::from(fsp)),
+            _ => None,
+        };
+        let octets = octet_length(&column.ty);
+        let characters = match (&column.ty, octets) {
+            (ColumnType::Char { length, .. } | ColumnType::VarChar { length, .. }, _) => {
+                Some(u64::from(*length))
+            }
+            (ColumnType::Enum { labels, .. }, _) => labels
+                .iter()
+                .map(|label| label.chars().count() as u64)
+                .max(),
+            (_, octets) => octets,
+        };
+        rows.push(vec![
+            "def".into(),
+            database.into(),
+            name.into(),
+            column.name.clone().into(),
+            (position as u64 + 1).into(),
+            column_default(column).into(),
+            if column.nullable { "YES" } else { "NO" }.into(),
+            column.ty.name().into(),
+            characters.into(),
+            octets.into(),
+            precision.into(),
+            scale.into(),
+            fraction_digits.into(),
+            collation.map(|collation| collation.character_set()).into(),
+            collation.map(|collation| collation.name()).into(),
+            column.ty.to_string().into(),
+            key(position).into(),
+            generation_extra(column).into(),
+            privileges.as_str().into(),
+            column.comment.clone().into(),
+            "".into(),
+            Cell::Null,
+        ]);
+    }
 }
 
 /// Distinct values of the first parts of an index; the row count where the table was never analyzed and the index

@@ -6,6 +6,7 @@
 //! | file | tables |
 //! |---|---|
 //! | [`tables`] | databases and tables |
+//! | [`views`] | views |
 //! | [`columns`] | columns, indexes, their statistics |
 //! | [`constraints`] | keys, foreign keys, CHECKs |
 //! | [`character_sets`] | character sets and collations |
@@ -18,10 +19,11 @@ mod columns;
 mod constraints;
 mod sessions;
 mod tables;
+mod views;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use sheaf_table::Table;
+use sheaf_table::{Table, ViewDefinition};
 use sheaf_types::error::codes;
 
 use crate::accounts;
@@ -36,7 +38,7 @@ pub(crate) use crate::catalog_views::information_schema::character_sets::{
 };
 pub(crate) use crate::catalog_views::information_schema::columns::cardinality;
 pub(crate) use crate::catalog_views::information_schema::sessions::push_sessions;
-pub(crate) use crate::catalog_views::information_schema::tables::table_status;
+pub(crate) use crate::catalog_views::information_schema::tables::{table_status, view_status};
 pub use crate::virtual_database::{NAME, is_virtual_database};
 
 const TEXT: Cells = Cells::Text(64);
@@ -45,7 +47,7 @@ const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const NUMBER: Cells = Cells::Unsigned;
 
 /// Tables that are always empty: their name and columns.
-const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
+const EMPTY: [(&str, &[(&str, Cells)]); 6] = [
     (
         "EVENTS",
         &[
@@ -114,23 +116,10 @@ const EMPTY: [(&str, &[(&str, Cells)]); 7] = [
             ("ACTION_TIMING", TEXT),
         ],
     ),
-    (
-        "VIEWS",
-        &[
-            ("TABLE_CATALOG", NAMES),
-            ("TABLE_SCHEMA", NAMES),
-            ("TABLE_NAME", NAMES),
-            ("VIEW_DEFINITION", LONG_TEXT),
-            ("CHECK_OPTION", TEXT),
-            ("IS_UPDATABLE", TEXT),
-            ("DEFINER", TEXT),
-            ("SECURITY_TYPE", TEXT),
-        ],
-    ),
 ];
 
 /// The tables that have rows.
-const FILLED: [&str; 23] = [
+const FILLED: [&str; 24] = [
     "CHARACTER_SETS",
     "CHECK_CONSTRAINTS",
     "COLLATIONS",
@@ -154,6 +143,7 @@ const FILLED: [&str; 23] = [
     "TABLE_CONSTRAINTS",
     "TABLE_PRIVILEGES",
     "USER_PRIVILEGES",
+    "VIEWS",
 ];
 
 /// The names of all tables, sorted.
@@ -290,6 +280,7 @@ fn rows_of(table: &str, session: &Session, asked: &AskedTables) -> Result<Option
     Ok(Some(match table {
         "SCHEMATA" => tables::schemata(session),
         "TABLES" => tables::tables(session, asked)?,
+        "VIEWS" => views::views(session, asked)?,
         "COLUMNS" => columns::columns(session, asked)?,
         "COLUMN_STATISTICS" => columns::column_statistics(session, asked)?,
         "SHEAF_RESIDENCY" => columns::residency(session, asked)?,
@@ -325,6 +316,31 @@ fn name_values(entries: Vec<(&'static str, String)>) -> Rows {
         rows.push(vec![name.to_ascii_uppercase().into(), value.into()]);
     }
     rows
+}
+
+/// The same for views.
+fn for_each_view(
+    session: &Session,
+    asked: &AskedTables,
+    mut visit: impl FnMut(&ViewDefinition),
+) -> Result<()> {
+    let databases = session
+        .statement
+        .definitions
+        .databases(session.engine.catalog());
+    for database in databases {
+        if !asked.has_database(&database.name) {
+            continue;
+        }
+        for view in &database.views {
+            let name = &view.definition.name;
+            session.handle.cancel_flag().check()?;
+            if asked.has_table(name) && session.client.sees_table(&database.name, name) {
+                visit(&view.definition);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Calls for every table of every database that is asked for and that the session may know of, in order of their names.

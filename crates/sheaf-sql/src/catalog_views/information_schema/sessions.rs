@@ -53,7 +53,7 @@ pub(super) fn optimizer_trace(session: &Session) -> Rows {
             traced.query.clone().into(),
             traced.trace.clone().into(),
             traced.missing_bytes.into(),
-            0u64.into(),
+            u64::from(traced.is_hidden).into(),
         ]);
     }
     rows

@@ -2,7 +2,7 @@
 
 use sheaf_table::Table;
 
-use super::{AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, table_names};
+use super::{AskedTables, NAME, NAMES, NUMBER, TEXT, for_each_table, for_each_view, table_names};
 use crate::definition::databases::VIRTUAL_COLLATION;
 use crate::error::Result;
 use crate::query::rows::{Cell, Cells, Rows};
@@ -90,7 +90,24 @@ pub(super) fn tables(session: &Session, asked: &AskedTables) -> Result<Rows> {
         rows.push(row);
         Ok(())
     })?;
+    for_each_view(session, asked, |view| {
+        let mut row = vec![
+            "def".into(),
+            view.database.clone().into(),
+            view.name.clone().into(),
+            "VIEW".into(),
+        ];
+        row.extend(view_status());
+        rows.push(row);
+    })?;
     Ok(rows)
+}
+
+/// The same of a view: it has nothing of its own.
+pub(crate) fn view_status() -> Vec<Cell> {
+    let mut row = vec![Cell::Null; 17];
+    row[16] = "VIEW".into();
+    row
 }
 
 /// What information_schema.TABLES and SHOW TABLE STATUS say of a table, from its engine on.

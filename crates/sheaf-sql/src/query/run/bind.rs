@@ -10,8 +10,9 @@ use datafusion_expr::TableSource;
 use sheaf_exec::MemoryTableSource;
 use sheaf_frontend::bind::over_rows::{RowQuery, row_query};
 use sheaf_frontend::bind::{column_types, logical_plan};
-use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext};
+use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext, ViewNotes};
 use sheaf_memory::planning;
+use sheaf_table::AccountName;
 use sqlparser::ast;
 
 use crate::catalog_views::information_schema;
@@ -46,12 +47,22 @@ impl Session {
         query: ParsedQuery<'_>,
         extra: &Arc<MemoryTableSource>,
     ) -> Result<Option<RowQuery>> {
-        self.bound_with(query, Some(extra), (Listed::Items, true), row_query)
+        self.bound_with(query, (Some(extra), None), (Listed::Items, true), row_query)
+    }
+
+    /// As [`Self::lower`], of the query of a view that is made.
+    pub(crate) fn lower_noting(
+        &self,
+        query: ParsedQuery<'_>,
+        notes: &ViewNotes,
+    ) -> Result<BoundQuery> {
+        let flags = (Listed::Items, false);
+        self.bound_with(query, (None, Some(notes)), flags, logical_plan)
     }
 
     /// The types of a query's columns.
     pub(crate) fn column_types(&self, query: ParsedQuery<'_>) -> Result<Vec<FieldRef>> {
-        self.bound_with(query, None, (Listed::Items, false), column_types)
+        self.bound_with(query, (None, None), (Listed::Items, false), column_types)
     }
 
     fn lower_with(
@@ -60,39 +71,41 @@ impl Session {
         extra: Option<&Arc<MemoryTableSource>>,
         flags: (Listed, bool),
     ) -> Result<BoundQuery> {
-        self.bound_with(query, extra, flags, logical_plan)
+        self.bound_with(query, (extra, None), flags, logical_plan)
     }
 
     fn bound_with<T>(
         &self,
         query: ParsedQuery<'_>,
-        extra: Option<&Arc<MemoryTableSource>>,
+        (extra, notes): (Option<&Arc<MemoryTableSource>>, Option<&ViewNotes>),
         (listed, is_over_rows): (Listed, bool),
         bind: impl FnOnce(&ast::Query, &QueryContext<'_>) -> Result<T>,
     ) -> Result<T> {
-        let virtual_tables =
-            |database: &str, table: &str| -> Result<Option<Arc<dyn TableSource>>> {
-                if let Some(extra) = extra
-                    && extra.name == table
-                {
-                    return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
-                }
-                self.client.check_read(database, table)?;
-                // The rows come with each run.
-                if is_over_rows {
-                    return self.shape_of_virtual_table(database, table);
-                }
-                // Rows are not planned.
-                let found = || information_schema::virtual_table(database, table, self);
-                let found = planning::aside(found)?;
-                Ok(found.map(|(schema, batch)| {
-                    Arc::new(MemoryTableSource::new(
-                        table.to_string(),
-                        schema,
-                        vec![batch],
-                    )) as Arc<dyn TableSource>
-                }))
-            };
+        let virtual_tables = |database: &str,
+                              table: &str,
+                              reader: Option<&AccountName>|
+         -> Result<Option<Arc<dyn TableSource>>> {
+            if let Some(extra) = extra
+                && extra.name == table
+            {
+                return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
+            }
+            self.check_read_by(reader, database, table)?;
+            // The rows come with each run.
+            if is_over_rows {
+                return self.shape_of_virtual_table(database, table);
+            }
+            // Rows are not planned.
+            let found = || information_schema::virtual_table(database, table, self);
+            let found = planning::aside(found)?;
+            Ok(found.map(|(schema, batch)| {
+                Arc::new(MemoryTableSource::new(
+                    table.to_string(),
+                    schema,
+                    vec![batch],
+                )) as Arc<dyn TableSource>
+            }))
+        };
         let context = QueryContext {
             sql: query.text,
             catalog: self.engine.catalog(),
@@ -100,6 +113,7 @@ impl Session {
             parameters: &[],
             virtual_tables: &virtual_tables,
             listed,
+            notes,
             is_over_rows,
         };
         let planning = self.workers.planning();
@@ -114,10 +128,11 @@ impl Session {
             catalog: self.engine.catalog(),
             session: self,
             parameters: &[],
-            virtual_tables: &|database: &str, table: &str| {
+            virtual_tables: &|database: &str, table: &str, _| {
                 self.shape_of_virtual_table(database, table)
             },
             listed: Listed::Items,
+            notes: None,
             is_over_rows: false,
         };
         logical_plan(query, &context)

@@ -12,12 +12,14 @@ use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
 use sheaf_optimizer::{optimize_logical, plan_physical};
 use sheaf_storage::{LockWait, ReadView};
-use sheaf_table::{ReadGuard, Table};
+use sheaf_table::show_create::quoted;
+use sheaf_table::{QualifiedName, ReadGuard, Table};
 
 use super::{MAX_REPLANS, PlannedQuery, ThriftyPlan};
+use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::isolation::locking_read::lock_wait;
-use crate::parser::ParsedQuery;
+use crate::parser::{Parsed, ParsedQuery, Statement, parse_statement};
 use crate::query::read_plan::{LockWhen, LocksFor, Purpose, ReadFacts, ReadPlan, ViewFor};
 use crate::session::Session;
 
@@ -35,6 +37,19 @@ impl Session {
             self.keep_definition(&table)?;
         }
         Ok(())
+    }
+
+    /// The tables that a view reads, and those of the views in it.
+    pub(crate) fn tables_of_view(
+        &self,
+        (database, name): &QualifiedName,
+    ) -> Result<Vec<Arc<Table>>> {
+        let text = format!("SELECT * FROM {}.{}", quoted(database), quoted(name));
+        let Statement::Query(query) = parse_statement(&text, &SheafDialect::default())? else {
+            return Ok(Vec::new());
+        };
+        let lowered = self.lower(Parsed::new(&query, &text), None, Listed::Items)?;
+        tables_of(&lowered.plan)
     }
 
     /// Plans a query and locks its tables against changes of their definition. `extra` is a table that exists for this
