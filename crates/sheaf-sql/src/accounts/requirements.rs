@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// EXPLAIN and traces show what a view is made of to those who may see that. SHOW VIEW is asked for of views alone.
+    /// EXPLAIN and traces show what a view is made of to accounts that may see it. Only views need SHOW VIEW.
     fn check_explains(&self, needed: Privileges, (database, table): (&str, &str)) -> Result<()> {
         if self.client.has_all_rights() {
             return Ok(());

@@ -12,7 +12,7 @@ use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
     CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKeySpec, IndexPartSpec,
-    IndexSpec, TableDefinition, TableError,
+    IndexSpec, QualifiedName, TableDefinition, TableError,
 };
 use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
@@ -28,9 +28,6 @@ use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables;
 use sheaf_frontend::query::Listed;
-
-/// Database and table.
-type QualifiedName = (String, String);
 
 /// Tables.
 impl Session {
@@ -347,18 +344,24 @@ impl Session {
         constant_default(column, &value, mode)
     }
 
-    pub(crate) fn drop_tables(
-        &mut self,
-        names: &[TableName],
-        if_exists: bool,
-        sink: &mut dyn ResultSink,
-    ) -> Result<()> {
+    /// The names of a DROP; 1066 where it names a table or a view twice.
+    pub(super) fn resolve_each_once(&self, names: &[TableName]) -> Result<Vec<QualifiedName>> {
         let names = names.iter().map(|name| self.resolve_for_change(name));
         let names = names.collect::<Result<Vec<QualifiedName>>>()?;
         let mut known = HashSet::with_capacity(names.len());
         if let Some(again) = names.iter().find(|name| !known.insert(*name)) {
             return Err(SqlError::non_unique_table(&again.1));
         }
+        Ok(names)
+    }
+
+    pub(crate) fn drop_tables(
+        &mut self,
+        names: &[TableName],
+        if_exists: bool,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        let names = self.resolve_each_once(names)?;
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for (database, table) in names {

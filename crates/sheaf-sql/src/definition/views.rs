@@ -268,12 +268,7 @@ impl Session {
         if_exists: bool,
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        let names = names.iter().map(|name| self.resolve_for_change(name));
-        let names = names.collect::<Result<Vec<QualifiedName>>>()?;
-        let mut known = HashSet::with_capacity(names.len());
-        if let Some(again) = names.iter().find(|name| !known.insert(*name)) {
-            return Err(SqlError::non_unique_table(&again.1));
-        }
+        let names = self.resolve_each_once(names)?;
         let catalog = self.engine.catalog();
         let is_missing = |name: &&QualifiedName| {
             matches!(
