@@ -323,7 +323,7 @@ impl Dialect for SheafDialect {
                     }
                     Keyword::NOT => {
                         parser.advance_token();
-                        Some(parser.parse_not())
+                        Some(not(parser))
                     }
                     Keyword::BINARY => parse_binary(parser),
                     Keyword::CHAR if parser.peek_nth_token_ref(1).token == Token::LParen => {
@@ -416,6 +416,23 @@ impl SheafDialect {
         let chained = chain(operands, op, join);
         chained.ok_or_else(|| ParserError::ParserError("a chain of no operands".to_string()))
     }
+}
+
+/// What stands behind NOT, all of it: `NOT EXISTS (q) + 1` is `NOT (EXISTS (q) + 1)`.
+fn not(parser: &mut Parser) -> Result<Expr, ParserError> {
+    Ok(match parser.parse_subexpr(binding::NOT)? {
+        Expr::Exists {
+            subquery,
+            negated: false,
+        } => Expr::Exists {
+            subquery,
+            negated: true,
+        },
+        operand => Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(operand),
+        },
+    })
 }
 
 fn unary(parser: &mut Parser, op: UnaryOperator, precedence: u8) -> Result<Expr, ParserError> {
