@@ -116,20 +116,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new(
         "$coalesce",
         (2, VARIADIC),
-        |operands| common_field(operands.fields),
+        |operands| field_of_one_type(operands.fields),
         coalesce,
     ),
     // The same with all arguments of one type.
     Function::strict(
         "$greatest",
         (2, VARIADIC),
-        |operands| common_field(operands.fields),
+        |operands| field_of_one_type(operands.fields),
         |call| extreme(call, true),
     ),
     Function::strict(
         "$least",
         (2, VARIADIC),
-        |operands| common_field(operands.fields),
+        |operands| field_of_one_type(operands.fields),
         |call| extreme(call, false),
     ),
     // A value, and a NULL of a wider type.
@@ -309,6 +309,17 @@ fn coalesce(call: &Call<'_>) -> Result<ArrayRef> {
         values = zip(&is_not_null(&values)?, &values, &other)?;
     }
     Ok(values)
+}
+
+/// The common field of arguments that have one type. It has that type: integers that are computed would have a wider
+/// one.
+fn field_of_one_type(fields: &[FieldRef]) -> Result<Field> {
+    let common = common_field(fields)?;
+    let ty = fields[0].data_type();
+    Ok(match fields.iter().all(|field| field.data_type() == ty) {
+        true => common.with_data_type(ty.clone()),
+        false => common,
+    })
 }
 
 /// GREATEST and LEAST of arguments of one type, texts by their collation.
