@@ -45,11 +45,14 @@ use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
 use sheaf_exec::typing::{group_by_key, key_of};
 
-use crate::column::{ColumnId, Columns};
+use crate::column::{Column, ColumnId, Columns};
 use crate::column_set::ColumnSet;
 use crate::relation::{self, DependentKind, Item, JoinKind, Operator, Relation, SetKind};
 use crate::rules::calls_only_row;
 use crate::scalar::{Scalar, ScalarKind, Truth};
+
+/// What marks are called.
+const MARK: &str = "mark";
 
 /// The plan, whose columns are those of the relation in their order.
 pub fn to_logical_plan(relation: &Relation, columns: &Columns) -> Result<LogicalPlan> {
@@ -99,6 +102,11 @@ fn name_columns(columns: &Columns, mut used: HashSet<String>) -> HashMap<ColumnI
     let of_tables = columns.newest_first().map(|(_, column)| column);
     let of_tables = of_tables.filter(|column| column.origin.is_some());
     used.extend(of_tables.map(|column| column.field.name().to_lowercase()));
+    // A mark join calls its own mark so, until it has a name of its own. The mark of another one may be below it.
+    let is_mark = |(_, column): &(ColumnId, &Column)| column.name == MARK;
+    if columns.newest_first().filter(is_mark).nth(1).is_some() {
+        used.insert(MARK.to_string());
+    }
     // Names of calls are those that aggregates have in a plan.
     let is_word = |name: &str| {
         let mut letters = name.chars();
