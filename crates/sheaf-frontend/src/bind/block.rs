@@ -145,7 +145,7 @@ impl Block {
         }
     }
 
-    /// A column is named outside of aggregates.
+    /// A column is named outside of aggregates, in the block or in a subquery of it.
     pub fn note_written(&mut self, column: ColumnId) {
         match self.clause {
             Clause::GroupBy => self.written_in_keys.insert(column),

@@ -48,7 +48,7 @@ impl Binder<'_> {
                 Found::Column(found) => {
                     let (id, column) = (found.id, ScopeColumn::scalar(found));
                     self.note_named(at);
-                    if at == last && self.open_aggregates.is_empty() {
+                    if self.open_aggregates.is_empty() {
                         self.blocks[at].note_written(id);
                     }
                     return Ok(column);
