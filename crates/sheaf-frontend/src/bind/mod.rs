@@ -76,7 +76,7 @@ use sheaf_access::cancel;
 use sheaf_algebra::relation::{Operator, Scan};
 use sheaf_algebra::scalar::Typing;
 use sheaf_algebra::to_logical_plan::to_logical_plans;
-use sheaf_algebra::{Column, ColumnId, Columns, Relation, Scalar, rules};
+use sheaf_algebra::{Column, ColumnId, ColumnSet, Columns, Relation, Scalar, rules};
 use sheaf_exec::CommonTableSource;
 use sheaf_exec::plan_size::{check_plan_size, check_room_for_list};
 use sheaf_exec::typing::{Purpose, Texts};
@@ -379,6 +379,8 @@ struct Binder<'a> {
     repeated_expressions: u64,
     /// Subqueries of expressions that are open.
     open_subqueries: usize,
+    /// Columns whose values are those of scalar subqueries.
+    values_of_subqueries: ColumnSet,
     /// The query that is bound next needs no order without a LIMIT. Names in its ORDER BY have to be right anyway.
     drops_order: bool,
     /// The views whose queries are bound, the innermost last.
@@ -433,6 +435,7 @@ impl<'a> Binder<'a> {
             open_common_tables: 0,
             repeated_expressions: 0,
             open_subqueries: 0,
+            values_of_subqueries: ColumnSet::new(),
             drops_order: false,
             open_views: Vec::new(),
             delivers_key: false,

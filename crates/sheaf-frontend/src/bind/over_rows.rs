@@ -27,6 +27,9 @@ use crate::error::SqlError;
 use crate::query::{Header, Listed, QueryContext};
 use crate::statement_text::StatementText;
 
+/// What the name of a column of rows begins with that is the value of a subquery. No identifier is written like this.
+pub const VALUE_OF_SUBQUERY: &str = "\0s";
+
 /// One item of a list.
 pub struct BoundExpression {
     pub value: Scalar,

@@ -21,7 +21,10 @@ use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
 use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::typing::Purpose;
-use sqlparser::ast::{BinaryOperator, Expr, LimitClause, Query, SetExpr, Value as Literal};
+use sqlparser::ast::{
+    BinaryOperator, Expr, GroupByExpr, LimitClause, Query, SelectItem, SetExpr, Value as Literal,
+    ValueWithSpan,
+};
 
 use super::block::Pending;
 use super::expression::{comparison_of, width, with_row};
@@ -136,6 +139,12 @@ impl Binder<'_> {
             operand if width > 1 => self.row(operand, width)?,
             operand => vec![self.value(operand)?],
         };
+        if let Some(literal) = only_literal(query)
+            && let [operand] = operands.as_slice()
+        {
+            let literal = self.value(literal)?;
+            return self.comparison(operator, operand.clone(), literal);
+        }
         let (right, outputs) = self.subquery(query)?;
         if outputs.len() != operands.len() {
             return Err(operand_columns(operands.len()));
@@ -173,6 +182,9 @@ impl Binder<'_> {
     }
 
     pub(super) fn value_of_subquery(&mut self, query: &Query) -> Bound<Scalar> {
+        if let Some(literal) = only_literal(query) {
+            return self.value(literal);
+        }
         let (right, outputs) = self.subquery(query)?;
         let [output] = outputs.as_slice() else {
             return Err(operand_columns(1));
@@ -184,6 +196,7 @@ impl Binder<'_> {
         // Where there is no row it is NULL.
         let field = Arc::new(output.field.as_ref().clone().with_nullable(true));
         let value = Scalar::column(output.id, field);
+        self.values_of_subqueries.insert(output.id);
         let (right, value) = match self.is_lazy(&right) {
             true => self.with_counted_rows(right, output, value)?,
             false => (right, value),
@@ -253,6 +266,38 @@ impl Binder<'_> {
             }]);
         Ok((right, self.typing().call_function(one_row, vec![value])?))
     }
+}
+
+/// The literal that a query is: `SELECT 24`, without tables. To MySQL it is the literal, which is the year 2024 to a
+/// YEAR.
+fn only_literal(query: &Query) -> Option<&Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return None;
+    };
+    let [SelectItem::UnnamedExpr(literal) | SelectItem::ExprWithAlias { expr: literal, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    let is_literal = matches!(
+        literal,
+        Expr::Value(ValueWithSpan {
+            value: Literal::Number(..) | Literal::SingleQuotedString(_),
+            ..
+        })
+    );
+    let is_all = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.locks.is_empty()
+        && select.optimizer_hints.is_empty()
+        && select.from.is_empty()
+        && select.selection.is_none()
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && select.into.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    (is_literal && is_all).then_some(literal)
 }
 
 /// `LIMIT n` with n above 0 and no offset: nothing to EXISTS.

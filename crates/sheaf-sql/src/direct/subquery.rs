@@ -28,6 +28,7 @@ use sheaf_access::IndexRef;
 use sheaf_exec::functions::SqlType;
 use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::types::field;
+use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_types::Value;
 use sqlparser::ast;
@@ -53,9 +54,6 @@ const MAX_BRANCHES: usize = 8;
 
 /// A query has so many subqueries, at most: each looks through the text of the statement for its headers.
 const MAX_SUBQUERIES: usize = 64;
-
-/// What the name of a subquery's column begins with; its number follows.
-pub(super) const SUBQUERY: &str = "\0s";
 
 /// A subquery in the place of which a column stands.
 pub(super) struct Subquery {
@@ -296,7 +294,7 @@ impl ExpressionVisitor for Subqueries<'_> {
         {
             return ControlFlow::Continue(());
         }
-        let name = format!("{SUBQUERY}{}", self.found.len());
+        let name = format!("{VALUE_OF_SUBQUERY}{}", self.found.len());
         let column = ast::Expr::Identifier(ast::Ident::with_quote('`', name));
         let column = match expression {
             ast::Expr::Exists { negated: true, .. } => ast::Expr::UnaryOp {
@@ -326,7 +324,7 @@ impl ExpressionVisitor for Restored<'_> {
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         let is_column = |expr: &ast::Expr| match expr {
             ast::Expr::Identifier(name) => {
-                let number: usize = name.value.strip_prefix(SUBQUERY)?.parse().ok()?;
+                let number: usize = name.value.strip_prefix(VALUE_OF_SUBQUERY)?.parse().ok()?;
                 self.0.get(number)
             }
             _ => None,
@@ -445,7 +443,7 @@ impl Subquery {
 
     /// The column of its values; `None` if its type cannot be told.
     pub(super) fn field(&self, number: usize, session: &Session, text: &str) -> Option<Field> {
-        let name = format!("{SUBQUERY}{number}");
+        let name = format!("{VALUE_OF_SUBQUERY}{number}");
         if self.is_exists {
             // As a number, which it is to MySQL.
             return Some(field::bigint().with_name(name).with_nullable(false));

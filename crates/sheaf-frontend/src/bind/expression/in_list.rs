@@ -21,7 +21,8 @@ impl Binder<'_> {
                 if width > 1 || matches!(expr.as_ref(), Expr::Tuple(_)) {
                     return Err(operand_columns(width));
                 }
-                let arguments = vec![self.compared(&expr)?, self.internal(numbers)?];
+                let value = self.value(&expr)?;
+                let arguments = vec![self.compared(value)?, self.internal(numbers)?];
                 return self.call(IN_NUMBERS, arguments);
             }
             Some(PackedList::Members { width: own, packed }) => {
@@ -44,7 +45,8 @@ impl Binder<'_> {
             }
             return self.call("$row_in", arguments);
         }
-        let mut arguments = vec![self.compared(&expr)?];
+        let value = self.value(&expr)?;
+        let mut arguments = vec![self.compared(value)?];
         if let Some(constants) = self.constants(list) {
             let typing = self.typing();
             return Ok(typing.call_on_constants("$in", arguments, constants)?);
@@ -74,7 +76,10 @@ impl Binder<'_> {
         let is_row = width > 1 || matches!(expr, Expr::Tuple(_));
         let (name, arguments) = match is_row {
             true => ("$row_in", self.left_of_rows(expr, width)?),
-            false => ("$in", vec![self.value(expr)?]),
+            false => {
+                let value = self.value(expr)?;
+                ("$in", vec![self.compared(value)?])
+            }
         };
         let typing = self.typing();
         Ok(typing.call_on_constants(name, arguments, constants)?)

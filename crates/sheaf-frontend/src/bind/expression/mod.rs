@@ -169,12 +169,8 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
-                let operands = [
-                    self.compared(expr)?,
-                    self.compared(low)?,
-                    self.compared(high)?,
-                ];
-                let between = self.typing().between(operands)?;
+                let operands = [self.value(expr)?, self.value(low)?, self.value(high)?];
+                let between = self.typing().between(self.between(operands)?)?;
                 Ok(Self::negate_if(*negated, between))
             }
             Expr::InList {

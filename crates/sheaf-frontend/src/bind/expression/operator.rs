@@ -43,8 +43,8 @@ impl Binder<'_> {
                     self.compare_rows(one, operator, other)
                 }
                 (left, right) => {
-                    let (left, right) = (self.compared(left)?, self.compared(right)?);
-                    Ok(self.typing().comparison(operator, left, right)?)
+                    let (left, right) = (self.value(left)?, self.value(right)?);
+                    self.comparison(operator, left, right)
                 }
             };
         }
@@ -103,19 +103,6 @@ impl Binder<'_> {
             other => return unsupported(other.to_string()),
         };
         self.call_on_values(name, [left, right])
-    }
-
-    /// A value that is compared with others. A year that is no column's is a number: 24 is not 2024 to it.
-    pub(super) fn compared(&mut self, expr: &Expr) -> Bound<Scalar> {
-        let value = self.value(expr)?;
-        let is_computed = matches!(
-            expr,
-            Expr::Function(_) | Expr::Subquery(_) | Expr::Case { .. }
-        );
-        match is_computed {
-            true => self.in_row(value),
-            false => Ok(value),
-        }
     }
 
     pub(super) fn unary_operator(&mut self, op: UnaryOperator, expr: &Expr) -> Bound<Scalar> {

@@ -7,6 +7,8 @@ use sheaf_algebra::scalar::Comparison;
 use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{Expr, SelectItem, SetExpr};
 
+use crate::bind::over_rows::VALUE_OF_SUBQUERY;
+use crate::bind::scope::ScopeTable;
 use crate::bind::subquery::operand_columns;
 use crate::bind::{Binder, Bound};
 use crate::syntax::as_row;
@@ -35,22 +37,22 @@ impl Binder<'_> {
     ) -> Bound<Scalar> {
         let mut pairs = left.into_iter().zip(right);
         let typing = self.typing();
-        let compare = |operator, (left, right)| typing.comparison(operator, left, right);
+        let compare = |operator, (left, right)| self.comparison(operator, left, right);
         match operator {
             // A row of one value is that value.
             _ if pairs.len() == 1 => match pairs.next() {
-                Some(pair) => Ok(compare(operator, pair)?),
+                Some(pair) => compare(operator, pair),
                 None => Err(operand_columns(1)),
             },
             Comparison::Equal | Comparison::NullSafeEqual => {
                 let mut all = pairs.map(|pair| compare(operator, pair));
                 let first = all.next().unwrap_or(Ok(Scalar::constant(true)))?;
-                Ok(all.try_fold(first, |before, one| typing.and(before, one?))?)
+                all.try_fold(first, |before, one| Ok(typing.and(before, one?)?))
             }
             Comparison::NotEqual => {
                 let mut any = pairs.map(|pair| compare(operator, pair));
                 let first = any.next().unwrap_or(Ok(Scalar::constant(false)))?;
-                Ok(any.try_fold(first, |before, one| typing.or(before, one?))?)
+                any.try_fold(first, |before, one| Ok(typing.or(before, one?)?))
             }
             _ => {
                 let name = match operator {
@@ -77,6 +79,53 @@ impl Binder<'_> {
                 }
             }
         }
+    }
+
+    /// Two values compared. A year that is no column's is a number: 24 is not 2024 to it.
+    pub(in crate::bind) fn comparison(
+        &self,
+        operator: Comparison,
+        left: Scalar,
+        right: Scalar,
+    ) -> Bound<Scalar> {
+        let is_year = |value: &Scalar| value.sql_type() == SqlType::Year;
+        let (left, right) = match is_year(&left) == is_year(&right) {
+            true => (left, right),
+            false => (self.compared(left)?, self.compared(right)?),
+        };
+        Ok(self.typing().comparison(operator, left, right)?)
+    }
+
+    /// A value that is compared with others, as in [`Self::comparison`].
+    pub(super) fn compared(&self, value: Scalar) -> Bound<Scalar> {
+        match self.is_named(&value) {
+            true => Ok(value),
+            false => self.in_row(value),
+        }
+    }
+
+    /// The operands of BETWEEN, as in [`Self::comparison`]. Years among its bounds are numbers, too, unless what stands
+    /// before it is a YEAR column, or a date.
+    pub(super) fn between(&self, operands: [Scalar; 3]) -> Bound<[Scalar; 3]> {
+        let [value, low, high] = operands;
+        let ty = value.sql_type();
+        if ty.is_temporal() || ty == SqlType::Year && self.is_named(&value) {
+            return Ok([value, self.compared(low)?, self.compared(high)?]);
+        }
+        Ok([self.in_row(value)?, self.in_row(low)?, self.in_row(high)?])
+    }
+
+    /// Whether a value is a column of a table: a stored one, or one of a FROM that is open.
+    fn is_named(&self, value: &Scalar) -> bool {
+        let Some(id) = value.as_column() else {
+            return false;
+        };
+        let column = self.columns.get(id);
+        let is_of = |table: &ScopeTable| table.columns.iter().any(|column| column.id == id);
+        let mut blocks = self.blocks.iter();
+        !column.name.starts_with(VALUE_OF_SUBQUERY)
+            && !self.values_of_subqueries.contains(id)
+            && (column.origin.is_some() || blocks.any(|block| block.scope.tables.iter().any(is_of)))
     }
 
     /// A part of a row in IN, and in a comparison by order. A YEAR is the number that it is there: 24 is not 2024.

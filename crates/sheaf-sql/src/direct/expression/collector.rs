@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
+use sheaf_frontend::bind::over_rows::VALUE_OF_SUBQUERY;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::TableDefinition;
 use sheaf_types::Collation;
@@ -17,7 +18,6 @@ use crate::change::on_duplicate::{NEW, OLD};
 use crate::direct::given::Given;
 use crate::direct::names::{ColumnNames, Names, column_of};
 use crate::direct::select_list::is_aggregate_name;
-use crate::direct::subquery::SUBQUERY;
 
 /// Finds the column that a name is: the position of its kind of row, and its own.
 type Resolve<'a> = dyn Fn(&ast::Expr) -> Option<(usize, usize)> + 'a;
@@ -357,7 +357,7 @@ impl ExpressionVisitor for Collector<'_> {
         }
         match expression {
             ast::Expr::Identifier(name)
-                if name.value.starts_with(INPUT) || name.value.starts_with(SUBQUERY) => {}
+                if name.value.starts_with(INPUT) || name.value.starts_with(VALUE_OF_SUBQUERY) => {}
             ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_) => {
                 match (self.resolve)(expression) {
                     Some(column) => {
