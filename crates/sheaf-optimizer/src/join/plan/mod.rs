@@ -31,7 +31,6 @@ use datafusion_expr::{Expr, LogicalPlan};
 use datafusion_physical_expr::PhysicalExpr;
 use datafusion_physical_expr::expressions::Column as PhysicalColumn;
 use datafusion_physical_plan::ExecutionPlan;
-use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use sheaf_exec::SheafTableSource;
@@ -224,7 +223,7 @@ impl Joined {
     ) -> Result<Joined> {
         if let Some(condition) = conjunction(conditions.clone()) {
             let predicate = planner.expr(&condition, &self.schema()?, block)?;
-            self.plan = Arc::new(FilterExec::try_new(predicate, self.plan)?);
+            self.plan = Arc::new(planner.filtered(self.plan, predicate)?);
             let note = Note {
                 rows: self.rows,
                 cost_us: self.cost_us,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use datafusion_common::Result;
 use datafusion_expr::{Filter, Projection};
-use datafusion_physical_plan::filter::FilterExec;
+use datafusion_physical_expr::PhysicalExpr;
+use datafusion_physical_plan::ExecutionPlan;
+use datafusion_physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
@@ -67,10 +69,22 @@ impl Planner<'_> {
         )?;
         let predicate = self.expr(&filter.predicate, filter.input.schema(), block)?;
         let rows = input.rows * selectivity::guess(&filter.predicate);
-        let plan = FilterExec::try_new(predicate, Arc::clone(&input.plan))?;
+        let plan = self.filtered(Arc::clone(&input.plan), predicate)?;
         Ok(Planned {
             rows,
             ..input.wrap(plan)
         })
+    }
+
+    /// The rows that satisfy a condition. They come in batches of as many rows as any others: by itself, FilterExec
+    /// puts 8,192 of them together, however long they are.
+    pub(crate) fn filtered(
+        &self,
+        rows: Arc<dyn ExecutionPlan>,
+        condition: Arc<dyn PhysicalExpr>,
+    ) -> Result<FilterExec> {
+        FilterExecBuilder::new(condition, rows)
+            .with_batch_size(self.context.settings.batch_rows)
+            .build()
     }
 }

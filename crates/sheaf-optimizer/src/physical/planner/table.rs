@@ -6,7 +6,6 @@ use arrow::array::RecordBatch;
 use datafusion_common::{DFSchema, Result, internal_err};
 use datafusion_expr::TableScan;
 use datafusion_physical_plan::ExecutionPlan;
-use datafusion_physical_plan::filter::FilterExec;
 use datafusion_physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion_physical_plan::work_table::WorkTableExec;
 use sheaf_exec::operator::round_exec::RoundRowsExec;
@@ -82,10 +81,8 @@ impl Planner<'_> {
         let selectivity: f64 = scan.filters.iter().map(selectivity::guess).product();
         row.estimate(rows as f64, rows as f64 * selectivity);
         if let Some(filter) = datafusion_expr::utils::conjunction(scan.filters.iter().cloned()) {
-            plan = Arc::new(FilterExec::try_new(
-                self.expr(&filter, &qualified, block)?,
-                plan,
-            )?);
+            let condition = self.expr(&filter, &qualified, block)?;
+            plan = Arc::new(self.filtered(plan, condition)?);
             row.add(ExtraNote::UsingWhere);
         }
         if let Some(columns) = &scan.projection {
