@@ -618,6 +618,13 @@ fn other_way(switch: &LookupSwitch, table: &str) -> PlanNode {
     }
 }
 
+fn is_join_of_all_pairs(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let nested = plan.downcast_ref::<NestedLoopJoinExec>();
+    plan.is::<CrossJoinExec>()
+        || nested
+            .is_some_and(|join| join.filter().is_none() && *join.join_type() == JoinType::Inner)
+}
+
 fn join_name(join_type: JoinType) -> &'static str {
     match join_type {
         JoinType::Inner => "inner join",
@@ -735,6 +742,8 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
         )
     } else if plan.is::<ApplyExec>() {
         "Value of a subquery that runs for each row".to_string()
+    } else if is_join_of_all_pairs(plan) {
+        "Inner join of all pairs (no condition)".to_string()
     } else if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
         format!(
             "Nested loop {} over pairs{}",
@@ -747,8 +756,6 @@ fn other_text(plan: &Arc<dyn ExecutionPlan>, about: &About) -> String {
             join_name(join.join_type()),
             join_condition(about)
         )
-    } else if plan.is::<CrossJoinExec>() {
-        "Inner join of all pairs (no condition)".to_string()
     } else if plan.is::<UnionExec>() {
         "Append".to_string()
     } else if plan.is::<EmptyExec>() {

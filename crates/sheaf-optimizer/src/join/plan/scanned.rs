@@ -119,7 +119,12 @@ impl Builder<'_, '_, '_> {
                 )?;
                 (project(merge, projection)?, ExtraNote::JoinBufferMerge)
             }
-            Method::NestedLoop { .. } if filter.is_none() && join_type == JoinType::Inner => {
+            // CrossJoinExec keeps its left side in memory. Without columns that is nothing, and pairs are counted fast.
+            Method::NestedLoop { .. }
+                if filter.is_none()
+                    && join_type == JoinType::Inner
+                    && left_plan.schema().fields().is_empty() =>
+            {
                 let cross = CrossJoinExec::new(left_plan, right_plan);
                 (
                     project(Arc::new(cross), projection)?,
