@@ -46,7 +46,7 @@ use explain::tree::Shown;
 pub use access::ranges::disjoint;
 pub use cost::CostConstants;
 pub use estimate::risk::Expectation;
-pub use estimate::row_width::rows_of_batch;
+pub use estimate::row_width::{longest_row_bytes, rows_of_batch};
 pub use explain::explanation::Explanation;
 pub use explain::tree::{PlanNode, access_words};
 pub use explain::{ExplainRow, ExtraNote};

@@ -1,15 +1,17 @@
-//! Which plans keep many rows, so that they wait for query memory before they begin.
+//! Which plans keep many rows, so that they wait for query memory before they begin, and which keep long ones.
 
 use std::sync::Arc;
 
-use datafusion_common::tree_node::TreeNode;
+use datafusion_common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion_physical_plan::ExecutionPlan;
 use datafusion_physical_plan::aggregates::AggregateExec;
 use datafusion_physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
 };
+use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 
+use crate::operator::bounded_projection::lengthens_much;
 use crate::operator::window::WindowExec;
 
 /// A sort that keeps no more is small.
@@ -33,4 +35,22 @@ pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
         )
     })
     .unwrap_or(true)
+}
+
+/// Whether a plan sorts rows with texts that functions have lengthened: how long they are is not known before.
+pub fn sorts_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let (mut sorts, mut lengthens) = (false, false);
+    // The closure does not fail.
+    let _ = plan.apply(|node| {
+        if let Some(sort) = node.downcast_ref::<SortExec>() {
+            sorts = true;
+            lengthens |= sort.expr().iter().any(|key| lengthens_much(&key.expr));
+        }
+        if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+            let mut items = projection.expr().iter();
+            lengthens |= items.any(|item| lengthens_much(&item.expr));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    sorts && lengthens
 }

@@ -60,6 +60,18 @@ pub fn rows_of_batch(
     })
 }
 
+/// What the strings of a row take on average, of the table below a plan whose rows are the longest; 0 if none are long.
+pub fn longest_row_bytes(plan: &LogicalPlan) -> Result<usize> {
+    let mut longest = 0;
+    for_each_node(plan, &mut |node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            longest = longest.max(long_value_bytes(scan, LONG_ROW_BYTES_OF_LARGE_BATCHES));
+        }
+        Ok(())
+    })?;
+    Ok(longest)
+}
+
 /// How many rows an operator makes of each that it gets before it groups them: one for each grouping set.
 fn rows_of_row(node: &LogicalPlan) -> usize {
     let LogicalPlan::Aggregate(aggregate) = node else {

@@ -35,13 +35,16 @@ use crate::adaptive::bounded_regret::Doubted;
 use crate::cost::grouping::grouping_us;
 use crate::estimate::group_rows::group_rows;
 use crate::estimate::risk::Expectation;
+use crate::estimate::row_width::longest_row_bytes;
 use crate::explain::ExtraNote;
 use crate::logical::grouping_sets::grouping_sets;
 use crate::logical::join_graph::plain_column;
 use crate::physical::long_keys::computed_below;
 use crate::physical::planner::{Block, Planned, Planner};
 use crate::physical::rules::result_limits;
-use crate::physical::texts_in_order::{in_order_of_texts, keep_values};
+use crate::physical::texts_in_order::{
+    by_texts, in_order_of_groups, in_order_of_texts, keep_values,
+};
 
 pub(crate) fn plan_aggregate(
     planner: &mut Planner<'_>,
@@ -107,6 +110,8 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         functions = in_order.functions;
         filters = in_order.filters;
         physical_schema = input.plan.schema();
+    } else if by_texts(&groups, &physical_schema)? && takes_much(planner, aggregate, &input)? {
+        input.plan = in_order_of_groups(planner, input.plan, &groups)?;
     } else if groups.has_grouping_set() {
         // DataFusion takes what it knows of the rows for true of the groups.
         input.plan = without_facts(input.plan)?;
@@ -189,6 +194,24 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         risk: input.risk,
         explain: input.explain,
     })
+}
+
+/// A share of the query memory: where the texts of rows take more, a hash table of them is likely to spill. It may run
+/// out of memory then when groups of its file have left it already, and the query cannot be planned again.
+const SHARE_OF_TEXTS: usize = 4;
+
+/// Whether little memory must do, or groups of texts are likely to need much. Several streams have a table each, and
+/// would have a sort each.
+fn takes_much(planner: &Planner<'_>, aggregate: &Aggregate, input: &Planned) -> Result<bool> {
+    let settings = &planner.context.settings;
+    if settings.is_thrifty() {
+        return Ok(true);
+    }
+    if input.plan.output_partitioning().partition_count() > 1 {
+        return Ok(false);
+    }
+    let bytes = longest_row_bytes(&aggregate.input)? as f64 * input.rows;
+    Ok(bytes > (settings.query_memory_bytes / SHARE_OF_TEXTS) as f64)
 }
 
 type Parts = (

@@ -1,4 +1,7 @@
-//! The rows of a GROUP_CONCAT in the order of its texts, where memory is short.
+//! The rows of an aggregate in an order in which it keeps little, where memory is short.
+//!
+//! Rows that are grouped by texts are sorted by these: a hash table has all of them in memory, and when it spills, once
+//! more in their order. What follows is about GROUP_CONCAT, which keeps the texts of its rows.
 //!
 //! The rows are sorted by their groups first. So one group is in memory, and of that no more than is shown. DISTINCT
 //! takes another sort, which says which texts were there before:
@@ -226,6 +229,37 @@ pub(super) fn keep_values(
         }
     }
     Ok(false)
+}
+
+/// Whether rows are grouped by texts or bytes, and by one set of keys.
+pub(super) fn by_texts(groups: &PhysicalGroupBy, schema: &Schema) -> Result<bool> {
+    if groups.has_grouping_set() {
+        return Ok(false);
+    }
+    for (key, _) in groups.expr() {
+        if matches!(
+            key.data_type(schema)?,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+        ) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The rows in the order of their groups. An aggregate of them has one group in memory.
+pub(super) fn in_order_of_groups(
+    planner: &Planner<'_>,
+    plan: Arc<dyn ExecutionPlan>,
+    groups: &PhysicalGroupBy,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let keys = groups.input_exprs().into_iter();
+    let sorts = Sorts {
+        properties: &planner.properties,
+        which: None,
+        keys: keys.map(PhysicalSortExpr::new_default).collect(),
+    };
+    sorts.in_order(one_stream(plan), &[])
 }
 
 /// See the [module](self). Otherwise functions keep all that they have been given.

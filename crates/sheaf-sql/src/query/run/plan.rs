@@ -7,10 +7,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use datafusion_expr::LogicalPlan;
+use sheaf_exec::operator::kept_rows::sorts_lengthened_texts;
 use sheaf_exec::{MemoryTableSource, SheafTableSource, for_each_node};
 use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
-use sheaf_optimizer::{optimize_logical, plan_physical};
+use sheaf_optimizer::{longest_row_bytes, optimize_logical, plan_physical};
 use sheaf_storage::{LockWait, ReadView};
 use sheaf_table::show_create::quoted;
 use sheaf_table::{QualifiedName, ReadGuard, Table};
@@ -25,6 +26,10 @@ use crate::session::Session;
 
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
+/// Rows of a batch, and first rows of an order, with texts of which it is not known how long functions make them.
+const LENGTHENED_ROWS: usize = 64;
+/// So many copies of a long row are counted.
+const LONG_ROW_COPIES: usize = 8;
 /// The share of a statement's memory that the first rows of an order may take that a change is limited to.
 const FIRST_ROWS_SHARE: f64 = 0.5;
 
@@ -190,16 +195,32 @@ impl Session {
         let mut context = self.planner_context(view);
         if purpose == Purpose::Change {
             context.settings.target_partitions = 1;
-            // No other plan takes its place when memory is short.
-            let memory = context.settings.query_memory_bytes as f64;
-            let most = (memory * FIRST_ROWS_SHARE / KEPT_ROW_BYTES) as usize;
-            context.settings.most_first_rows = context.settings.most_first_rows.min(most);
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
+        let mut row_bytes = KEPT_ROW_BYTES;
+        if purpose == Purpose::Change {
+            // No other plan takes its place when memory is short. A long value is in a row, in its key, and in what is
+            // read with it.
+            let long = LONG_ROW_COPIES * longest_row_bytes(&optimized)?;
+            row_bytes = row_bytes.max(long as f64);
+            let memory = context.settings.query_memory_bytes as f64;
+            let most = (memory * FIRST_ROWS_SHARE / row_bytes) as usize;
+            context.settings.most_first_rows = context.settings.most_first_rows.min(most);
+        }
         self.runner().bound_batches(&optimized, &mut context)?;
         let mut physical = plan_physical(&optimized, &context)?;
+        if matches!(purpose, Purpose::Change | Purpose::Insert)
+            && context.settings.has_little_memory()
+            && sorts_lengthened_texts(&physical.plan)
+        {
+            let settings = &mut context.settings;
+            settings.most_first_rows = settings.most_first_rows.min(LENGTHENED_ROWS);
+            self.runner()
+                .limit_batch_rows(&mut context, LENGTHENED_ROWS);
+            physical = plan_physical(&optimized, &context)?;
+        }
         let memory = context.settings.query_memory_bytes as f64;
-        if physical.most_kept * KEPT_ROW_BYTES > memory {
+        if physical.most_kept * row_bytes > memory {
             // It spills, and merges what it has spilled: a batch of each run is in memory then.
             let trace = std::mem::take(&mut context.trace);
             self.runner().take_small_batches(&mut context);

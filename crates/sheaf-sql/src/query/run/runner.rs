@@ -174,7 +174,7 @@ impl<'s> Runner<'s> {
     }
 
     /// From here on, all that the plan does has batches of no more than so many rows.
-    fn limit_batch_rows(&self, context: &mut PlannerContext, rows: usize) {
+    pub(super) fn limit_batch_rows(&self, context: &mut PlannerContext, rows: usize) {
         if rows >= context.settings.batch_rows {
             return;
         }
