@@ -638,6 +638,7 @@ impl Session {
                 self.warnings = warnings;
                 // The vectorised path finds the same again.
                 self.findings.truncated_texts.take();
+                self.findings.oversized_results.take();
             }
             _ => {
                 if is_query {

@@ -347,6 +347,85 @@ fn exchanges_that_spill_come_to_an_end() {
     }
 }
 
+/// Groups of 20 MB of texts that are all different, and of 36 MB of which each is there ten times.
+#[test]
+fn groups_of_long_texts_are_sorted() {
+    let (_directory, child, _, mut connection) = empty();
+    for sql in [
+        "CREATE TABLE d.l (id INT PRIMARY KEY, t LONGTEXT)",
+        "INSERT INTO d.l WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 100) \
+         SELECT n, RPAD(n, 200000, 'x') FROM r",
+        "CREATE TABLE d.m (id INT PRIMARY KEY, t LONGTEXT)",
+        "INSERT INTO d.m SELECT id, RPAD(id % 4, 900000, 'x') FROM d.l WHERE id <= 40",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    within_memory(child.id(), || {
+        for (table, groups) in [("l", 100), ("m", 4)] {
+            for sql in [
+                format!("SELECT MD5(t), COUNT(*) FROM d.{table} GROUP BY t"),
+                format!("SELECT DISTINCT t FROM d.{table}"),
+            ] {
+                let rows = connection.query_iter(&sql).expect(&sql);
+                let rows = rows.map(|row| row.map(drop).expect(&sql));
+                assert_eq!(rows.count(), groups, "{sql}");
+            }
+        }
+    });
+    terminate(&child);
+}
+
+/// What HAVING lets through comes in batches as small as those of the groups. They were put together until they were
+/// more than the first rows of an order may take.
+#[test]
+fn groups_that_having_lets_through_are_not_put_together() {
+    let (_directory, child, _, mut connection) = empty();
+    for sql in [
+        "CREATE TABLE d.l (id INT PRIMARY KEY, t LONGTEXT)",
+        "SET cte_max_recursion_depth = 3000",
+        "INSERT INTO d.l WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3000) \
+         SELECT n, RPAD(CONCAT(n * 7919 % 3000, 'k'), 5000, 'q') FROM r",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    within_memory(child.id(), || {
+        let sql = "SELECT LEFT(k, 5), c FROM (SELECT t AS k, COUNT(*) AS c FROM d.l GROUP BY k HAVING c > 0 \
+            ORDER BY k LIMIT 2) AS g";
+        assert_eq!(answer_of(&mut connection, sql), ["0kqqq\t1", "1000k\t1"]);
+    });
+    terminate(&child);
+}
+
+/// 30 MB of texts in all pairs with themselves: neither side fits in memory.
+#[test]
+fn joins_of_all_pairs_keep_their_rows_in_files() {
+    let (_directory, child, _, mut connection) = empty();
+    for sql in [
+        "CREATE TABLE d.l (id INT PRIMARY KEY, t LONGTEXT)",
+        "SET cte_max_recursion_depth = 2500",
+        "INSERT INTO d.l WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 2500) \
+         SELECT n, RPAD(n, 12288, 'x') FROM r",
+    ] {
+        connection.query_drop(sql).expect(sql);
+    }
+    within_memory(child.id(), || {
+        let sql = "SELECT a.id, b.t FROM d.l a, d.l b LIMIT 9000";
+        let rows = connection.query_iter(sql).expect(sql);
+        let lengths: Vec<usize> = rows
+            .map(|row| row.expect(sql).get::<String, _>(1).expect("a text").len())
+            .collect();
+        assert_eq!(lengths, [12_288; 9000]);
+        let sql =
+            "SELECT COUNT(*), SUM(a.id < b.id), SUM(LENGTH(a.t) + LENGTH(b.t)) FROM d.l a, d.l b";
+        let counts = answer_of(&mut connection, sql);
+        assert_eq!(counts, ["6250000\t3123750\t153600000000"]);
+        // A direct plan computes the keys of all rows at once, which is too much here.
+        let sql = "SELECT id FROM d.l WHERE id < 4 OR id BETWEEN 500 AND 1500 ORDER BY REPEAT(t, 3) LIMIT 2";
+        assert_eq!(answer_of(&mut connection, sql), ["1000", "1001"]);
+    });
+    terminate(&child);
+}
+
 /// The rows of a batch are as many as their width allows, whatever the operators are.
 #[test]
 fn joins_and_sorts_of_wide_rows_stay_within_memory() {

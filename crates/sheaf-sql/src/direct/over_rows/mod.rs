@@ -39,6 +39,7 @@ use super::expression::{Collector, Inputs, PlanInputs};
 use super::join::{Join, Source, ordered_columns};
 use super::joined_result::{JoinedKey, Rows};
 use super::operand::Operand;
+use super::order::MAX_SORTED_BYTES;
 use super::read::{PlainQuery, limit_and_offset, plain_query, plain_select_of_groups};
 use super::row::value_of;
 use super::row_query::ComputedRows;
@@ -385,9 +386,10 @@ impl OverRows {
         subqueries.flat_map(|subquery| subquery.needs().iter().cloned())
     }
 
-    /// The values of the columns that are read, row by row.
-    fn values(&self, rows: &Rows, view: &ReadView) -> Result<Vec<Vec<Value>>> {
-        let mut values = Vec::new();
+    /// The values of the columns that are read, row by row. `None` for more of several rows than are sorted in memory.
+    fn values(&self, rows: &Rows, view: &ReadView) -> Result<Option<Vec<Vec<Value>>>> {
+        let mut values: Vec<Vec<Value>> = Vec::new();
+        let mut bytes = 0;
         for row in rows.each(&self.rows) {
             let row = row?;
             let of_column = |read: &ReadColumn| {
@@ -398,9 +400,14 @@ impl OverRows {
                     (None, _) => Ok(Value::Null),
                 }
             };
-            values.push(self.read.iter().map(of_column).collect::<Result<_>>()?);
+            let row: Vec<Value> = self.read.iter().map(of_column).collect::<Result<_>>()?;
+            bytes += row.iter().map(string_bytes).sum::<usize>();
+            if bytes > MAX_SORTED_BYTES && !values.is_empty() {
+                return Ok(None);
+            }
+            values.push(row);
         }
-        Ok(values)
+        Ok(Some(values))
     }
 
     /// The batch of these rows, with the inputs and the values of subqueries as columns.
@@ -424,5 +431,13 @@ impl OverRows {
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let schema = Arc::clone(schema);
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+    }
+}
+
+fn string_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
     }
 }

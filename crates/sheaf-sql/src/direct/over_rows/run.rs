@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use sheaf_exec::MemoryTableSource;
 use sheaf_optimizer::{Trace, optimize_logical, plan_physical};
 use sheaf_storage::ReadView;
 use sheaf_types::Value;
+use sheaf_types::error::codes;
 use sqlparser::ast;
 
 use super::rows_in_plan::{Written, columns_of_rows, over, rows_as, types_of, with_rows};
@@ -94,7 +95,9 @@ impl Session {
         if query.rows.order.is_some() {
             rows.keep_first(usize::try_from(wanted).unwrap_or(usize::MAX));
         }
-        let rows = query.values(&rows, &open.view)?;
+        let Some(rows) = query.values(&rows, &open.view)? else {
+            return Ok(false);
+        };
         let Some(values) =
             self.values_of_subqueries(query, &instance, (&rows, parameters), &open)?
         else {
@@ -105,13 +108,11 @@ impl Session {
             return Ok(false);
         }
         let batch = query.batch(&rows, &instance.schema, &inputs, values)?;
-        let batches = match &instance.work {
-            Work::Computed(computed) => vec![computed.run(batch)?],
-            Work::Operators(plan) => {
-                let plan = over(plan, batch)?;
-                let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
-                self.workers.runtime()?.run_here(plan, task, &cancel)?
-            }
+        let has_several = batch.num_rows() > 1;
+        let batches = match self.computed_over_rows(&instance.work, batch) {
+            // What is too much for all rows at once may do for some after others.
+            Err(error) if has_several && error.is(codes::OUT_OF_RESOURCES) => return Ok(false),
+            batches => batches?,
         };
         sink.columns(&shown.columns)?;
         let (mut skip, mut sent) = (offset, 0);
@@ -126,6 +127,17 @@ impl Session {
             sent += length;
         }
         self.end_direct_read(sent, sink)
+    }
+
+    fn computed_over_rows(&mut self, work: &Work, rows: RecordBatch) -> Result<Vec<RecordBatch>> {
+        match work {
+            Work::Computed(computed) => Ok(vec![computed.run(rows)?]),
+            Work::Operators(plan) => {
+                let plan = over(plan, rows)?;
+                let (task, cancel) = (self.task_context(), self.handle.cancel_flag().clone());
+                Ok(self.workers.runtime()?.run_here(plan, task, &cancel)?)
+            }
+        }
     }
 
     /// The values of the subqueries for each row. `None`: the vectorised path has to do it.
