@@ -80,6 +80,13 @@ impl Finds {
     }
 }
 
+fn entry_of(table: usize, key: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(2 + key.len());
+    entry.extend_from_slice(&(table as u16).to_le_bytes());
+    entry.extend_from_slice(key);
+    entry
+}
+
 impl FirstFinds {
     pub(crate) fn new(session: &mut Session) -> FirstFinds {
         let pool = Arc::clone(&session.task_context().runtime_env().memory_pool);
@@ -101,6 +108,11 @@ impl FirstFinds {
         }
     }
 
+    /// Whether a row of this table is known to have been found, without looking at files.
+    pub(crate) fn has(&self, table: usize, key: &[u8]) -> bool {
+        self.found.contains_key(&entry_of(table, key))
+    }
+
     /// A row of this table was found.
     ///
     /// # Errors
@@ -108,9 +120,7 @@ impl FirstFinds {
     pub(crate) fn note(&mut self, table: usize, key: &[u8]) -> Result<()> {
         let number = self.finds;
         self.finds += 1;
-        let mut entry = Vec::with_capacity(2 + key.len());
-        entry.extend_from_slice(&(table as u16).to_le_bytes());
-        entry.extend_from_slice(key);
+        let entry = entry_of(table, key);
         if !self.parts.is_empty() {
             return self.write(&entry, number);
         }

@@ -281,10 +281,18 @@ impl Session {
                 for column in batch.columns() {
                     row.push(value_at(column.as_ref(), number)?);
                 }
+                let mut keys = Vec::with_capacity(targets.len());
                 for (position, target) in targets.iter().enumerate() {
                     if let Some(key) = key_of(&row[target.key])? {
-                        finds.note(position, key)?;
+                        keys.push((position, key));
                     }
+                }
+                // Nothing comes of it: all pairs of two tables would fill the disk with new values.
+                if keys.iter().all(|(position, key)| finds.has(*position, key)) {
+                    continue;
+                }
+                for (position, key) in keys {
+                    finds.note(position, key)?;
                 }
                 spool.push(row.drain(..).map(Ok))?;
             }
