@@ -20,7 +20,7 @@ use sheaf_access::CLUSTERED_KEY;
 use sheaf_frontend::StatementText;
 use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
-use sheaf_table::{ChangeGuard, ChangeSet, Privileges, Table, TableError, View};
+use sheaf_table::{ChangeGuard, ChangeSet, Column, Privileges, Table, TableError, View};
 use sheaf_types::Value;
 use sqlparser::ast;
 
@@ -328,9 +328,15 @@ impl Session {
         let view = self.transactions.current_view(self.engine.storage())?;
         let planned = self.plan_change(query, view)?;
         for target in targets {
-            let alias = Some(references.0[target].alias.as_str());
+            let reference = &references.0[target];
             let mut rows = planned.physical.explain.iter();
-            let row = rows.find(|row| row.id == Some(1) && row.table.as_deref() == alias);
+            let row = match &reference.changed_view {
+                Some(view) => rows.find(|row| row.table.as_deref() == Some(view.alias.as_str())),
+                None => {
+                    let alias = Some(reference.alias.as_str());
+                    rows.find(|row| row.id == Some(1) && row.table.as_deref() == alias)
+                }
+            };
             // What is not read at all has no row.
             if row.is_some_and(|row| row.possible_keys.is_none()) {
                 return Err(SqlError::update_without_key());
@@ -493,7 +499,7 @@ pub(crate) fn returned_items(
                 });
             }
             ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                all.extend(columns_of(table));
+                all.extend(columns_of(&table.definition.columns));
             }
             item => all.push(item.clone()),
         }
@@ -501,22 +507,22 @@ pub(crate) fn returned_items(
     all
 }
 
-fn columns_of(table: &Table) -> impl Iterator<Item = ast::SelectItem> {
-    table.definition.columns.iter().map(|column| {
+fn columns_of(columns: &[Column]) -> impl Iterator<Item = ast::SelectItem> {
+    columns.iter().map(|column| {
         let name = ast::Ident::with_quote('`', &column.name);
         ast::SelectItem::UnnamedExpr(ast::Expr::Identifier(name))
     })
 }
 
 /// Adds the items of RETURNING behind the key; `*` is all columns of the table.
-pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], table: &Table) {
+pub(crate) fn add_items(query: &mut ast::Query, items: &[ast::SelectItem], columns: &[Column]) {
     let ast::SetExpr::Select(select) = query.body.as_mut() else {
         return;
     };
     for item in items {
         match item {
             ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
-                select.projection.extend(columns_of(table));
+                select.projection.extend(columns_of(columns));
             }
             item => select.projection.push(item.clone()),
         }

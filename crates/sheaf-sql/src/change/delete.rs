@@ -321,7 +321,7 @@ fn delete_query(
     .build()?;
     if let Some(items) = &delete.returning {
         let items = returned_items(parsed.with(items.as_slice()), &tables[0]);
-        add_items(&mut query, &items, &tables[0]);
+        add_items(&mut query, &items, &tables[0].definition.columns);
     }
     Ok((tables, query))
 }

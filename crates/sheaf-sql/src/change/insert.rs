@@ -91,7 +91,7 @@ impl Destination {
         let Some(view) = &self.view else {
             return Session::target_columns(table, &self.columns);
         };
-        let all = view.insertable()?;
+        let all = view.insertable(&self.columns)?;
         if self.columns.is_empty() {
             return Ok(all);
         }
@@ -207,8 +207,11 @@ impl Session {
             }
             None => named,
         };
-        let assignments = match insert.on.take() {
-            Some(ast::OnInsert::DuplicateKeyUpdate(assignments)) => assignments,
+        let assignments = match (insert.on.take(), &view) {
+            (Some(ast::OnInsert::DuplicateKeyUpdate(assignments)), Some(view)) => {
+                view.assignments(assignments)?
+            }
+            (Some(ast::OnInsert::DuplicateKeyUpdate(assignments)), None) => assignments,
             _ => Vec::new(),
         };
         let on_duplicate = if insert.replace_into {
@@ -254,15 +257,22 @@ impl Session {
             code if code == codes::NON_UPDATABLE_TABLE.number() => not_insertable(name),
             _ => error,
         })?;
-        changed.insertable()?;
-        let privileges = match insert.replace_into {
-            true => Privileges::INSERT | Privileges::DELETE,
-            false => Privileges::INSERT,
+        let listed: Vec<String> = insert.columns.iter().map(last_part).collect();
+        changed.insertable(&listed)?;
+        let privileges = match (insert.replace_into, &insert.on) {
+            (true, _) => Privileges::INSERT | Privileges::DELETE,
+            (false, Some(_)) => Privileges::INSERT | Privileges::UPDATE,
+            (false, None) => Privileges::INSERT,
         };
         self.check_change_of_view(&changed, privileges)?;
-        if insert.on.is_some() || insert.returning.is_some() || insert.insert_alias.is_some() {
+        if insert.returning.is_some() || insert.insert_alias.is_some() {
             return Err(SqlError::not_supported_yet(
-                "ON DUPLICATE KEY UPDATE and RETURNING of a view",
+                "RETURNING and an alias of the new row in INSERT into a view",
+            ));
+        }
+        if insert.on.is_some() && !has_values(insert) {
+            return Err(SqlError::not_supported_yet(
+                "ON DUPLICATE KEY UPDATE behind a query in INSERT into a view",
             ));
         }
         Ok(Some(Arc::new(changed)))
@@ -790,6 +800,14 @@ fn refuse_unsupported(insert: &ast::Insert) -> Result<()> {
         return Ok(());
     };
     Err(SqlError::not_supported_yet(what))
+}
+
+/// Whether the statement has its rows itself: VALUES or SET.
+fn has_values(insert: &ast::Insert) -> bool {
+    insert
+        .source
+        .as_ref()
+        .is_none_or(|source| matches!(*source.body, ast::SetExpr::Values(_)))
 }
 
 fn target_of(insert: &ast::Insert) -> Result<TableName> {

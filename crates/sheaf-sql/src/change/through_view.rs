@@ -19,11 +19,12 @@ use std::sync::Arc;
 
 use sheaf_frontend::bind::view::only_table;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
-use sheaf_table::view::{View, ViewCheck, ViewSecurity};
+use sheaf_table::view::{View, ViewCheck, ViewDefinition, ViewSecurity};
 use sheaf_table::{AccountName, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
+use crate::change::assigned::last_part;
 use crate::dialect::SheafDialect;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
@@ -40,6 +41,8 @@ pub(crate) struct ChangedView {
     pub(crate) database: String,
     pub(crate) name: String,
     pub(crate) table: Arc<Table>,
+    /// What the table is called in the query that reads it.
+    pub(crate) alias: String,
     /// The view's columns, with their positions in the table; `None`: what is computed.
     pub(crate) columns: Vec<(String, Option<usize>)>,
     /// What new rows have to be.
@@ -73,10 +76,43 @@ impl ChangedView {
         }
     }
 
-    /// The positions of all columns. Error 1471 if rows cannot be inserted.
-    pub(crate) fn insertable(&self) -> Result<Vec<usize>> {
+    /// What ON DUPLICATE KEY UPDATE assigns, over the columns of the table. Errors 1348 and 1054 for a target, 1235
+    /// for a value that has a subquery, or that is made of what the view computes.
+    pub(crate) fn assignments(
+        &self,
+        mut assignments: Vec<ast::Assignment>,
+    ) -> Result<Vec<ast::Assignment>> {
+        let position_of = |name: &str| self.column(name).ok().flatten();
+        for assignment in &mut assignments {
+            if let ast::AssignmentTarget::ColumnName(target) = &mut assignment.target {
+                let name = last_part(target);
+                let position = self.column(&name)?;
+                let position = position.ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
+                let column = &self.table.definition.columns[position].name;
+                let column = ast::Ident::with_quote('`', column.as_str());
+                *target = ast::ObjectName::from(vec![column]);
+            }
+            let value = over_table(&assignment.value, &self.table, position_of);
+            assignment.value = value.ok_or_else(|| {
+                SqlError::not_supported_yet(
+                    "a subquery, or what a view computes, in ON DUPLICATE KEY UPDATE of a view",
+                )
+            })?;
+        }
+        Ok(assignments)
+    }
+
+    /// The positions of all columns. Error 1471 if rows cannot be inserted, 1348 if a column that gets values is
+    /// computed: one of those that are listed, or of all.
+    pub(crate) fn insertable(&self, listed: &[String]) -> Result<Vec<usize>> {
+        for name in listed {
+            self.column(name)?;
+        }
         let mut positions: Vec<usize> = Vec::with_capacity(self.columns.len());
-        for (_, position) in &self.columns {
+        for (name, position) in &self.columns {
+            if listed.is_empty() {
+                self.column(name)?;
+            }
             match position {
                 Some(position) if !positions.contains(position) => positions.push(*position),
                 _ => return Err(not_insertable(&self.name)),
@@ -119,7 +155,7 @@ impl Session {
         let Statement::Query(query) = parsed else {
             return Err(refused());
         };
-        let Some((name, _)) = only_table(&query) else {
+        let Some((name, alias)) = only_table(&query) else {
             return Err(SqlError::not_supported_yet(format!(
                 "{verb} of a view of several tables"
             )));
@@ -183,7 +219,9 @@ impl Session {
             expression: condition.expression.clone(),
         });
         let conditions = conditions.collect();
+        let alias = below.map_or_else(|| alias.to_string(), |below| below.alias);
         Ok(ChangedView {
+            alias,
             database: definition.database.clone(),
             name: definition.name.clone(),
             table,
@@ -192,6 +230,22 @@ impl Session {
             all_conditions,
             needs,
         })
+    }
+
+    /// Whether a view has a column that can be changed. Of one of several tables nothing is known yet.
+    pub(crate) fn has_changeable_columns(&self, definition: &ViewDefinition) -> bool {
+        let view = self
+            .engine
+            .catalog()
+            .view(&definition.database, &definition.name);
+        let changed = view.map(|view| self.changed_view(&view, "UPDATE"));
+        match changed {
+            Some(Ok(changed)) => changed
+                .columns
+                .iter()
+                .any(|(_, position)| position.is_some()),
+            _ => definition.is_updatable,
+        }
     }
 
     /// Whether rows may be changed through a view. Errors 1142, 1356 and 1449.

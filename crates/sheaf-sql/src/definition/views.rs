@@ -128,7 +128,9 @@ impl Session {
         }
         let is_updatable =
             algorithm != ViewAlgorithm::TempTable && self.is_updatable(&create.query, &bound)?;
-        if create.check != ViewCheck::None && !is_updatable {
+        let is_column = |header: &sheaf_frontend::query::Header| !header.org_name.is_empty();
+        let has_columns = bound.headers.iter().any(is_column);
+        if create.check != ViewCheck::None && !(is_updatable && has_columns) {
             return Err(SqlError::new(
                 codes::VIEW_NONUPD_CHECK,
                 format!("CHECK OPTION on non-updatable view '{database}.{name}'"),
@@ -219,7 +221,7 @@ impl Session {
         Ok(columns)
     }
 
-    /// Whether each row of a query is one of its tables, by the rules of MySQL's manual.
+    /// Whether each row of a query is one of its tables, by the rules of MySQL's manual. Its columns may be computed.
     fn is_updatable(&self, query: &ast::Query, bound: &BoundQuery) -> Result<bool> {
         let ast::SetExpr::Select(select) = query.body.as_ref() else {
             return Ok(false);
@@ -237,9 +239,7 @@ impl Session {
             has_groups |= matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Window(_));
             Ok(())
         })?;
-        let is_column = |header: &sheaf_frontend::query::Header| !header.org_name.is_empty();
         Ok(!has_groups
-            && bound.headers.iter().any(is_column)
             && select.from.iter().all(|tables| {
                 let joined = tables.joins.iter().map(|join| &join.relation);
                 std::iter::once(&tables.relation)

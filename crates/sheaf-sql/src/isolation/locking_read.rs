@@ -29,7 +29,8 @@ use arrow::compute::filter_record_batch;
 use sheaf_frontend::locking::has_locking_clause;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
-use sheaf_table::{ReadGuard, Table};
+use sheaf_table::view::View;
+use sheaf_table::{Column, ReadGuard, Table};
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 use sqlparser::ast;
@@ -60,6 +61,26 @@ pub(crate) enum LockedRead {
 struct Target {
     table: Arc<Table>,
     mode: LockMode,
+    /// The view through which the query reads it.
+    view: Option<Arc<View>>,
+}
+
+impl Target {
+    /// What the query calls it.
+    fn name(&self) -> (&str, &str) {
+        match &self.view {
+            Some(view) => (&view.definition.database, &view.definition.name),
+            None => (&self.table.definition.database, &self.table.definition.name),
+        }
+    }
+
+    /// The columns that `*` shows.
+    fn columns(&self) -> &[Column] {
+        match &self.view {
+            Some(view) => &view.definition.columns,
+            None => &self.table.definition.columns,
+        }
+    }
 }
 
 /// The parts of a query that say which rows of its tables it finds.
@@ -206,10 +227,9 @@ impl Session {
             let (targets, keys) = targets_of(&self.references_of(&from.tables)?, locks)?;
             let mut are_current = true;
             for target in &targets {
-                let definition = &target.table.definition;
                 if target.mode == LockMode::Exclusive {
-                    self.client
-                        .check_may_lock(&definition.database, &definition.name)?;
+                    let (database, name) = target.name();
+                    self.client.check_may_lock(database, name)?;
                 }
                 are_current &=
                     target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
@@ -616,7 +636,7 @@ fn lock_or_skip(
     row: usize,
 ) -> Result<bool> {
     let mut new = Vec::new();
-    for (position, Target { table, mode }) in targets.iter().enumerate() {
+    for (position, Target { table, mode, .. }) in targets.iter().enumerate() {
         let value = value_at(batch.column(position).as_ref(), row)?;
         let Some(key) = key_of(&value)? else {
             continue;
@@ -710,13 +730,14 @@ fn targets_of(
                 ast::LockType::Share => LockMode::Shared,
             });
         let mode = modes.max();
-        if reference.view.is_some() && mode.is_some() {
+        if reference.view.is_some() && reference.table.is_none() && mode.is_some() {
             return Err(SqlError::not_supported_yet(
-                "FOR UPDATE and FOR SHARE of a view",
+                "FOR UPDATE and FOR SHARE of a view whose rows are not those of one table",
             ));
         }
         if let (Some(table), Some(mode)) = (reference.table.clone(), mode) {
-            targets.push(Target { table, mode });
+            let view = reference.view.clone();
+            targets.push(Target { table, mode, view });
             keys.push(reference.key());
         }
     }
@@ -811,7 +832,7 @@ impl LockedRows {
             limit,
         }
         .build()?;
-        add_items(&mut shown, items, &target.table);
+        add_items(&mut shown, items, target.columns());
         Ok(Some(shown))
     }
 }

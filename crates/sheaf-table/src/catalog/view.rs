@@ -25,7 +25,7 @@ pub struct ViewDefinition {
     /// Whose privileges the tables of the query are read with.
     pub security: ViewSecurity,
     pub check: ViewCheck,
-    /// Whether MySQL would let rows be changed through it.
+    /// Whether each of its rows is one of its tables, so that MySQL would let rows be changed through it.
     pub is_updatable: bool,
     /// What the names in it mean is asked in the view's database.
     pub query: String,

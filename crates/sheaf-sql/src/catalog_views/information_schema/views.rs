@@ -42,7 +42,12 @@ pub(super) fn views(session: &Session, asked: &AskedTables) -> Result<Rows> {
                 ViewCheck::Cascaded => "CASCADED",
             }
             .into(),
-            if view.is_updatable { "YES" } else { "NO" }.into(),
+            if session.has_changeable_columns(view) {
+                "YES"
+            } else {
+                "NO"
+            }
+            .into(),
             definer.into(),
             security_name(view.security).into(),
             view.character_set.clone().into(),
