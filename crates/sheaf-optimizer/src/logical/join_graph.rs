@@ -238,6 +238,12 @@ impl<'p> JoinGraph<'p> {
             null_aware,
             ..
         } = join;
+        // A key may have become a constant meanwhile. Then there is nothing to look up, and the join is one by a
+        // condition, which says itself what NULL is.
+        let is_constant = |key: &Expr| key.column_refs().is_empty();
+        let has_constant = on.iter().any(|(a, b)| is_constant(a) || is_constant(b));
+        let finds_nulls = *null_aware && has_constant;
+        let null_aware = *null_aware && !has_constant;
         // (preserved side, other side, how the other is joined, whether the preserved side is the left one)
         let (outer, inner, kind, outer_is_left) = match join_type {
             JoinType::Inner => return self.flatten_inner(join),
@@ -245,22 +251,8 @@ impl<'p> JoinGraph<'p> {
             JoinType::Right => (right, left, RelationKind::Outer, false),
             JoinType::LeftSemi => (left, right, RelationKind::Semi, true),
             JoinType::RightSemi => (right, left, RelationKind::Semi, false),
-            JoinType::LeftAnti => (
-                left,
-                right,
-                RelationKind::Anti {
-                    null_aware: *null_aware,
-                },
-                true,
-            ),
-            JoinType::RightAnti => (
-                right,
-                left,
-                RelationKind::Anti {
-                    null_aware: *null_aware,
-                },
-                false,
-            ),
+            JoinType::LeftAnti => (left, right, RelationKind::Anti { null_aware }, true),
+            JoinType::RightAnti => (right, left, RelationKind::Anti { null_aware }, false),
             JoinType::LeftMark => (left, right, RelationKind::Mark, true),
             JoinType::RightMark => (right, left, RelationKind::Mark, false),
             JoinType::Full => return not_impl_err!("FULL JOIN"),
@@ -277,7 +269,13 @@ impl<'p> JoinGraph<'p> {
             };
             let outer_key = rename(outer_key, outer.schema(), &outer_scope)?;
             let inner_key = rename(inner_key, inner.schema(), &inner_scope)?;
-            condition.push(key_condition(outer_key, inner_key, *null_equality));
+            condition.push(match finds_nulls {
+                true => {
+                    let nulls = outer_key.clone().is_null().or(inner_key.clone().is_null());
+                    key_condition(outer_key, inner_key, *null_equality).or(nulls)
+                }
+                false => key_condition(outer_key, inner_key, *null_equality),
+            });
         }
         if let Some(filter) = filter {
             let schema = outer.schema().join(inner.schema())?;
