@@ -12,12 +12,14 @@
 //! | [`tested_marks`] | a filter by the mark of a subquery is a semijoin or an antijoin |
 //! | [`unnest`] | dependent joins become joins: what the right side takes from the left is pulled up |
 //! | [`repeatable`] | trees that are computed twice have the same rows both times |
+//! | [`parts_of_unions`] | a limit of a union takes the rows of its first part first |
 //! | [`domain`] | where it cannot be pulled up, the right side is joined with its distinct values |
 
 mod domain;
 pub mod flat_unions;
 pub mod infer_predicates;
 pub mod no_rows;
+mod parts_of_unions;
 pub mod push_down_limits;
 pub mod push_down_predicates;
 mod repeatable;

@@ -89,6 +89,7 @@ impl Unnesting<'_> {
         }
         match relation.into_operator() {
             Operator::DependentJoin(join) => self.dependent_join(join),
+            Operator::Limit(limit) => self.limit_by_parts(limit),
             operator => Ok(operator.into()),
         }
     }
