@@ -157,6 +157,9 @@ fn with_few_open(
     field: &Field,
     schema: &DFSchema,
 ) -> Result<Expr> {
+    if let Some(value) = chosen_literal(&case) {
+        return Ok(typed_literal(value.clone(), field));
+    }
     let branches = &case.when_then_expr;
     let conditions = branches.iter().map(|(condition, _)| condition.as_ref());
     let values = branches.iter().map(|(_, value)| value.as_ref());
@@ -167,6 +170,19 @@ fn with_few_open(
         true => hidden(operator, case, schema),
         false => Ok(case),
     }
+}
+
+/// The literal that a CASE is, if literals decide it. As other calls of literals it is a constant then, which beside a
+/// YEAR or a date means what a written one means.
+fn chosen_literal(case: &Case) -> Option<&ScalarValue> {
+    for (condition, value) in &case.when_then_expr {
+        match literal(condition)? {
+            ScalarValue::Boolean(Some(true)) => return literal(value),
+            ScalarValue::Boolean(_) => {}
+            _ => return None,
+        }
+    }
+    literal(case.else_expr.as_deref()?)
 }
 
 /// CASE of a value, which is compared with others.
