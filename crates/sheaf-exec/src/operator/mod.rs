@@ -23,6 +23,7 @@
 //! | [`bounded_expr`] | expressions of that kind |
 //! | [`compacted_exec`] | batches with buffers of their own |
 //! | [`key_width_exec`] | how wide the keys of a sort are, for the memory pool |
+//! | [`spare_memory_exec`] | memory that a sort leaves to the aggregate above it |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
 //! | [`kept_rows`] | which plans keep many rows |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
@@ -67,6 +68,7 @@ pub(crate) mod row_file;
 pub(crate) mod row_set;
 pub mod scan_exec;
 pub mod shared_exec;
+pub mod spare_memory_exec;
 pub mod subquery_values_exec;
 pub mod values_exec;
 pub mod window;

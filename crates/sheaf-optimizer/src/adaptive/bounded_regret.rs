@@ -128,9 +128,11 @@ impl Planner<'_> {
             repeats: self.repeats,
             shared_rounds: self.shared_rounds.clone(),
             most_kept: self.most_kept,
+            sorts_long_texts: self.sorts_long_texts,
         };
         let alternative = replan(&mut other)?;
         self.most_kept = other.most_kept;
+        self.sorts_long_texts = other.sorts_long_texts;
         let notes = other.notes;
         let is_guarded = is_forced || at_risk_us > WORTHWHILE * alternative.cost_us;
         let switches_to = plan_name(&alternative.explain);

@@ -111,6 +111,7 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
         filters = in_order.filters;
         physical_schema = input.plan.schema();
     } else if by_texts(&groups, &physical_schema)? && takes_much(planner, aggregate, &input)? {
+        planner.sorts_long_texts = true;
         input.plan = in_order_of_groups(planner, input.plan, &groups)?;
     } else if groups.has_grouping_set() {
         // DataFusion takes what it knows of the rows for true of the groups.
@@ -200,17 +201,22 @@ fn plan_once(planner: &mut Planner<'_>, aggregate: &Aggregate, block: &Block) ->
 /// out of memory then when groups of its file have left it already, and the query cannot be planned again.
 const SHARE_OF_TEXTS: usize = 4;
 
+/// Rows that are so long are no more work for one stream than for several: their bytes are.
+const LONG_ROW_BYTES: usize = 16 << 10;
+
 /// Whether little memory must do, or groups of texts are likely to need much. Several streams have a table each, and
-/// would have a sort each.
+/// would have a sort together.
 fn takes_much(planner: &Planner<'_>, aggregate: &Aggregate, input: &Planned) -> Result<bool> {
     let settings = &planner.context.settings;
     if settings.is_thrifty() {
         return Ok(true);
     }
-    if input.plan.output_partitioning().partition_count() > 1 {
+    let row_bytes = longest_row_bytes(&aggregate.input)?;
+    let is_divided = input.plan.output_partitioning().partition_count() > 1;
+    if is_divided && row_bytes < LONG_ROW_BYTES {
         return Ok(false);
     }
-    let bytes = longest_row_bytes(&aggregate.input)? as f64 * input.rows;
+    let bytes = row_bytes as f64 * input.rows;
     Ok(bytes > (settings.query_memory_bytes / SHARE_OF_TEXTS) as f64)
 }
 

@@ -17,6 +17,7 @@ use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
 use sheaf_exec::operator::key_width_exec::watch_sort_keys;
 use sheaf_exec::operator::scan_exec::access_error;
+use sheaf_exec::operator::spare_memory_exec::spare_memory;
 use sheaf_exec::operator::window::bound_windows;
 
 use crate::PlannerContext;
@@ -27,11 +28,11 @@ use crate::physical::{late_columns, plan_check, rules};
 
 /// What is done to a plan whose operators have what they require. Each step is about few kinds of operators, and walks
 /// over the plan only if it has them.
+/// `saves_memory`: sorts get all of it, one after the other.
 pub(super) fn finished(
-    mut plan: Arc<dyn ExecutionPlan>,
+    (mut plan, saves_memory): (Arc<dyn ExecutionPlan>, bool),
     logical: &LogicalPlan,
-    outline: &PlanOutline,
-    properties: &ExecutionProps,
+    (outline, properties): (&PlanOutline, &ExecutionProps),
     context: &PlannerContext,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if is_sorted(logical) {
@@ -40,11 +41,10 @@ pub(super) fn finished(
     }
     let found = Found::of(&plan);
     if found.has_sorts {
-        let is_thrifty = context.settings.is_thrifty();
-        if is_thrifty {
+        if saves_memory {
             plan = rules::sort_in_one_stream(plan)?;
         }
-        let most = match is_thrifty {
+        let most = match context.settings.is_thrifty() {
             true => rules::FEW_ROWS.min(context.settings.most_first_rows),
             false => context.settings.most_first_rows,
         };
@@ -73,6 +73,9 @@ pub(super) fn finished(
     }
     if has_sorts {
         plan = watch_sort_keys(plan)?;
+        if saves_memory {
+            plan = spare_memory(plan)?;
+        }
     }
     if checked_rows::is_asked_for() {
         let options = context.task.session_config().options();

@@ -187,21 +187,46 @@ pub fn restore_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dy
 /// Rows that a sort with a limit may hold however little memory there is.
 pub(crate) const FEW_ROWS: usize = 1_000;
 
-/// Sorts the rows of all workers together where each worker sorts its own: one sort has all of the memory, and merges
-/// when no other one holds any. To be done after the [rules](apply), of which one divides sorts between workers.
+/// Sorts the rows of all workers together where each worker sorts its own, and those of a union where each of its parts
+/// is sorted: one sort has all of the memory, and merges when no other one holds any. To be done after the
+/// [rules](apply), of which one divides sorts between workers.
 pub fn sort_in_one_stream(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let sorted = plan.transform_up(|node| {
         let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else {
             return Ok(Transformed::no(node));
         };
-        let Some(sort) = merge.input().downcast_ref::<SortExec>() else {
+        let Some((unsorted, keys)) = without_sorts(merge)? else {
             return Ok(Transformed::no(node));
         };
-        let all = Arc::new(CoalescePartitionsExec::new(Arc::clone(sort.input())));
-        let all = SortExec::new(sort.expr().clone(), all).with_fetch(merge.fetch());
-        Ok(Transformed::yes(Arc::new(all) as Arc<dyn ExecutionPlan>))
+        let sort = SortExec::new(keys, one_stream(unsorted)).with_fetch(merge.fetch());
+        Ok(Transformed::yes(Arc::new(sort) as Arc<dyn ExecutionPlan>))
     })?;
     Ok(sorted.data)
+}
+
+/// What the sorts below a merge sort, and by what, if there is nothing else that orders its rows. Their keys may have
+/// bounds that those of the merge do not have.
+fn without_sorts(
+    merge: &SortPreservingMergeExec,
+) -> Result<Option<(Arc<dyn ExecutionPlan>, LexOrdering)>> {
+    let unsorted = |plan: &Arc<dyn ExecutionPlan>| {
+        let sort = plan.downcast_ref::<SortExec>();
+        let sort = sort.filter(|sort| sort.fetch().is_none() || sort.fetch() == merge.fetch());
+        sort.map(|sort| (Arc::clone(sort.input()), sort.expr().clone()))
+    };
+    let input = merge.input();
+    if !input.is::<UnionExec>() {
+        return Ok(unsorted(input));
+    }
+    let parts = input.children().into_iter().map(unsorted);
+    let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let (parts, mut keys): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    // Columns of a union are called as those of its first part.
+    let keys = keys.swap_remove(0);
+    let union = replace_children_if_necessary(Arc::clone(input), parts)?;
+    Ok(Some((union, keys)))
 }
 
 /// Sorts by more keys than these do not look for the first rows: the condition that says which rows may still be among

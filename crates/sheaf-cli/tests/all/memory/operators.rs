@@ -365,6 +365,7 @@ fn groups_of_long_texts_are_sorted() {
             for sql in [
                 format!("SELECT MD5(t), COUNT(*) FROM d.{table} GROUP BY t"),
                 format!("SELECT DISTINCT t FROM d.{table}"),
+                format!("SELECT t FROM d.{table} UNION SELECT t FROM d.{table}"),
             ] {
                 let rows = connection.query_iter(&sql).expect(&sql);
                 let rows = rows.map(|row| row.map(drop).expect(&sql));

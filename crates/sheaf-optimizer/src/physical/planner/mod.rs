@@ -88,6 +88,7 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
         repeats: false,
         shared_rounds: Vec::new(),
         most_kept: 0.0,
+        sorts_long_texts: false,
     };
     let planned = match definitions.is_empty() {
         true => planner.plan_block(logical, "PRIMARY")?,
@@ -103,7 +104,9 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = rules::apply(planned.plan, context.task.session_config().options())?;
-    let plan = finished(plan, logical, &outline, &planner.properties, context)?;
+    let saves_memory = context.settings.is_thrifty() || planner.sorts_long_texts;
+    let outline_and_facts = (&outline, &planner.properties);
+    let plan = finished((plan, saves_memory), logical, outline_and_facts, context)?;
     let mut explain = planned.explain;
     if planner.blocks == 1 {
         // One query block: MySQL calls it SIMPLE.
@@ -163,6 +166,8 @@ pub(crate) struct Planner<'a> {
     pub shared_rounds: Vec<(Arc<dyn TableSource>, Arc<RoundRows>)>,
     /// See [`PhysicalQuery::most_kept`].
     pub most_kept: f64,
+    /// Long texts are sorted to group them, which leaves one sort at a time room for no other.
+    pub sorts_long_texts: bool,
 }
 
 impl Planner<'_> {

@@ -25,11 +25,13 @@ impl Planner<'_> {
             repeats: self.repeats,
             shared_rounds: self.shared_rounds.clone(),
             most_kept: self.most_kept,
+            sorts_long_texts: self.sorts_long_texts,
         };
         let input = planner.plan(&rows.input, block, &Wanted::default());
         (self.notes, self.blocks) = (planner.notes, planner.blocks);
         self.conflicting_hints = planner.conflicting_hints;
         (self.budget, self.most_kept) = (planner.budget, planner.most_kept);
+        self.sorts_long_texts = planner.sorts_long_texts;
         let input = input?;
         let plan = Arc::clone(&input.plan);
         Ok(input.wrap(RowByRowExec::new(plan, rows.step)))
