@@ -17,9 +17,7 @@ use sheaf_algebra::scalar::Comparison;
 use sheaf_algebra::scalar::typing::AggregateCall;
 use sheaf_algebra::{Relation, Scalar};
 use sheaf_exec::aggregates::aggregate_function;
-use sheaf_exec::functions::control::common_field;
 use sheaf_exec::functions::one_row::{OneRow, SEVERAL_ROWS};
-use sheaf_exec::functions::types::SqlType;
 use sheaf_exec::typing::Purpose;
 use sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, LimitClause, Query, SelectItem, SetExpr, Value as Literal,
@@ -206,14 +204,7 @@ impl Binder<'_> {
             right,
             condition: None,
         });
-        // Of an ENUM it is the label.
-        match SqlType::of(value.field()) {
-            SqlType::Enum { .. } => {
-                let text = common_field(&[Arc::clone(value.field())])?;
-                Ok(self.typing().column_of(value, &text)?)
-            }
-            _ => Ok(value),
-        }
+        self.label(value)
     }
 
     /// Whether a subquery is computed before the rows around it, and is wrong only if one of them comes to its value.

@@ -11,10 +11,14 @@ mod name;
 mod operator;
 mod row;
 
+use std::sync::Arc;
+
 use arrow::datatypes::DataType as ArrowType;
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::Truth;
+use sheaf_exec::functions::control::common_field;
+use sheaf_exec::functions::types::SqlType;
 use sqlparser::ast::{Expr, TrimWhereField, Value as Literal};
 
 use super::arguments::unit_name;
@@ -25,7 +29,7 @@ use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
 use crate::parser::statement_bytes::latin1_text;
-use crate::syntax::object_text;
+use crate::syntax::{is_same, object_text};
 
 pub(super) use operator::comparison_of;
 pub(super) use row::{width, with_row};
@@ -33,13 +37,41 @@ pub(super) use row::{width, with_row};
 impl Binder<'_> {
     /// The expression as a value; conditions are 0 and 1.
     pub(super) fn value(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let value = self.whole_value(expr)?;
+        match is_extreme(expr, false) || is_extreme(expr, true) {
+            true => self.label(value),
+            false => Ok(value),
+        }
+    }
+
+    /// A value that is no operand: an item of the select list, a key of an order. MIN and MAX of an ENUM are one there,
+    /// and the text of their label elsewhere, and over a window.
+    pub(super) fn whole_value(&mut self, expr: &Expr) -> Bound<Scalar> {
         let scalar = self.expression(expr)?;
-        Ok(self.typing().value(scalar)?)
+        let value = self.typing().value(scalar)?;
+        match is_extreme(expr, true) {
+            true => self.label(value),
+            false => Ok(value),
+        }
+    }
+
+    /// The text of an ENUM; any other value as it is.
+    pub(super) fn label(&self, value: Scalar) -> Bound<Scalar> {
+        match SqlType::of(value.field()) {
+            SqlType::Enum { .. } => {
+                let text = common_field(&[Arc::clone(value.field())])?;
+                Ok(self.typing().column_of(value, &text)?)
+            }
+            _ => Ok(value),
+        }
     }
 
     /// The expression as a condition; values are true unless zero.
     pub(super) fn condition(&mut self, expr: &Expr) -> Bound<Scalar> {
-        let scalar = self.expression(expr)?;
+        let mut scalar = self.expression(expr)?;
+        if is_extreme(expr, false) {
+            scalar = self.label(scalar)?;
+        }
         Ok(self.typing().condition(scalar)?)
     }
 
@@ -351,4 +383,15 @@ fn is_char(expr: &Expr) -> bool {
 pub(super) fn is_repeatable(scalar: &Scalar) -> bool {
     let may_be_parameter = scalar.field().data_type() == &ArrowType::Null;
     scalar.as_column().is_some() || (!scalar.varies() && !may_be_parameter)
+}
+
+/// Whether this is MIN or MAX, over a window or not.
+fn is_extreme(expr: &Expr, over_window: bool) -> bool {
+    match expr {
+        Expr::Function(call) if call.over.is_some() == over_window => {
+            let name = object_text(&call.name);
+            is_same(&name, "min") || is_same(&name, "max")
+        }
+        _ => false,
+    }
 }
