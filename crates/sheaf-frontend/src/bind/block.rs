@@ -110,6 +110,8 @@ pub struct Block {
     pub in_grouping: bool,
     /// Items that ORDER BY names in expressions, and what they were bound to.
     pub ordered_items: Vec<(usize, Scalar)>,
+    /// Items that are keys of WITH ROLLUP that come again, by their position, as they are above the group.
+    pub repeated_items: Vec<(usize, Scalar)>,
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
     pub grouping: Option<Grouping>,
@@ -140,6 +142,7 @@ impl Block {
             in_item: false,
             in_grouping: false,
             ordered_items: Vec::new(),
+            repeated_items: Vec::new(),
             items_so_far: 0,
             grouping: None,
         }

@@ -46,6 +46,8 @@ pub(super) struct Keys {
     shown: Vec<(Scalar, ColumnId)>,
     /// WITH ROLLUP: keys that come again. What is named above the group is the first of them.
     repeated: Vec<Item>,
+    /// The items of the select list that are keys, by their position.
+    items: Vec<usize>,
     /// WITH ROLLUP: the column that tells which keys are rolled up.
     pub level: Option<ColumnId>,
 }
@@ -131,6 +133,7 @@ impl Binder<'_> {
             computed: Vec::new(),
             shown: Vec::new(),
             repeated: Vec::new(),
+            items: Vec::new(),
             level: is_rollup.then(|| {
                 let field = Arc::new(Field::new("level", DataType::UInt64, false));
                 self.columns.add_computed("level", field)
@@ -139,21 +142,15 @@ impl Binder<'_> {
         for expr in exprs {
             let expr = match self.position(expr, items.len(), "group statement")? {
                 Some(position) => {
-                    self.block()?.in_item = true;
-                    let bound = self.key(&items[position].0, &mut keys);
-                    self.block()?.in_item = false;
-                    bound?;
+                    self.key_of_item(position, &items[position].0, &mut keys)?;
                     continue;
                 }
                 None => expr,
             };
             if let Some(name) = plain_name(expr)
-                && let Some(item) = self.item_of_key(name)?
+                && let Some((position, item)) = self.item_of_key(name)?
             {
-                self.block()?.in_item = true;
-                let bound = self.key(&item, &mut keys);
-                self.block()?.in_item = false;
-                match bound {
+                match self.key_of_item(position, &item, &mut keys) {
                     Err(error) if error.is(codes::WRONG_GROUP_FIELD) => {
                         return Err(cannot_group_on(name));
                     }
@@ -202,6 +199,23 @@ impl Binder<'_> {
         written
     }
 
+    /// An item of the select list as a key.
+    fn key_of_item(&mut self, position: usize, item: &Expr, keys: &mut Keys) -> Bound<()> {
+        let repeated = keys.repeated.len();
+        self.block()?.in_item = true;
+        let bound = self.key(item, keys);
+        self.block()?.in_item = false;
+        bound?;
+        let is_named_again = keys.items.contains(&position);
+        keys.items.push(position);
+        if let Some(again) = keys.repeated.get(repeated).filter(|_| !is_named_again) {
+            let field = again.value.field().as_ref().clone().with_nullable(true);
+            let again = Scalar::column(again.column, Arc::new(field));
+            self.block()?.repeated_items.push((position, again));
+        }
+        Ok(())
+    }
+
     /// WITH ROLLUP, a key that comes again is a key of its own.
     fn repeat(&mut self, value: Scalar, keys: &mut Keys) {
         if keys.level.is_some() {
@@ -211,13 +225,13 @@ impl Binder<'_> {
         }
     }
 
-    /// The item of the select list that a name in GROUP BY means. A column of one table of FROM hides it, unless it is
-    /// the item. Where several tables have the name it is the item's, and what USING and NATURAL join by counts as
-    /// several.
+    /// The item of the select list that a name in GROUP BY means, and its position. A column of one table of FROM hides
+    /// it, unless it is the item. Where several tables have the name it is the item's, and what USING and NATURAL join
+    /// by counts as several.
     ///
     /// # Errors
     /// 1052 for a name of columns that differ.
-    fn item_of_key(&mut self, name: &str) -> Bound<Option<Expr>> {
+    fn item_of_key(&mut self, name: &str) -> Bound<Option<(usize, Expr)>> {
         let block = self.block()?;
         let mut items = block.items.iter();
         let item = items.find(|item| is_same(&item.name, name) && !item.is_behind_alias);
@@ -234,7 +248,7 @@ impl Binder<'_> {
             }
             Found::Nothing | Found::Several => false,
         };
-        Ok((!is_hidden).then(|| item.expr.clone()))
+        Ok((!is_hidden).then(|| (item.position, item.expr.clone())))
     }
 
     /// Whether it is a column of FROM.

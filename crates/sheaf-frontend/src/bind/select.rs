@@ -474,7 +474,7 @@ impl Binder<'_> {
     }
 
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
-        let mut value = self.value(expr)?;
+        let mut value = self.whole_value(expr)?;
         let is_plain = is_plain_column(expr).is_some();
         if !is_plain {
             value = self.call("$result", vec![value])?;
@@ -530,7 +530,7 @@ impl Binder<'_> {
                 .position(|item| item.expr == Some(expr) && is_repeatable(&item.value));
             keys.push(match same {
                 Some(position) => (OrderKey::Item(position), descends),
-                None => (OrderKey::Value(self.value(expr)?), descends),
+                None => (OrderKey::Value(self.whole_value(expr)?), descends),
             });
         }
         Ok(keys)
@@ -547,8 +547,11 @@ impl Binder<'_> {
         ),
         pending: &mut [Pending],
     ) -> Bound<()> {
-        for item in items {
+        for item in items.iter_mut() {
             item.value = keys.in_expression(item.value.clone());
+        }
+        for (position, again) in &self.block()?.repeated_items {
+            items[*position].value = again.clone();
         }
         for (key, _) in order {
             if let OrderKey::Value(value) = key {

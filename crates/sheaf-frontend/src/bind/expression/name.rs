@@ -118,6 +118,12 @@ impl Binder<'_> {
                 format!("Reference '{name}' not supported (forward reference in item list)"),
             ));
         }
+        let mut repeated = block.repeated_items.iter();
+        if matches!(block.clause, Clause::Having | Clause::OrderBy)
+            && let Some((_, again)) = repeated.find(|(item, _)| *item == position)
+        {
+            return Ok(Some(again.clone()));
+        }
         let inner = self.blocks.split_off(at + 1);
         // An aggregate of a subquery does not become one of this block by an alias.
         let open_aggregates = match is_alias && !inner.is_empty() {
