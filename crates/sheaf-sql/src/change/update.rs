@@ -35,7 +35,7 @@ use crate::isolation::statement_locks::Others;
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement::Update;
 use crate::parser::{Parsed, ParsedQuery};
-use crate::query::row_spool::SpooledRows;
+use crate::query::row_spool::{RowSpool, SpooledRows};
 use crate::query::rows::value_at;
 use crate::query::run::PlannedQuery;
 use crate::query::values::{hybrid_number, shown_in};
@@ -95,6 +95,14 @@ pub(crate) struct Updated {
     changed: u64,
     /// Rows that the query found.
     pub(crate) found: usize,
+}
+
+impl Updated {
+    fn add(&mut self, other: Updated) {
+        self.matched += other.matched;
+        self.changed += other.changed;
+        self.found += other.found;
+    }
 }
 
 impl Session {
@@ -239,21 +247,27 @@ impl Session {
             let planned = session.plan_change(query, view.clone())?;
             let mut searches = statement.searches_to_lock(&planned, &tables, Others::Locked)?;
             let origins = planned.origins();
-            let (rows, finds) = match single {
-                true => (session.collect_rows(planned)?, Finds::all_first()),
+            let passes = match single {
+                true => vec![(targets, session.collect_rows(planned)?, Finds::all_first())],
                 false => session.collect_finds(planned, targets)?,
             };
-            let changed = update_rows(
-                (statement, &session.handle),
-                (targets, locked),
-                (rows, &origins, &view),
-                finds,
-                rules,
-                &mut session.warnings,
-            );
-            let Some((updated, last)) = changed? else {
-                return Ok(None);
-            };
+            let mut updated = Updated::default();
+            let mut last = None;
+            for (targets, rows, finds) in passes {
+                let changed = update_rows(
+                    (statement, &session.handle),
+                    (targets, locked),
+                    (rows, &origins, &view),
+                    finds,
+                    rules,
+                    &mut session.warnings,
+                );
+                let Some((of_pass, last_of_pass)) = changed? else {
+                    return Ok(None);
+                };
+                updated.add(of_pass);
+                last = last_of_pass;
+            }
             let last = match (&last, targets) {
                 (Some(row), [target]) => key_of(&row[target.key])?,
                 _ => None,
@@ -266,14 +280,21 @@ impl Session {
 }
 
 impl Session {
-    /// Runs a query of several tables and keeps its rows. A row of a table is changed where it is found first.
-    fn collect_finds(
+    /// Runs a query of several tables and keeps its rows. A row of a table is changed where it is found first. A table
+    /// that has several names is changed under one after the other, in a pass for each.
+    fn collect_finds<'t>(
         &mut self,
         planned: PlannedQuery,
-        targets: &[Target],
-    ) -> Result<(SpooledRows, Finds)> {
-        let mut spool = self.row_spool();
-        let mut finds = FirstFinds::new(self);
+        targets: &'t [Target],
+    ) -> Result<Vec<(&'t [Target], SpooledRows, Finds)>> {
+        let of_pass = match names_table_twice(targets) {
+            true => 1,
+            false => targets.len().max(1),
+        };
+        let passes = targets.chunks(of_pass);
+        let mut passes: Vec<(&[Target], RowSpool, FirstFinds)> = passes
+            .map(|targets| (targets, self.row_spool(), FirstFinds::new(self)))
+            .collect();
         let mut row = Vec::new();
         self.run_planned(planned, |batch| {
             for number in 0..batch.num_rows() {
@@ -281,25 +302,43 @@ impl Session {
                 for column in batch.columns() {
                     row.push(value_at(column.as_ref(), number)?);
                 }
-                let mut keys = Vec::with_capacity(targets.len());
-                for (position, target) in targets.iter().enumerate() {
-                    if let Some(key) = key_of(&row[target.key])? {
-                        keys.push((position, key));
+                let last = passes.len() - 1;
+                for (pass, (targets, spool, finds)) in passes.iter_mut().enumerate() {
+                    let mut keys = Vec::with_capacity(targets.len());
+                    for (position, target) in targets.iter().enumerate() {
+                        if let Some(key) = key_of(&row[target.key])? {
+                            keys.push((position, key));
+                        }
+                    }
+                    // Nothing comes of it: all pairs of two tables would fill the disk with new values.
+                    if keys.iter().all(|(position, key)| finds.has(*position, key)) {
+                        continue;
+                    }
+                    for (position, key) in keys {
+                        finds.note(position, key)?;
+                    }
+                    match pass == last {
+                        true => spool.push(row.drain(..).map(Ok))?,
+                        false => spool.push(row.iter().cloned().map(Ok))?,
                     }
                 }
-                // Nothing comes of it: all pairs of two tables would fill the disk with new values.
-                if keys.iter().all(|(position, key)| finds.has(*position, key)) {
-                    continue;
-                }
-                for (position, key) in keys {
-                    finds.note(position, key)?;
-                }
-                spool.push(row.drain(..).map(Ok))?;
             }
             Ok(())
         })?;
-        Ok((spool.read(), finds.end()?))
+        let passes = passes.into_iter();
+        let passes =
+            passes.map(|(targets, spool, finds)| Ok((targets, spool.read(), finds.end()?)));
+        passes.collect()
     }
+}
+
+/// Whether a table is changed under several names. They take turns: what is assigned under the last one counts.
+pub(crate) fn names_table_twice(targets: &[Target]) -> bool {
+    let is_named_again = |at: usize| {
+        let mut before = targets[..at].iter();
+        before.any(|before| Arc::ptr_eq(&before.table, &targets[at].table))
+    };
+    (0..targets.len()).any(is_named_again)
 }
 
 /// Also returns the last row that the query found. `None`: a row is not what the view shows.

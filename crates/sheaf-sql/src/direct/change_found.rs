@@ -29,7 +29,7 @@ use crate::accounts::TableNeed;
 use crate::change::change_query::key_of;
 use crate::change::delete::delete_rows;
 use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::update::{self, is_single, update_rows};
+use crate::change::update::{self, is_single, names_table_twice, update_rows};
 use crate::error::Result;
 use crate::isolation::statement_locks::PlannedSearch;
 use crate::isolation::transaction::StatementTransaction;
@@ -90,6 +90,9 @@ impl ChangeFound {
             return None;
         }
         let (targets, query) = session.update_to_find(update).ok()?;
+        if names_table_twice(&targets) {
+            return None;
+        }
         let has_checks = targets.iter().any(|target| !target.checks.is_empty());
         let is_single = is_single(&update.tables);
         let keys = targets.iter();
