@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use sheaf_frontend::parser::check_text::column_names;
 use sheaf_frontend::varying::varying_call;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
+use sheaf_table::table::generated_value;
 use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError};
 use sheaf_types::Value;
 use sheaf_types::error::codes::{self, ErrorCode};
@@ -36,6 +37,8 @@ pub(crate) struct TableChecks {
     columns: Vec<usize>,
     /// They are views, whose rows have to be theirs: WITH CHECK OPTION.
     are_views: bool,
+    /// What a value that AUTO_INCREMENT is going to give is until then, at its place among the columns.
+    not_given: Option<(usize, Value)>,
 }
 
 impl TableChecks {
@@ -51,7 +54,10 @@ impl TableChecks {
     /// The name of a CHECK that a row breaks, if it breaks one.
     fn broken_by(&self, row: &[Value]) -> Result<Option<&str>> {
         for (item, name) in self.names.iter().enumerate() {
-            let values = self.columns.iter().map(|column| &row[*column]);
+            let values = self.columns.iter().map(|column| match &self.not_given {
+                Some((of, value)) if of == column && row[*column].is_null() => value,
+                _ => &row[*column],
+            });
             if self.evaluator.value(item, values)?.is_zero() {
                 return Ok(Some(name));
             }
@@ -107,6 +113,7 @@ impl Session {
             evaluator,
             columns,
             are_views: false,
+            not_given: None,
         }))
     }
 
@@ -151,11 +158,17 @@ impl Session {
             columns: &kept,
         };
         let evaluator = self.row_evaluator(Parsed::new(items.collect(), ""), &[kind])?;
+        // A row is asked before it gets its value, as in MySQL, where it has 0 then.
+        let not_given = definition.auto_increment_column().map(|column| {
+            let ty = &definition.columns[column].ty;
+            (column, generated_value(ty, 0))
+        });
         Ok(Some(TableChecks {
             names,
             evaluator,
             columns,
             are_views: true,
+            not_given,
         }))
     }
 

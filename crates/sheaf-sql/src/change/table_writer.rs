@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use sheaf_storage::{LockMode, LockWait};
 use sheaf_table::convert::{default_of, to_column};
+use sheaf_table::table::generated_value;
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, LockRequest, Table,
     TableDefinition, TableError, WriteGuard,
 };
 use sheaf_types::{
-    ColumnIssue, ColumnProblem, ColumnType, Value,
+    ColumnIssue, ColumnProblem, Value,
     assignment::{Mode, assign_text},
 };
 
@@ -440,9 +441,9 @@ impl TableWriter {
         self.source.extend(values);
     }
 
-    /// Rows have to keep these, too.
+    /// Rows have to keep these, too, before all others.
     pub(crate) fn add_checks(&mut self, checks: TableChecks) {
-        self.checks.push(checks);
+        self.checks.insert(0, checks);
     }
 
     /// Keeps the rows that are written, as they are in the table.
@@ -526,7 +527,7 @@ impl TableWriter {
         if self.kept.is_some() {
             let mut row = row.to_vec();
             if let (Some(column), Some(value)) = (given, outcome.auto_increment) {
-                row[column] = generated(&self.table.definition.columns[column].ty, value);
+                row[column] = generated_value(&self.table.definition.columns[column].ty, value);
             }
             self.keep(row)?;
         }
@@ -653,16 +654,6 @@ impl TableWriter {
             Some(kept) => kept.push(row.into_iter().map(Ok)),
             None => Ok(()),
         }
-    }
-}
-
-/// A value that AUTO_INCREMENT gave out, as its column holds it.
-fn generated(ty: &ColumnType, value: u64) -> Value {
-    match ty {
-        ColumnType::Float { .. } => Value::Float(value as f32),
-        ColumnType::Double { .. } => Value::Double(value as f64),
-        ty if ty.is_unsigned() => Value::UInt(value),
-        _ => Value::Int(value as i64),
     }
 }
 

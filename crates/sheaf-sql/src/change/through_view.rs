@@ -76,8 +76,8 @@ impl ChangedView {
         }
     }
 
-    /// What ON DUPLICATE KEY UPDATE assigns, over the columns of the table. Errors 1348 and 1054 for a target, 1235
-    /// for a value that has a subquery, or that is made of what the view computes.
+    /// What ON DUPLICATE KEY UPDATE assigns, over the columns of the table. Errors 1348 and 1054 for a target; 1054 for
+    /// a value of what the view does not have, 1235 for one that has a subquery, or what the view computes.
     pub(crate) fn assignments(
         &self,
         mut assignments: Vec<ast::Assignment>,
@@ -93,10 +93,13 @@ impl ChangedView {
                 *target = ast::ObjectName::from(vec![column]);
             }
             let value = over_table(&assignment.value, &self.table, position_of);
-            assignment.value = value.ok_or_else(|| {
-                SqlError::not_supported_yet(
+            assignment.value = value.map_err(|wrong| match wrong {
+                NotOfTable::Name(name) if self.column(&name).is_ok() => {
+                    SqlError::bad_field(&name, "field list")
+                }
+                NotOfTable::Name(_) | NotOfTable::Query => SqlError::not_supported_yet(
                     "a subquery, or what a view computes, in ON DUPLICATE KEY UPDATE of a view",
-                )
+                ),
             })?;
         }
         Ok(assignments)
@@ -200,7 +203,7 @@ impl Session {
         let full_name = format!("{}.{}", definition.database, definition.name);
         let own = select.selection.as_ref().map(|condition| Condition {
             view: full_name.clone(),
-            expression: over_table(condition, &table, position_of),
+            expression: over_table(condition, &table, position_of).ok(),
         });
         let all_conditions: Vec<Condition> = own
             .iter()
@@ -277,22 +280,29 @@ fn column_name(expr: &ast::Expr) -> Option<String> {
     }
 }
 
-/// A condition over the names of a view's query as one over the columns of the table. `None` if it has a subquery, or
-/// names what the view below computes.
+/// Why an expression over a view is none over its table.
+enum NotOfTable {
+    Query,
+    /// It has no such column, or computes it.
+    Name(String),
+}
+
+/// A condition over the names of a view's query as one over the columns of the table. An error if it has a subquery, or
+/// names what is no column of the table.
 fn over_table(
     condition: &ast::Expr,
     table: &Table,
     position_of: impl Fn(&str) -> Option<usize>,
-) -> Option<ast::Expr> {
+) -> Result<ast::Expr, NotOfTable> {
     struct OverTable<'a> {
         table: &'a Table,
         position_of: &'a dyn Fn(&str) -> Option<usize>,
-        is_wrong: bool,
+        wrong: Option<NotOfTable>,
     }
 
     impl ExpressionVisitor for OverTable<'_> {
         fn enter_query(&mut self, _query: &ast::Query) {
-            self.is_wrong = true;
+            self.wrong = Some(NotOfTable::Query);
         }
 
         fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
@@ -308,7 +318,7 @@ fn over_table(
                         *expression =
                             ast::Expr::Identifier(ast::Ident::with_quote('`', column.as_str()));
                     }
-                    None => self.is_wrong = true,
+                    None => _ = self.wrong.get_or_insert(NotOfTable::Name(name)),
                 }
             }
             ControlFlow::Continue(())
@@ -319,8 +329,11 @@ fn over_table(
     let mut over = OverTable {
         table,
         position_of: &position_of,
-        is_wrong: false,
+        wrong: None,
     };
     walk_expression(&mut expression, &mut over);
-    (!over.is_wrong).then_some(expression)
+    match over.wrong {
+        Some(wrong) => Err(wrong),
+        None => Ok(expression),
+    }
 }

@@ -277,8 +277,8 @@ impl Generated {
     }
 }
 
-/// A number that was given out, as a value of the column's type.
-fn generated_value(ty: &ColumnType, number: u64) -> Value {
+/// A number that is given out, as a value of the column's type.
+pub fn generated_value(ty: &ColumnType, number: u64) -> Value {
     match ty {
         ColumnType::Float { .. } => Value::Float(number as f32),
         ColumnType::Double { .. } => Value::Double(number as f64),

@@ -31,6 +31,7 @@ mod read;
 pub(crate) mod reference_lookup;
 mod update;
 
+pub use generated_values::generated_value;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
