@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Query, SetExpr, TableFactor, TableWithJoins};
+use sqlparser::ast::{Expr, LockClause, ObjectName, Query, SetExpr, TableFactor, TableWithJoins};
 
 use crate::walk::{ExpressionVisitor, walk_query};
 
@@ -37,6 +37,158 @@ pub fn has_locking_clause(query: &Query) -> bool {
     let mut found = Clauses::default();
     walk_query(&mut query.clone(), &mut found);
     found.0
+}
+
+/// A query that says FOR UPDATE or FOR SHARE, of something that can be locked.
+pub struct LockingQuery {
+    /// It is the outermost one.
+    pub is_whole: bool,
+    /// Its FROM, a table after the other, without common table expressions.
+    pub tables: Vec<TableWithJoins>,
+    /// Without those that name a common table expression: MySQL answers, and locks nothing for them.
+    pub clauses: Vec<LockClause>,
+}
+
+/// The queries that lock: this one, and those in its FROM, in expressions, and in its common table expressions.
+pub fn locking_queries(query: &Query) -> Vec<LockingQuery> {
+    let mut found = LockingQueries::default();
+    walk_query(&mut query.clone(), &mut found);
+    found.locking
+}
+
+/// Collects the queries that lock, with what the names in their FROM mean.
+#[derive(Default)]
+struct LockingQueries {
+    /// The queries around the current one, and it.
+    open: Vec<OpenQuery>,
+    locking: Vec<LockingQuery>,
+}
+
+/// A query that is being walked.
+struct OpenQuery {
+    common_tables: Vec<String>,
+    is_recursive: bool,
+    /// How many of the common tables have been walked: those are known by name. All of them for the query's own FROM.
+    walked: usize,
+}
+
+impl OpenQuery {
+    fn of(query: &Query) -> Self {
+        let with = query.with.as_ref();
+        let tables = with.iter().flat_map(|with| &with.cte_tables);
+        let tables = tables.map(|table| table.alias.name.value.clone());
+        let common_tables: Vec<String> = tables.collect();
+        Self {
+            walked: common_tables.len(),
+            is_recursive: with.is_some_and(|with| with.recursive),
+            common_tables,
+        }
+    }
+
+    fn has_common_table(&self, name: &str) -> bool {
+        let number = self.walked + usize::from(self.is_recursive);
+        let mut known = self.common_tables.iter().take(number);
+        known.any(|table| table == name)
+    }
+}
+
+/// The tables of a FROM.
+#[derive(Default)]
+struct Named {
+    tables: Vec<TableWithJoins>,
+    /// What common table expressions are called in it.
+    common_tables: Vec<String>,
+}
+
+impl LockingQueries {
+    fn add_tables(&self, from: &[TableWithJoins], named: &mut Named) {
+        let factors = from.iter().flat_map(|table| {
+            let joined = table.joins.iter().map(|join| &join.relation);
+            std::iter::once(&table.relation).chain(joined)
+        });
+        for factor in factors {
+            match factor {
+                TableFactor::NestedJoin {
+                    table_with_joins, ..
+                } => self.add_tables(std::slice::from_ref(table_with_joins), named),
+                TableFactor::Table { name, alias, .. } if self.is_common_table(name) => {
+                    let name = name.0.last().and_then(|name| name.as_ident());
+                    let called = alias.as_ref().map(|alias| &alias.name).or(name);
+                    let called = called.map(|name| name.value.clone());
+                    named.common_tables.extend(called);
+                }
+                factor => named.tables.push(TableWithJoins {
+                    relation: factor.clone(),
+                    joins: Vec::new(),
+                }),
+            }
+        }
+    }
+
+    fn is_common_table(&self, name: &ObjectName) -> bool {
+        let [name] = name.0.as_slice() else {
+            return false;
+        };
+        let mut around = self.open.iter();
+        name.as_ident()
+            .is_some_and(|name| around.any(|query| query.has_common_table(&name.value)))
+    }
+
+    /// Adds the tables of a query's SELECTs. Those in parentheses are queries of their own.
+    fn add_tables_of(&self, body: &SetExpr, named: &mut Named) {
+        match body {
+            SetExpr::Select(select) => self.add_tables(&select.from, named),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.add_tables_of(left, named);
+                self.add_tables_of(right, named);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ExpressionVisitor for LockingQueries {
+    fn enter_query(&mut self, query: &Query) {
+        let is_whole = self.open.is_empty();
+        self.open.push(OpenQuery::of(query));
+        if !query.locks.is_empty() {
+            let mut named = Named::default();
+            self.add_tables_of(&query.body, &mut named);
+            let names_common_table = |clause: &&LockClause| {
+                let name = clause
+                    .of
+                    .as_ref()
+                    .and_then(|name| name.0.last()?.as_ident());
+                name.is_some_and(|name| named.common_tables.contains(&name.value))
+            };
+            let clauses = query.locks.iter();
+            let clauses: Vec<LockClause> = clauses
+                .filter(|clause| !names_common_table(clause))
+                .cloned()
+                .collect();
+            if !clauses.is_empty() {
+                self.locking.push(LockingQuery {
+                    is_whole,
+                    tables: named.tables,
+                    clauses,
+                });
+            }
+        }
+        if let Some(own) = self.open.last_mut() {
+            own.walked = 0;
+        }
+    }
+
+    fn leave_query(&mut self) {
+        self.open.pop();
+        if let Some(around) = self.open.last_mut() {
+            around.walked += 1;
+        }
+    }
+
+    fn leave_expression(&mut self, _expression: &mut Expr) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 fn any_factor(tables: &[TableWithJoins], test: &dyn Fn(&TableFactor) -> bool) -> bool {

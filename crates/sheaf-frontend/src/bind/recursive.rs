@@ -28,6 +28,7 @@ use super::from::check_names;
 use super::query::{bare_header, order_items, other_columns};
 use super::{Binder, Bound, Output};
 use crate::error::SqlError;
+use crate::locking::locks_tables;
 use crate::syntax::is_same;
 use crate::walk::{ExpressionVisitor, walk_query};
 
@@ -58,6 +59,7 @@ impl Binder<'_> {
         parts: &Parts<'_>,
     ) -> Bound<(Relation, Vec<Output>)> {
         self.common_tables_of(query)?;
+        self.locking |= locks_tables(query);
         let (first, outputs) = self.nested(|this| this.set_expression(parts.first))?;
         check_names(names.len(), outputs.len())?;
         let (first, fields) = self.first_part(first, &outputs)?;

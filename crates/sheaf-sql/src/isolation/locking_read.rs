@@ -26,8 +26,7 @@ use std::time::Duration;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use sheaf_frontend::locking::has_locking_clause;
-use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
+use sheaf_frontend::locking::{has_locking_clause, locking_queries};
 use sheaf_storage::{LockMode, LockWait, ReadView, StorageError};
 use sheaf_table::view::View;
 use sheaf_table::{Column, ReadGuard, Table};
@@ -116,43 +115,6 @@ pub(crate) fn lock_wait(query: &ast::Query) -> Option<Duration> {
     (locked_rows(query) != Locked::WaitFor).then_some(Duration::ZERO)
 }
 
-/// Whether a query that is not locked row by row says FOR UPDATE, for itself or a part of a union.
-fn is_for_update(body: &ast::SetExpr, locks: &[ast::LockClause]) -> bool {
-    let for_update = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Update;
-    locks.iter().any(for_update)
-        || match body {
-            ast::SetExpr::Query(query) => is_for_update(&query.body, &query.locks),
-            ast::SetExpr::SetOperation { left, right, .. } => {
-                is_for_update(left, &[]) || is_for_update(right, &[])
-            }
-            _ => false,
-        }
-}
-
-/// Collects what queries inside of a query lock: their FROM and what they say about it.
-#[derive(Default)]
-struct QueriesInside {
-    /// The query itself has been met.
-    is_inside: bool,
-    locking: Vec<(Vec<ast::TableWithJoins>, Vec<ast::LockClause>)>,
-}
-
-impl ExpressionVisitor for QueriesInside {
-    fn enter_query(&mut self, query: &ast::Query) {
-        if std::mem::replace(&mut self.is_inside, true)
-            && !query.locks.is_empty()
-            && let ast::SetExpr::Select(select) = query.body.as_ref()
-        {
-            self.locking
-                .push((select.from.clone(), query.locks.clone()));
-        }
-    }
-
-    fn leave_expression(&mut self, _expression: &mut ast::Expr) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
 impl Session {
     /// How a query that locks all that it reads locks a table. FOR UPDATE OF is about the named tables alone.
     pub(crate) fn read_lock_mode(
@@ -161,50 +123,56 @@ impl Session {
         is_inserted: bool,
     ) -> Result<impl Fn(&Arc<Table>) -> LockMode + use<>> {
         // The rows of a query of tables alone are locked one by one, unless they are inserted.
-        let locks_all = is_inserted || rows_of(query).is_none();
-        let is_exclusive = locks_all && is_for_update(&query.body, &query.locks);
-        let named = match query.body.as_ref() {
-            ast::SetExpr::Select(select)
-                if is_exclusive && query.locks.iter().all(|lock| lock.of.is_some()) =>
-            {
-                Some(targets_of(&self.references_of(&select.from)?, &query.locks)?.0)
+        let is_whole = is_inserted || rows_of(query).is_none();
+        let for_update = |lock: &ast::LockClause| lock.lock_type == ast::LockType::Update;
+        let is_exclusive = is_whole && query.locks.iter().any(for_update);
+        let names_tables = query.locks.iter().any(|lock| lock.of.is_some());
+        let mut own = locking_queries(query).into_iter();
+        let own = own.find(|locking| locking.is_whole && is_whole && names_tables);
+        let named = match (own, query.body.as_ref()) {
+            (Some(own), ast::SetExpr::Select(_)) => {
+                targets_of(&self.references_of(&own.tables)?, &own.clauses)?.0
             }
-            _ => None,
+            _ => Vec::new(),
         };
-        let mut inner = self.tables_locked_inside(query);
-        inner.retain(|asked| asked.mode == LockMode::Exclusive);
-        Ok(move |table: &Arc<Table>| match &named {
-            _ if inner.iter().any(|asked| Arc::ptr_eq(&asked.table, table)) => LockMode::Exclusive,
-            _ if !is_exclusive => LockMode::Shared,
-            None => LockMode::Exclusive,
-            Some(targets) => {
-                let mut targets = targets.iter().filter(|t| Arc::ptr_eq(&t.table, table));
-                targets
-                    .next()
-                    .map_or(LockMode::Shared, |target| target.mode)
-            }
+        let names_all = query.locks.iter().all(|lock| lock.of.is_some());
+        let named = (is_exclusive && names_all).then_some(named);
+        let inside = self.tables_locked_inside(query)?;
+        Ok(move |table: &Arc<Table>| {
+            let asked = inside
+                .iter()
+                .filter(|asked| Arc::ptr_eq(&asked.table, table));
+            let asked = asked.map(|asked| asked.mode).max();
+            let own = match &named {
+                _ if !is_exclusive => LockMode::Shared,
+                None => LockMode::Exclusive,
+                Some(targets) => {
+                    let mut targets = targets.iter().filter(|t| Arc::ptr_eq(&t.table, table));
+                    targets
+                        .next()
+                        .map_or(LockMode::Shared, |target| target.mode)
+                }
+            };
+            asked.map_or(own, |asked| asked.max(own))
         })
     }
 
     /// The tables that queries inside of this one (in its FROM, in expressions) name with FOR UPDATE or FOR SHARE.
-    pub(crate) fn tables_locked_inside(&self, query: &ast::Query) -> Vec<Asked> {
-        let mut inside = QueriesInside::default();
-        walk_query(&mut query.clone(), &mut inside);
+    pub(crate) fn tables_locked_inside(&self, query: &ast::Query) -> Result<Vec<Asked>> {
         let mut tables = Vec::new();
-        for (from, locks) in inside.locking {
-            // A name of a common table expression is no table's.
-            let references = self.references_of(&from);
-            let Ok((targets, _)) = references.and_then(|known| targets_of(&known, &locks)) else {
-                continue;
-            };
-            let waits = locks.iter().all(|lock| lock.nonblock.is_none());
+        let inside = locking_queries(query).into_iter();
+        for locking in inside.filter(|locking| !locking.is_whole) {
+            let references = self.references_of(&locking.tables)?;
+            let (targets, _) = targets_of(&references, &locking.clauses)?;
+            let mut clauses = locking.clauses.iter();
+            let waits = clauses.all(|lock| lock.nonblock.is_none());
             tables.extend(targets.into_iter().map(|target| Asked {
                 table: target.table,
                 mode: target.mode,
                 waits,
             }));
         }
-        tables
+        Ok(tables)
     }
 
     /// The tables whose rows a query locks, with the columns that name the rows. The tables stay as they are while the

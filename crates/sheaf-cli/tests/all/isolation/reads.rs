@@ -181,6 +181,11 @@ fn for_update_excludes_others_whatever_it_reads() {
         "select * from (select * from test where id = 1 for update) d",
         "select (select value from test where id = 1 for update)",
         "with d as (select * from test where id = 1 for update) select * from d",
+        "select * from (with c as (select 1 as one) select test.* from c join test on test.id = c.one where test.id = 1 for update) d",
+        "select * from (with c as (select 1 as one) select test.* from c join test on test.id = 1 for update of test) d",
+        "with test as (select * from test where id = 1 for update) select * from test",
+        "with c as (select 1 as one) select test.* from c join test on test.id = 1 for update of test",
+        "select * from (select * from test where id = 1 union select * from test where id = 1 for update) d",
     ] {
         let scene = Scene::new();
         let (mut t1, mut t2) = (scene.begin(REPEATABLE), scene.begin(SERIALIZABLE));
@@ -198,6 +203,38 @@ fn for_update_excludes_others_whatever_it_reads() {
         run(&mut t1, "update test set value = 11 where id = 1");
         run(&mut t1, "commit");
         run(&mut t2, "select * from test where id < 2");
+    }
+}
+
+/// The part of a common table expression that names it locks what it reads, round by round.
+#[test]
+fn for_update_of_a_recursive_part_excludes_others() {
+    for clause in ["for update", "for update of test", "for update nowait"] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(REPEATABLE), scene.begin(COMMITTED));
+        let statement = format!(
+            "with recursive r as (select 0 as n union all select n + 1 from r join test on test.id = r.n + 1 \
+             where n < 1 {clause}) select * from r"
+        );
+        run(&mut t1, &statement);
+        let other = "select * from test where id = 1 for update nowait";
+        assert_eq!(code_of(&mut t2, other), 3572, "{statement}");
+    }
+}
+
+/// Of a common table expression nothing is locked for changes, whatever it is called. What the statement reads besides
+/// is kept as it is.
+#[test]
+fn for_update_of_a_common_table_locks_nothing() {
+    for statement in [
+        "with test as (select * from test where id = 1) select exists (select 1 from test where id = 1 for update of test)",
+        "with c as (select 1 as one) select test.* from c join test on test.id = c.one for update of c",
+        "with c as (select 1 as one) select test.* from c d join test on test.id = d.one for update of d",
+    ] {
+        let scene = Scene::new();
+        let (mut t1, mut t2) = (scene.begin(REPEATABLE), scene.begin(COMMITTED));
+        run(&mut t1, statement);
+        run(&mut t2, "select * from test for share nowait");
     }
 }
 

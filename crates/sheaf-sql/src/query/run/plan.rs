@@ -147,8 +147,8 @@ impl Session {
                     (None, ViewFor::Snapshot | ViewFor::Given) => self.read_view()?,
                 };
                 let to_lock = (read.locks == LockWhen::WhenItHasRun).then(|| view.clone());
-                let asked = match purpose.locks_what_it_finds() && lowered.locking {
-                    true => self.tables_locked_inside(query.ast),
+                let inside = match lowered.locking {
+                    true => self.tables_locked_inside(query.ast)?,
                     false => Vec::new(),
                 };
                 let made = (bytes, guards);
@@ -156,11 +156,12 @@ impl Session {
                     planning.during(|| self.finish_plan(lowered, sources, made, purpose, view))?;
                 planned.bytes.is_made();
                 planned.to_lock = to_lock;
-                planned.asked = asked;
+                if purpose.locks_what_it_finds() {
+                    planned.asked.clone_from(&inside);
+                }
                 if read.locks == LockWhen::BeforeItRuns {
                     let mode = self.read_lock_mode(query.ast, purpose == Purpose::Insert)?;
                     let wait = self.row_lock_wait(lock_wait(query.ast));
-                    let inside = self.tables_locked_inside(query.ast);
                     let wait_for = |table: &Arc<Table>| {
                         let mut asked = inside.iter().filter(|asked| !asked.waits);
                         match asked.any(|asked| Arc::ptr_eq(&asked.table, table)) {
