@@ -26,7 +26,8 @@ use crate::session::Session;
 
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
-/// Rows of a batch, and first rows of an order, with texts of which it is not known how long functions make them.
+/// Rows of a batch with texts of which it is not known how long functions make them. The first rows of an order hold on
+/// to many batches, so all of them are sorted, which can spill.
 const LENGTHENED_ROWS: usize = 64;
 /// So many copies of a long row are counted.
 const LONG_ROW_COPIES: usize = 8;
@@ -198,10 +199,11 @@ impl Session {
             context.settings.target_partitions = 1;
         }
         let optimized = optimize_logical(lowered.plan, &context)?;
+        // No other plan may take its place when memory is short.
+        let is_final = !matches!(purpose, Purpose::Read | Purpose::Kept { .. });
         let mut row_bytes = KEPT_ROW_BYTES;
-        if purpose == Purpose::Change {
-            // No other plan takes its place when memory is short. A long value is in a row, in its key, and in what is
-            // read with it.
+        if is_final {
+            // A long value is in a row, in its key, and in what is read with it.
             let long = LONG_ROW_COPIES * longest_row_bytes(&optimized)?;
             row_bytes = row_bytes.max(long as f64);
             let memory = context.settings.query_memory_bytes as f64;
@@ -210,12 +212,9 @@ impl Session {
         }
         self.runner().bound_batches(&optimized, &mut context)?;
         let mut physical = plan_physical(&optimized, &context)?;
-        if matches!(purpose, Purpose::Change | Purpose::Insert)
-            && context.settings.has_little_memory()
-            && sorts_lengthened_texts(&physical.plan)
-        {
+        if is_final && sorts_lengthened_texts(&physical.plan) {
             let settings = &mut context.settings;
-            settings.most_first_rows = settings.most_first_rows.min(LENGTHENED_ROWS);
+            settings.most_first_rows = 0;
             self.runner()
                 .limit_batch_rows(&mut context, LENGTHENED_ROWS);
             physical = plan_physical(&optimized, &context)?;
