@@ -19,6 +19,7 @@ mod harness;
 mod hints;
 mod history;
 mod idle_connections;
+mod into_files;
 mod isolation;
 mod kill;
 mod late_columns;

@@ -1,10 +1,10 @@
-//! LOAD DATA, with MySQL's options.
+//! LOAD DATA, and what it reads written: INTO OUTFILE, with MySQL's options.
 
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
 
 use super::foreign::not_partitioned;
-use super::statement::{FileFormat, LoadData, LoadTarget, OnDuplicate};
+use super::statement::{FileFormat, IntoTarget, LoadData, LoadTarget, OnDuplicate, OutFile};
 use super::{ParseResult, Statement, StatementParser};
 use crate::error::SqlError;
 
@@ -19,7 +19,7 @@ impl StatementParser<'_> {
         let _ = self.accept_one_of(&["LOW_PRIORITY", "CONCURRENT"]);
         let local = self.accept("LOCAL");
         self.expect("INFILE")?;
-        let file = self.string()?;
+        let file = self.file_name()?;
         let on_duplicate = match self.accept_one_of(&["REPLACE", "IGNORE"]) {
             Some("REPLACE") => OnDuplicate::Replace,
             Some(_) => OnDuplicate::Ignore,
@@ -30,11 +30,7 @@ impl StatementParser<'_> {
         if self.peek("PARTITION") {
             return Err(not_partitioned().into());
         }
-        let character_set = if self.accept("CHARACTER SET") || self.accept("CHARSET") {
-            Some(self.word_or_string()?)
-        } else {
-            None
-        };
+        let character_set = self.file_character_set()?;
         let format = self.file_format()?;
         let mut ignore_lines = 0;
         if self.accept("IGNORE") {
@@ -67,6 +63,34 @@ impl StatementParser<'_> {
             targets,
             set,
         })))
+    }
+
+    /// `@a, @b`, `OUTFILE 'file' …` or `DUMPFILE 'file'`.
+    pub(super) fn target_of_into(&mut self) -> ParseResult<IntoTarget> {
+        match self.accept_one_of(&["OUTFILE", "DUMPFILE"]) {
+            Some("OUTFILE") => Ok(IntoTarget::OutFile(OutFile {
+                name: self.file_name()?,
+                character_set: self.file_character_set()?,
+                format: self.file_format()?,
+            })),
+            Some(_) => Ok(IntoTarget::DumpFile(self.file_name()?)),
+            None => Ok(IntoTarget::Variables(self.list(Self::user_variable)?)),
+        }
+    }
+
+    /// A string; sqlparser takes a word for one as well.
+    fn file_name(&mut self) -> ParseResult<String> {
+        match &self.tokens.peek_token_ref().token {
+            Token::Word(_) => self.unexpected("the name of a file"),
+            _ => self.string(),
+        }
+    }
+
+    fn file_character_set(&mut self) -> ParseResult<Option<String>> {
+        if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+            return Ok(Some(self.word_or_string()?));
+        }
+        Ok(None)
     }
 
     fn load_target(&mut self) -> ParseResult<LoadTarget> {
@@ -117,7 +141,7 @@ impl StatementParser<'_> {
         }
         if format.fields_terminated_by.is_empty() && format.enclosed_by.is_none() {
             return Err(SqlError::not_supported_yet(
-                "LOAD DATA with fixed-size rows (FIELDS TERMINATED BY '')",
+                "files with fixed-size rows (FIELDS TERMINATED BY '')",
             )
             .into());
         }

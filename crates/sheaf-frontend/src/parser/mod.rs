@@ -18,10 +18,11 @@ mod create_table;
 mod definition;
 mod error_place;
 mod explain;
+mod explicit_table;
 mod foreign;
 pub mod hint;
 mod insert;
-mod into_variables;
+mod into_clause;
 mod load;
 mod lock;
 mod maintain;
@@ -64,7 +65,7 @@ use lock::within;
 pub use parameters::{Parameters, parameter_number};
 pub use parsed::{Parsed, ParsedQuery, ParsedStatement};
 pub use statement::Statement;
-use statement::TransactionEnd;
+use statement::{IntoTarget, TransactionEnd};
 use tokens::{room_for_tokens, tokens_of};
 use view::ViewEnd;
 use without_room::WithoutRoom;
@@ -110,8 +111,12 @@ pub fn parse_with_parameters(
         return Err(error_at(text, place));
     }
     let (tokens, count) = parameters::substitute(tokens, parameters)?;
-    let into_variables::WithoutInto { tokens, targets } = into_variables::take_out(tokens)?;
-    let targets = variables_of(targets, dialect)?;
+    let into_clause::WithoutInto { tokens, targets } = into_clause::take_out(tokens)?;
+    let target = into_target(targets, dialect)?;
+    let tokens = explicit_table::rewritten(tokens).map_err(|wrong| match wrong {
+        explicit_table::Wrong::Syntax(place) => error_at(text, place),
+        explicit_table::Wrong::InView => SqlError::not_supported_yet("TABLE in a view"),
+    })?;
     let (tokens, view_end) = view::take_out_check(tokens);
     let tokens = table_list::rewritten(tokens)?;
     let mut parser = StatementParser {
@@ -123,11 +128,12 @@ pub fn parse_with_parameters(
     let parsed = parser.statement_to_the_end();
     // What has gone wrong then is that.
     cancel::check_statement()?;
-    match parsed {
-        Ok(Statement::Query(query)) if !targets.is_empty() => {
-            Ok((Statement::SelectInto { query, targets }, count))
+    match (parsed, target) {
+        (Ok(Statement::Query(query)), Some(target)) => {
+            let target = Box::new(target);
+            Ok((Statement::SelectInto { query, target }, count))
         }
-        Ok(mut statement) => {
+        (Ok(mut statement), _) => {
             if text.len() > LONG_TEXT_BYTES
                 && let Statement::Query(query) = &mut statement
             {
@@ -136,8 +142,8 @@ pub fn parse_with_parameters(
             }
             Ok((statement, count))
         }
-        Err(Failure::Syntax(error)) => Err(parser.syntax_error(text, &error)),
-        Err(Failure::Statement(error)) => Err(error),
+        (Err(Failure::Syntax(error)), _) => Err(parser.syntax_error(text, &error)),
+        (Err(Failure::Statement(error)), _) => Err(error),
     }
 }
 
@@ -145,17 +151,17 @@ pub fn parse_with_parameters(
 /// four. The tree of a thousand subqueries took 18 MiB.
 const LONG_TEXT_BYTES: usize = 16 << 10;
 
-/// The names of the variables behind INTO.
-fn variables_of(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Vec<String>> {
+/// What stands behind INTO; `None` if nothing does.
+fn into_target(tokens: Vec<TokenWithSpan>, dialect: &SheafDialect) -> Result<Option<IntoTarget>> {
     if tokens.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut parser = StatementParser {
         tokens: Parser::new(dialect).with_tokens_with_locations(tokens),
         view_end: ViewEnd::default(),
     };
-    match parser.list(StatementParser::user_variable) {
-        Ok(names) if parser.at_end() => Ok(names),
+    match parser.target_of_into() {
+        Ok(target) if parser.at_end() => Ok(Some(target)),
         Err(Failure::Statement(error)) => Err(error),
         _ => Err(SqlError::parse_error("INTO", 1)),
     }

@@ -17,9 +17,6 @@ impl StatementParser<'_> {
         let query = self.tokens.parse_query()?;
         let mut query = self.native_query(query)?;
         self.locked_tables(&mut query.locks)?;
-        if self.peek("INTO OUTFILE") || self.peek("INTO DUMPFILE") {
-            return Err(SqlError::not_supported_yet("SELECT ... INTO a file").into());
-        }
         if self.peek("PROCEDURE") {
             return Err(SqlError::not_supported_yet("SELECT ... PROCEDURE").into());
         }

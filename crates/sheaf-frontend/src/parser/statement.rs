@@ -47,10 +47,10 @@ pub struct DatabaseOptions {
 #[derive(Clone, Debug)]
 pub enum Statement {
     Query(Box<ast::Query>),
-    /// A query whose only row user variables take, by their names in lower case.
+    /// A query whose rows are not sent to the client.
     SelectInto {
         query: Box<ast::Query>,
-        targets: Vec<String>,
+        target: Box<IntoTarget>,
     },
     Insert(Box<ast::Insert>),
     Update(Box<Update>),
@@ -448,6 +448,24 @@ pub struct LoadData {
     /// Empty: all columns in their order.
     pub targets: Vec<LoadTarget>,
     pub set: Vec<(String, ast::Expr)>,
+}
+
+/// Where the rows of a query go instead of to the client.
+#[derive(Clone, Debug)]
+pub enum IntoTarget {
+    /// The values of the only row to user variables, by their names in lower case.
+    Variables(Vec<String>),
+    /// A new file of the server, of lines and fields.
+    OutFile(OutFile),
+    /// A new file of the server, of the bytes of the only row.
+    DumpFile(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct OutFile {
+    pub name: String,
+    pub character_set: Option<String>,
+    pub format: FileFormat,
 }
 
 /// The shape of a data file, with MySQL's defaults.

@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
 
 use sheaf_table::Table;
 use sheaf_types::{ColumnType, Value, assignment::Mode};
@@ -22,7 +21,7 @@ use crate::encoding::decode_latin1;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{LoadData, LoadTarget, OnDuplicate};
-use crate::query::server_files::is_inside;
+use crate::query::server_files::{is_inside, outside, path_of};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 
@@ -121,9 +120,7 @@ impl Session {
 
     /// A file of the server: only from the directory that `secure_file_priv` names. Errors 1290 and 29.
     fn open_server_file(&self, name: &str) -> Result<Box<dyn Read>> {
-        let Some(allowed) = &self.engine.options().secure_file_priv else {
-            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
-        };
+        let allowed = self.directory_of_files()?;
         let not_found = |error: std::io::Error| {
             SqlError::file_not_found(
                 name,
@@ -131,15 +128,10 @@ impl Session {
                 &error.kind().to_string(),
             )
         };
-        let path: PathBuf = if allowed.as_os_str().is_empty() {
-            name.into()
-        } else {
-            allowed.join(name)
-        };
         // Links and dots are resolved before the check, so that they do not lead out.
-        let path = path.canonicalize().map_err(not_found)?;
+        let path = path_of(name, allowed).canonicalize().map_err(not_found)?;
         if !allowed.as_os_str().is_empty() && !is_inside(&path, allowed) {
-            return Err(SqlError::option_prevents_statement("--secure-file-priv"));
+            return Err(outside());
         }
         if is_pipe(&path) {
             let opened = PipeReader::open(&path, self.handle());

@@ -19,6 +19,7 @@
 pub(crate) mod batch_builder;
 pub(crate) mod batch_spool;
 pub(crate) mod cell_reader;
+mod into_file;
 pub(crate) mod read_plan;
 pub(crate) mod record_spool;
 pub(crate) mod row_evaluator;

@@ -14,6 +14,7 @@ use super::rows::value_at;
 use super::values::shown_in;
 use crate::error::{Result, SqlError};
 use crate::parser::ParsedQuery;
+use crate::parser::statement::IntoTarget;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, EndOfRows, OkInfo, Origin, ResultSink};
 
@@ -40,10 +41,7 @@ impl ResultSink for OnlyRow {
     fn rows(&mut self, batch: &RecordBatch) -> Result<()> {
         for position in 0..batch.num_rows() {
             if self.row.is_some() {
-                return Err(SqlError::new(
-                    codes::TOO_MANY_ROWS,
-                    "Result consisted of more than one row",
-                ));
+                return Err(more_than_one_row());
             }
             // Variables have texts for dates and times, with the digits that these show.
             let text = ColumnType::VarChar {
@@ -73,12 +71,34 @@ impl ResultSink for OnlyRow {
     }
 }
 
+/// 1172.
+pub(super) fn more_than_one_row() -> SqlError {
+    SqlError::new(
+        codes::TOO_MANY_ROWS,
+        "Result consisted of more than one row",
+    )
+}
+
 impl Session {
+    /// Runs a query whose rows go to variables or a file.
+    pub(crate) fn select_into(
+        &mut self,
+        query: ParsedQuery<'_>,
+        target: IntoTarget,
+        sink: &mut dyn ResultSink,
+    ) -> Result<()> {
+        match target {
+            IntoTarget::Variables(names) => self.select_into_variables(query, &names, sink),
+            IntoTarget::OutFile(file) => self.select_into_outfile(query, file, sink),
+            IntoTarget::DumpFile(name) => self.select_into_dumpfile(query, name, sink),
+        }
+    }
+
     /// Without a row the variables stay what they are, and there is a warning (1329).
     ///
     /// # Errors
     /// 1222 for another number of columns than of variables, 1172 for a second row.
-    pub(crate) fn select_into(
+    fn select_into_variables(
         &mut self,
         query: ParsedQuery<'_>,
         targets: &[String],

@@ -1,17 +1,23 @@
-//! LOAD_FILE: which files of the server a session may read.
+//! Which files of the server a session may read, and make.
 //!
-//! Those that LOAD DATA INFILE may: of a client with the privilege FILE, in the directory of `secure_file_priv`. All
-//! else is no file to it, and nobody learns whether it is there.
+//! Those in the directory of `secure_file_priv`, for a client with the privilege FILE. To LOAD_FILE all else is no
+//! file, and nobody learns whether it is there. LOAD DATA and INTO OUTFILE say what is wrong.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sheaf_frontend::load_file::{FileReader, LoadedFile};
 use sheaf_table::Privileges;
+use sheaf_types::error::codes;
 
+use crate::error::{Result, SqlError};
 use crate::session::Session;
+
+/// Files that statements make are written by the account of the server, and read by its group.
+const MODE_OF_NEW_FILES: u32 = 0o640;
 
 impl Session {
     /// What reads files for LOAD_FILE.
@@ -26,12 +32,70 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The directory of `secure_file_priv`; one without a name is any. Error 1290: there is none.
+    pub(crate) fn directory_of_files(&self) -> Result<&Path> {
+        let allowed = self.engine.options().secure_file_priv.as_deref();
+        allowed.ok_or_else(outside)
+    }
+
+    /// Makes a file that is not there.
+    ///
+    /// # Errors
+    /// 1290 for one outside of the directory of `secure_file_priv`, 1086 for one that is there, 1 for one that cannot
+    /// be made.
+    pub(super) fn new_server_file(&self, name: &str) -> Result<(PathBuf, File)> {
+        let allowed = self.directory_of_files()?;
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::AlreadyExists => SqlError::new(
+                codes::FILE_EXISTS_ERROR,
+                format!("File '{name}' already exists"),
+            ),
+            kind => SqlError::new(
+                codes::EE_CANTCREATEFILE,
+                format!(
+                    "Can't create/write to file '{name}' (OS errno {} - {kind})",
+                    error.raw_os_error().unwrap_or(0),
+                ),
+            ),
+        };
+        let path = path_of(name, allowed);
+        let (Some(directory), Some(file)) = (path.parent(), path.file_name()) else {
+            return Err(failed(ErrorKind::InvalidInput.into()));
+        };
+        let directory = match directory.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => directory,
+        };
+        // Links and dots are resolved before the check, so that they do not lead out.
+        let directory = directory.canonicalize().map_err(failed)?;
+        if !allowed.as_os_str().is_empty() && !is_inside(&directory, allowed) {
+            return Err(outside());
+        }
+        let path = directory.join(file);
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create_new(true);
+        let made = options.mode(MODE_OF_NEW_FILES).open(&path);
+        Ok((path, made.map_err(failed)?))
+    }
+}
+
+/// 1290.
+pub(crate) fn outside() -> SqlError {
+    SqlError::option_prevents_statement("--secure-file-priv")
+}
+
+/// Where a file of this name is, relative to a directory if that has a name.
+pub(crate) fn path_of(name: &str, directory: &Path) -> PathBuf {
+    match directory.as_os_str().is_empty() {
+        true => name.into(),
+        false => directory.join(name),
+    }
+}
+
 /// A file of less than `most` bytes in a directory; in any if that has no name. `None`: it cannot be read.
 fn read(name: &str, allowed: &Path, most: usize) -> Option<LoadedFile> {
-    let path = match allowed.as_os_str().is_empty() {
-        true => name.into(),
-        false => allowed.join(name),
-    };
+    let path = path_of(name, allowed);
     // Links and dots are resolved before the check, so that they do not lead out.
     let path = path.canonicalize().ok()?;
     if !allowed.as_os_str().is_empty() && !is_inside(&path, allowed) {

@@ -103,8 +103,8 @@ impl Session {
                     None => Ok(()),
                 }
             }
-            Statement::SelectInto { query, targets } => {
-                self.select_into(Parsed::new(query.as_ref(), text), &targets, sink)
+            Statement::SelectInto { query, target } => {
+                self.select_into(Parsed::new(query.as_ref(), text), *target, sink)
             }
             Statement::Insert(insert) => self.insert(Parsed::new(*insert, text), sink),
             Statement::Update(update) => self.update(Parsed::new(*update, text), sink),

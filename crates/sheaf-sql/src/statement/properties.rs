@@ -24,8 +24,8 @@ use sqlparser::ast;
 use crate::parser::account::AccountStatement;
 use crate::parser::resource_group::ResourceGroupStatement;
 use crate::parser::statement::{
-    Assignment, CreateTable, Delete, ExplainTarget, LoadData, LockedTable, Scope, Show, Statement,
-    TableChange, TableName, Update,
+    Assignment, CreateTable, Delete, ExplainTarget, IntoTarget, LoadData, LockedTable, Scope, Show,
+    Statement, TableChange, TableName, Update,
 };
 use crate::parser::view::ViewChange;
 use crate::session::status::Command;
@@ -241,7 +241,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 ..Properties::of_rows(Command::Select, read, locks, Changes::Nothing)
             }
         }
-        Statement::SelectInto { query, .. } => Properties {
+        Statement::SelectInto { query, target } => Properties {
             is_query: true,
             is_traced: true,
             hints: Hints {
@@ -250,7 +250,13 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             },
             ..Properties::of_rows(
                 Command::Select,
-                Requirement::WhenLookedUp,
+                match **target {
+                    IntoTarget::Variables(_) => Requirement::WhenLookedUp,
+                    // Besides what the query needs.
+                    IntoTarget::OutFile(_) | IntoTarget::DumpFile(_) => {
+                        Requirement::OneOf(Privileges::FILE)
+                    }
+                },
                 UnderLockTables::Query(query),
                 Changes::Nothing,
             )

@@ -1,4 +1,4 @@
-//! `SELECT ... INTO @a, @b`: the user variables that take the row of a query.
+//! `SELECT ... INTO @a, @b`, `INTO OUTFILE 'name'`: the user variables or the file that take the rows of a query.
 //!
 //! INTO stands behind the select list, or at the end of the statement, in front of FOR UPDATE or behind it. sqlparser
 //! reads none of these, so INTO is taken out of the tokens before the query is read.
@@ -16,7 +16,7 @@ pub struct WithoutInto {
     pub targets: Vec<TokenWithSpan>,
 }
 
-/// Takes INTO and its variables out of a query.
+/// Takes INTO and what belongs to it out of a query.
 ///
 /// # Errors
 /// 3954 for an INTO inside of a subquery, or before a part of a union.
@@ -27,7 +27,10 @@ pub fn take_out(tokens: Vec<TokenWithSpan>) -> Result<WithoutInto> {
             targets: Vec::new(),
         });
     };
-    let end = end_of_targets(&tokens, at + 1);
+    let end = match next(&tokens, at + 1).filter(|at| is_file(&tokens[*at].token)) {
+        Some(kind) => end_of_file(&tokens, kind + 1),
+        None => end_of_targets(&tokens, at + 1),
+    };
     let is_set_operation = |token: &TokenWithSpan| {
         matches!(
             keyword(&token.token),
@@ -63,8 +66,8 @@ fn next(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
     (from..tokens.len()).find(|at| !is_space(&tokens[*at]))
 }
 
-/// Where INTO stands in front of a user variable, and in how many parentheses; `None` if the statement is no query, or
-/// has none.
+/// Where INTO stands in front of a user variable or a file, and in how many parentheses; `None` if the statement is no
+/// query, or has none.
 fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
     let first = &tokens[next(tokens, 0)?].token;
     let is_query = *first == Token::LParen
@@ -82,7 +85,8 @@ fn place_of_into(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
             Token::RParen => depth = depth.saturating_sub(1),
             token if keyword(token) == Keyword::INTO => {
                 let behind = next(tokens, at + 1);
-                if behind.is_some_and(|at| is_variable(&tokens[at].token)) {
+                let behind = behind.map(|at| &tokens[at].token);
+                if behind.is_some_and(|token| is_variable(token) || is_file(token)) {
                     return Some((at, depth));
                 }
             }
@@ -99,6 +103,55 @@ fn is_variable(token: &Token) -> bool {
         Token::Word(word) => word.quote_style.is_none() && word.value.starts_with('@'),
         _ => false,
     }
+}
+
+fn is_file(token: &Token) -> bool {
+    is_one_of(token, &["OUTFILE", "DUMPFILE"])
+}
+
+fn is_one_of(token: &Token, words: &[&str]) -> bool {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => {
+            let mut words = words.iter();
+            words.any(|known| word.value.eq_ignore_ascii_case(known))
+        }
+        _ => false,
+    }
+}
+
+/// Words of the clauses behind the name of a file: `CHARACTER SET`, `FIELDS`, `LINES`.
+const OF_FILES: [&str; 11] = [
+    "CHARACTER",
+    "SET",
+    "CHARSET",
+    "FIELDS",
+    "COLUMNS",
+    "TERMINATED",
+    "OPTIONALLY",
+    "ENCLOSED",
+    "ESCAPED",
+    "LINES",
+    "STARTING",
+];
+/// A value stands behind these.
+const BEFORE_VALUES: [&str; 3] = ["SET", "CHARSET", "BY"];
+
+/// The end of the name of a file, and of what is said of its form.
+fn end_of_file(tokens: &[TokenWithSpan], from: usize) -> usize {
+    let Some(name) = next(tokens, from) else {
+        return from;
+    };
+    let mut end = name + 1;
+    let mut is_value = false;
+    while let Some(at) = next(tokens, end) {
+        let token = &tokens[at].token;
+        if !is_value && !is_one_of(token, &OF_FILES) && !is_one_of(token, &["BY"]) {
+            break;
+        }
+        is_value = !is_value && is_one_of(token, &BEFORE_VALUES);
+        end = at + 1;
+    }
+    end
 }
 
 /// The end of a list of variables.
