@@ -72,6 +72,14 @@ impl SqlError {
         Self::new(codes::UNKNOWN_ERROR, message)
     }
 
+    /// 3568: FOR UPDATE OF or FOR SHARE OF names a table that is not in the FROM.
+    pub fn unresolved_table_lock(name: &str) -> Self {
+        Self::new(
+            codes::UNRESOLVED_TABLE_LOCK,
+            format!("Unresolved table name `{name}` in locking clause."),
+        )
+    }
+
     /// Whether nothing of the transaction remains in which it happened: a deadlock, or it has changed too much.
     pub fn ends_transaction(&self) -> bool {
         self.is(codes::LOCK_DEADLOCK) || self.is(codes::TRANS_CACHE_FULL)
@@ -215,6 +223,14 @@ impl SqlError {
         Self::new(
             codes::NO_SUCH_USER,
             format!("The user specified as a definer ({definer}) does not exist"),
+        )
+    }
+
+    /// 1215: it has an action, or is of a table, that foreign keys do not have.
+    pub fn cannot_add_foreign_key() -> Self {
+        Self::new(
+            codes::CANNOT_ADD_FOREIGN,
+            "Cannot add foreign key constraint",
         )
     }
 

@@ -3,8 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, LockClause, ObjectName, Query, SetExpr, TableFactor, TableWithJoins};
+use sqlparser::ast::{
+    Expr, LockClause, NonBlock, ObjectName, Query, SetExpr, TableFactor, TableWithJoins,
+};
 
+use crate::error::{Result, SqlError};
 use crate::walk::{ExpressionVisitor, walk_query};
 
 /// Whether a query's own locking clauses are about any table.
@@ -30,6 +33,42 @@ pub fn locks_tables(query: &Query) -> bool {
         _ => false,
     };
     any_factor(&select.from, &names_table)
+}
+
+/// Error 3568 if a locking clause of a query names something that is not in its FROM.
+pub fn check_names(query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else {
+        return Ok(());
+    };
+    for lock in &query.locks {
+        let named = lock.of.as_ref().and_then(|name| name.0.last());
+        let Some(named) = named.and_then(|name| name.as_ident()) else {
+            continue;
+        };
+        let is_named = |factor: &TableFactor| match factor {
+            TableFactor::Table {
+                name, alias: None, ..
+            } => {
+                let name = name.0.last().and_then(|name| name.as_ident());
+                name.is_some_and(|name| name.value == named.value)
+            }
+            TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias
+                .as_ref()
+                .is_some_and(|alias| alias.name.value == named.value),
+            // It has a name that is not looked for here.
+            _ => true,
+        };
+        if !any_factor(&select.from, &is_named) {
+            return Err(SqlError::unresolved_table_lock(&named.value));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a query's own locking clauses pass by rows that others have locked.
+pub fn skips_locked(query: &Query) -> bool {
+    let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
+    query.locks.iter().any(skips)
 }
 
 /// Whether a query has a locking clause somewhere.

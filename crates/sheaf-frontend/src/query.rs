@@ -17,7 +17,7 @@ use sheaf_access::CancelFlag;
 use sheaf_algebra::{ColumnId, Columns, Relation};
 use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
-use sheaf_table::{AccountName, Catalog};
+use sheaf_table::{AccountName, TableNames};
 use sheaf_types::{Collation, Value};
 
 use crate::error::Result;
@@ -101,11 +101,20 @@ pub trait SessionValues {
     fn user_variable(&self, name: &str) -> Value;
 }
 
+/// With whose privileges a table is read.
+#[derive(Clone, Copy)]
+pub enum Reader<'a> {
+    Session,
+    /// The account that has made the view which the table stands in.
+    Definer(&'a AccountName),
+    /// It is a temporary table, with which its session may do everything.
+    Owner,
+}
+
 /// Tables that are not in the catalog (INFORMATION_SCHEMA), by database and name; `Ok(None)` if there is none of this
-/// name. The account is the one whose privileges the table is read with, if they are not the session's. Errors 1142 for
-/// a table that it may not read, and 1449 for an account that is not there.
+/// name. Errors 1142 for a table that the reader may not read, and 1449 for an account that is not there.
 pub type VirtualTables<'a> =
-    dyn Fn(&str, &str, Option<&AccountName>) -> Result<Option<Arc<dyn TableSource>>> + 'a;
+    dyn Fn(&str, &str, Reader<'_>) -> Result<Option<Arc<dyn TableSource>>> + 'a;
 
 /// What the list of the outermost SELECT holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +141,8 @@ pub struct ViewNotes {
 pub struct QueryContext<'a> {
     /// The text that the tokens' positions refer to: what the parser was given. Result headers are cut from it.
     pub sql: &'a str,
-    pub catalog: &'a Catalog,
+    /// What names of tables mean. In views they mean tables of all sessions.
+    pub tables: TableNames<'a>,
     pub session: &'a dyn SessionValues,
     /// Values of `?`, in order. Missing ones (a statement that is only being prepared) are NULL.
     pub parameters: &'a [Value],

@@ -36,7 +36,7 @@ pub use catalog::view;
 pub use catalog::view::{View, ViewAlgorithm, ViewCheck, ViewDefinition, ViewSecurity};
 pub use catalog::{
     BorrowedReadGuard, Catalog, CatalogLimits, DatabaseSnapshot, QualifiedName, ReadGuard,
-    RowWriteGuard, WriteGuard,
+    RowWriteGuard, TableNames, WriteGuard,
 };
 pub use change::change_set;
 pub use change::change_set::{ChangeGuard, ChangeSet};

@@ -37,6 +37,7 @@ mod shared_threads;
 mod slow_clients;
 mod spilling;
 mod sqllogic;
+mod temporary_tables;
 mod tpch;
 mod transactions;
 mod transcripts;

@@ -341,12 +341,14 @@ impl Binder<'_> {
         };
         let known_as = alias.map_or_else(|| table.clone(), |alias| alias.name.value.clone());
         self.note_table(name, &database);
-        if let Some(view) = self.context.catalog.view(&database, &table) {
+        self.check_is_lasting(&database, &table)?;
+        if let Some(view) = self.tables_by_name().view(&database, &table) {
             if let Some(hint) = hints.first().and_then(|hint| hint.index_names.first()) {
                 return Err(SqlError::key_does_not_exist(&hint.value, &table));
             }
             // Whether it may be named at all.
-            (self.context.virtual_tables)(&database, &table, self.reader().as_ref())?;
+            let reader = self.reader(&database, &table);
+            (self.context.virtual_tables)(&database, &table, reader)?;
             return self.view(view, &known_as);
         }
         let source = self.source(&database, &table, &known_as, hints)?;
@@ -415,16 +417,12 @@ impl Binder<'_> {
         known_as: &str,
         hints: &[TableIndexHints],
     ) -> Bound<Arc<dyn TableSource>> {
-        if let Some(source) =
-            (self.context.virtual_tables)(database, table, self.reader().as_ref())?
-        {
+        let reader = self.reader(database, table);
+        if let Some(source) = (self.context.virtual_tables)(database, table, reader)? {
             return Ok(source);
         }
-        let opened = self
-            .context
-            .catalog
-            .table(database, table)
-            .map_err(SqlError::from)?;
+        let opened = self.tables_by_name().table(database, table);
+        let opened = opened.map_err(SqlError::from)?;
         let definition = &opened.definition;
         if self.context.session.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
             return Err(SqlError::timestamp_in_time_zone(table));

@@ -127,7 +127,7 @@ impl Binder<'_> {
         let Some(table) = found.next() else {
             return Err(SqlError::bad_field(name, clause.name()));
         };
-        let opened = self.context.catalog.table(&table.database, &table.table);
+        let opened = self.tables_by_name().table(&table.database, &table.table);
         let columns = opened.ok().and_then(|table| {
             let position = table.definition.column_position(name)?;
             Some(table.definition.columns[position].clone())

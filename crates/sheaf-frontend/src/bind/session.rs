@@ -38,7 +38,7 @@ pub fn variable(session: &dyn SessionValues, parts: &[&str]) -> Result<Option<Ex
 impl Binder<'_> {
     /// As [`session_function`]. In a view, CURRENT_USER() is the account that the view reads its tables as.
     pub(super) fn session_function(&self, name: &str, fsp: Option<u8>) -> Option<Expr> {
-        match (name, self.reader()) {
+        match (name, self.definer()) {
             ("current_user", Some(account)) => {
                 Some(text(format!("{}@{}", account.user, account.host)))
             }

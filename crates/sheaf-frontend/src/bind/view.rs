@@ -21,8 +21,8 @@ use std::sync::Arc;
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_algebra::Relation;
 use sheaf_exec::typing::Purpose;
-use sheaf_table::AccountName;
 use sheaf_table::view::{View, ViewSecurity};
+use sheaf_table::{AccountName, TableNames};
 use sheaf_types::Collation;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast::{
@@ -35,7 +35,7 @@ use super::{Binder, Bound, BoundPart, has_any_value, has_word};
 use crate::dialect::SheafDialect;
 use crate::error::SqlError;
 use crate::parser::{Statement, parse_statement};
-use crate::query::{Listed, ViewNotes};
+use crate::query::{Listed, Reader, ViewNotes};
 use crate::statement_text::StatementText;
 use crate::statement_text::edit::Edit;
 
@@ -84,12 +84,40 @@ impl Binder<'_> {
         }
     }
 
-    /// With whose privileges tables are read; `None`: the session's.
-    pub(super) fn reader(&self) -> Option<AccountName> {
+    /// What names of tables mean. Whoever reads a view reads the same tables.
+    pub(super) fn tables_by_name(&self) -> TableNames<'_> {
+        match self.open_views.is_empty() {
+            true => self.context.tables,
+            false => self.context.tables.of_all_sessions(),
+        }
+    }
+
+    /// The account whose privileges tables are read with; `None`: the session's.
+    pub(super) fn definer(&self) -> Option<&AccountName> {
         let definition = &self.open_views.last()?.view.definition;
         match definition.security {
-            ViewSecurity::Definer => Some(definition.definer.clone()),
+            ViewSecurity::Definer => Some(&definition.definer),
             ViewSecurity::Invoker => None,
+        }
+    }
+
+    /// With whose privileges a table is read.
+    pub(super) fn reader(&self, database: &str, table: &str) -> Reader<'_> {
+        match self.definer() {
+            Some(definer) => Reader::Definer(definer),
+            None if self.tables_by_name().is_temporary(database, table) => Reader::Owner,
+            None => Reader::Session,
+        }
+    }
+
+    /// Error 1352 for a temporary table in the query of a view that is made.
+    pub(super) fn check_is_lasting(&self, database: &str, table: &str) -> Bound<()> {
+        match self.notes().is_some() && self.context.tables.is_temporary(database, table) {
+            true => Err(SqlError::new(
+                codes::VIEW_SELECT_TEMPORARY_TABLE,
+                format!("View's SELECT refers to a temporary table '{table}'"),
+            )),
+            false => Ok(()),
         }
     }
 

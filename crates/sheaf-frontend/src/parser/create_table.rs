@@ -17,10 +17,11 @@ use crate::error::SqlError;
 
 /// CREATE TABLE.
 impl StatementParser<'_> {
-    pub(super) fn create_table(&mut self) -> ParseResult<Statement> {
+    pub(super) fn create_table(&mut self, temporary: bool) -> ParseResult<Statement> {
         let if_not_exists = self.accept("IF NOT EXISTS");
         let mut table = CreateTable {
             name: self.table_name()?,
+            temporary,
             if_not_exists,
             columns: Vec::new(),
             keys: Vec::new(),
@@ -278,11 +279,7 @@ impl StatementParser<'_> {
             Some("NO ACTION") => ReferentialAction::NoAction,
             // As InnoDB.
             Some(_) => {
-                return Err(SqlError::new(
-                    codes::CANNOT_ADD_FOREIGN,
-                    "Cannot add foreign key constraint",
-                )
-                .into());
+                return Err(SqlError::cannot_add_foreign_key().into());
             }
             None => return self.unexpected("a referential action"),
         })

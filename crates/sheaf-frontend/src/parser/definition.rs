@@ -10,7 +10,7 @@
 //! is.
 //!
 //! Options that tune other engines are read and ignored, so that dumps can be loaded. A statement or an option that
-//! asks for something that Sheaf does not do is refused, for example CREATE TEMPORARY TABLE, or encryption.
+//! asks for something that Sheaf does not do is refused, for example partitions, or encryption.
 
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::Token;
@@ -34,10 +34,10 @@ impl StatementParser<'_> {
             });
         }
         if self.accept("TABLE") {
-            return self.create_table();
+            return self.create_table(false);
         }
-        if self.peek("TEMPORARY TABLE") {
-            return self.unsupported("CREATE TEMPORARY TABLE");
+        if self.accept("TEMPORARY TABLE") {
+            return self.create_table(true);
         }
         if self.accept("USER") {
             return self.create_user();
@@ -134,15 +134,19 @@ impl StatementParser<'_> {
                 name: self.identifier()?.to_lowercase(),
             });
         }
-        if self
-            .accept_one_of(&["TABLES", "TABLE", "TEMPORARY TABLE"])
-            .is_some()
-        {
+        let kinds = ["TABLES", "TABLE", "TEMPORARY TABLES", "TEMPORARY TABLE"];
+        if let Some(kind) = self.accept_one_of(&kinds) {
+            let temporary = kind.starts_with("TEMPORARY");
             let if_exists = self.accept("IF EXISTS");
             let names = self.table_names()?;
             let wait = self.lock_wait()?;
             let _ = self.accept_one_of(&["RESTRICT", "CASCADE"]);
-            return Ok(within(wait, Statement::DropTables { names, if_exists }));
+            let drop = Statement::DropTables {
+                names,
+                if_exists,
+                temporary,
+            };
+            return Ok(within(wait, drop));
         }
         if self.accept("INDEX") {
             let index = self.identifier()?;

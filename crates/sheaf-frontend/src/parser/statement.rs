@@ -85,6 +85,8 @@ pub enum Statement {
     DropTables {
         names: Vec<TableName>,
         if_exists: bool,
+        /// Temporary tables only.
+        temporary: bool,
     },
     /// DROP of what this version does not have: `code` is MySQL's error for something missing.
     DropAbsent {
@@ -244,6 +246,8 @@ pub struct Delete {
 #[derive(Clone, Debug)]
 pub struct CreateTable {
     pub name: TableName,
+    /// For this session, and until it ends.
+    pub temporary: bool,
     pub if_not_exists: bool,
     pub columns: Vec<ColumnDefinition>,
     pub keys: Vec<KeyDefinition>,

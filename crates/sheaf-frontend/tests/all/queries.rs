@@ -10,7 +10,7 @@ use sheaf_exec::{QueryRuntime, RuntimeOptions};
 use sheaf_optimizer::{PlannerContext, PlannerSettings, optimize_logical, plan_physical};
 use sheaf_storage::disk::simulated::{SimulatedDisk, SimulationOptions};
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
-use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec};
+use sheaf_table::{Catalog, Column, CreateTable, IndexPartSpec, TableNames};
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast::{Query, Statement};
 use sqlparser::parser::Parser;
@@ -160,7 +160,11 @@ fn parse(sql: &str) -> Query {
     }
 }
 
-fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<BoundQuery, SqlError> {
+fn plan_with(
+    catalog: &Arc<Catalog>,
+    sql: &str,
+    parameters: &[Value],
+) -> Result<BoundQuery, SqlError> {
     let query = parse(sql);
     logical_plan(
         &query,
@@ -169,7 +173,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Bound
             notes: None,
             is_over_rows: false,
             sql,
-            catalog,
+            tables: TableNames::new(catalog, None),
             session: &FixedSession,
             parameters,
             virtual_tables: &|_, _, _| Ok(None),
@@ -177,7 +181,7 @@ fn plan_with(catalog: &Catalog, sql: &str, parameters: &[Value]) -> Result<Bound
     )
 }
 
-fn plan(catalog: &Catalog, sql: &str) -> Result<BoundQuery, SqlError> {
+fn plan(catalog: &Arc<Catalog>, sql: &str) -> Result<BoundQuery, SqlError> {
     plan_with(catalog, sql, &[])
 }
 
@@ -275,7 +279,7 @@ fn expressions_have_the_values_of_mysql() {
 }
 
 /// The predicate of the plan's filter, or of its scan.
-fn filter_of(catalog: &Catalog, condition: &str, table: &str) -> String {
+fn filter_of(catalog: &Arc<Catalog>, condition: &str, table: &str) -> String {
     fn find(plan: &LogicalPlan) -> Option<Expr> {
         match plan {
             LogicalPlan::Filter(filter) => Some(filter.predicate.clone()),
@@ -547,7 +551,7 @@ fn parameters_are_values() {
 }
 
 /// The nodes of a plan, one a line.
-fn shape(catalog: &Catalog, sql: &str) -> String {
+fn shape(catalog: &Arc<Catalog>, sql: &str) -> String {
     plan(catalog, sql)
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
         .plan

@@ -18,7 +18,9 @@ use sheaf_frontend::dialect::SheafDialect;
 use sheaf_frontend::parser::{Statement, parse_statement};
 use sheaf_frontend::query::{Listed, QueryContext, SessionValues};
 use sheaf_storage::{Storage, StorageOptions, TempSpace};
-use sheaf_table::{AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table};
+use sheaf_table::{
+    AnalyzeOptions, Catalog, Column, CreateTable, IndexPartSpec, IndexSpec, Table, TableNames,
+};
 use sheaf_types::{ColumnType, Value};
 
 use crate::{
@@ -238,7 +240,7 @@ impl Lab {
             &query,
             &QueryContext {
                 sql,
-                catalog: self.catalog(),
+                tables: TableNames::new(self.catalog(), None),
                 session: &NoSession,
                 parameters: &[],
                 virtual_tables: &|_, table, _| Ok(self.source(table)),

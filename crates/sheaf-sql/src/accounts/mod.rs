@@ -151,13 +151,16 @@ fn may(
 }
 
 impl Session {
-    /// Runs something of the server's own, whichever rights the client has.
+    /// Runs something of the server's own, whichever rights the client has. Names of tables mean those of all sessions:
+    /// what the client has put into a table of its own is not the server's.
     pub(crate) fn with_all_rights<T>(&mut self, body: impl FnOnce(&mut Session) -> T) -> T {
         let own = std::mem::replace(&mut self.client.rights, Rights::all());
         let account = self.client.info.account.take();
+        let temporary = std::mem::take(&mut self.temporary);
         // Sessions survive panics, and these rights must not.
         let result = catch_unwind(AssertUnwindSafe(|| body(self)));
         (self.client.rights, self.client.info.account) = (own, account);
+        self.temporary = temporary;
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_storage::LockMode;
-use sheaf_table::{AccountName, Privileges};
+use sheaf_table::{AccountName, Privileges, Table, TableNames};
 use sheaf_types::error::codes;
 use sqlparser::ast;
 
@@ -30,6 +30,23 @@ pub(crate) struct TableNeed {
     pub(crate) privileges: Privileges,
     /// How it locks what it reads. To lock it exclusively needs one more privilege.
     pub(crate) locks: Option<LockMode>,
+}
+
+impl TableNeed {
+    /// What is needed of a table; of a temporary one nothing, since it is the session's own.
+    pub(crate) fn new(table: &Table, privileges: Privileges, locks: Option<LockMode>) -> TableNeed {
+        let definition = &table.definition;
+        let is_own = definition.is_temporary();
+        TableNeed {
+            database: definition.database.clone(),
+            table: definition.name.clone(),
+            privileges: match is_own {
+                true => Privileges::NONE,
+                false => privileges,
+            },
+            locks: locks.filter(|_| !is_own),
+        }
+    }
 }
 
 impl Session {
@@ -119,6 +136,7 @@ impl Session {
         let check = RightsCheck {
             client: &self.client,
             database: self.database.as_deref(),
+            names: self.table_names(),
         };
         check.check(requirement)
     }
@@ -128,6 +146,7 @@ impl Session {
 pub(super) struct RightsCheck<'s> {
     pub(super) client: &'s Client,
     pub(super) database: Option<&'s str>,
+    pub(super) names: TableNames<'s>,
 }
 
 impl RightsCheck<'_> {
@@ -141,6 +160,10 @@ impl RightsCheck<'_> {
                 self.client.check_database(name, privileges)
             }
             Requirement::Tables(names, privileges) => self.check_table_names(names, privileges),
+            Requirement::Views(names, privileges) => {
+                let mut names = names.iter();
+                names.try_for_each(|name| self.check_lasting_name(name, privileges))
+            }
             // Of a session that is not the client's own; which one it is was asked before.
             Requirement::Session(_) => self.client.check_one_of(Privileges::PROCESS),
             Requirement::Routine(name) => self.check_routine(name),
@@ -195,11 +218,18 @@ impl RightsCheck<'_> {
     }
 
     fn check_create(&self, create: &CreateTable) -> Result<()> {
+        if create.temporary {
+            self.check_to_create_temporary(&create.name)?;
+            return match &create.like {
+                Some(like) => self.check_table_name(like, Privileges::SELECT),
+                None => Ok(()),
+            };
+        }
         let needs = match create.query {
             Some(_) => Privileges::CREATE | Privileges::INSERT,
             None => Privileges::CREATE,
         };
-        self.check_table_name(&create.name, needs)?;
+        self.check_lasting_name(&create.name, needs)?;
         if let Some(like) = &create.like {
             self.check_table_name(like, Privileges::SELECT)?;
         }
@@ -236,12 +266,36 @@ impl RightsCheck<'_> {
         }
     }
 
+    /// A session may do everything with its temporary tables, whose names hide others.
     fn check_table_name(&self, name: &TableName, privileges: Privileges) -> Result<()> {
+        match self.is_temporary(name)? {
+            true => Ok(()),
+            false => self.check_lasting_name(name, privileges),
+        }
+    }
+
+    /// The same, of a name that means a table of all sessions.
+    fn check_lasting_name(&self, name: &TableName, privileges: Privileges) -> Result<()> {
         let (database, table) = name.resolve(self.database)?;
         self.client.require_on_table(&database, &table, privileges)
     }
 
+    fn is_temporary(&self, name: &TableName) -> Result<bool> {
+        let (database, table) = name.resolve(self.database)?;
+        Ok(self.names.is_temporary(&database, &table))
+    }
+
+    /// Error 1044 if temporary tables of the database may not be made.
+    fn check_to_create_temporary(&self, name: &TableName) -> Result<()> {
+        let (database, _) = name.resolve(self.database)?;
+        self.client
+            .check_database(&database, Privileges::CREATE_TEMPORARY_TABLES)
+    }
+
     fn check_table_to_lock(&self, name: &TableName) -> Result<()> {
+        if self.is_temporary(name)? {
+            return Ok(());
+        }
         let (database, _) = name.resolve(self.database)?;
         self.check_table_name(name, Privileges::SELECT)?;
         self.client
@@ -279,6 +333,13 @@ impl RightsCheck<'_> {
 
     fn check_alter(&self, name: &TableName, changes: &[TableChange]) -> Result<()> {
         let (database, table) = name.resolve(self.database)?;
+        if self.is_temporary(name)? {
+            let mut changes = changes.iter();
+            return changes.try_for_each(|change| match change {
+                TableChange::RenameTo(new) => self.check_to_create_temporary(new),
+                _ => Ok(()),
+            });
+        }
         for change in changes {
             match change {
                 // CREATE INDEX and DROP INDEX are these.
@@ -312,12 +373,12 @@ impl RightsCheck<'_> {
             database: database.cloned(),
             table: parent.table.clone(),
         };
-        self.check_table_name(&parent, Privileges::REFERENCES)
+        self.check_lasting_name(&parent, Privileges::REFERENCES)
     }
 
     fn check_rename(&self, old: &TableName, new: &TableName) -> Result<()> {
-        self.check_table_name(old, Privileges::ALTER | Privileges::DROP)?;
-        self.check_table_name(new, Privileges::CREATE | Privileges::INSERT)
+        self.check_lasting_name(old, Privileges::ALTER | Privileges::DROP)?;
+        self.check_lasting_name(new, Privileges::CREATE | Privileges::INSERT)
     }
 
     /// Error 1370.

@@ -26,6 +26,8 @@ use crate::virtual_database::is_virtual_database;
 use sheaf_frontend::query::Header;
 
 const TEXT: Cells = Cells::Text(64);
+/// What the session may do with columns of its temporary tables.
+const ALL_ON_COLUMNS: &str = "select,insert,update,references";
 const LONG_TEXT: Cells = Cells::Text(u32::MAX);
 const NUMBER: Cells = Cells::Unsigned;
 
@@ -101,12 +103,12 @@ impl Session {
             }
             Show::CreateTable(name) => {
                 let (database, table) = self.resolve(&name)?;
-                self.client.check_sees_table(&database, &table)?;
-                if self.engine.catalog().view(&database, &table).is_some() {
+                self.check_sees_table(&database, &table)?;
+                if self.table_names().view(&database, &table).is_some() {
                     let rows = self.create_view_rows(&database, &table)?;
                     return self.send(&rows, sink);
                 }
-                let table = self.engine.catalog().table(&database, &table)?;
+                let table = self.table_names().table(&database, &table)?;
                 let mut rows = Rows::new([("Table", TEXT), ("Create Table", LONG_TEXT)]);
                 let next = table.shown_auto_increment()?;
                 let create = sheaf_table::show_create::create_statement(&table.definition, next);
@@ -276,7 +278,10 @@ impl Session {
                 })
                 .collect());
         }
-        self.client.check_sees_columns(database, table)?;
+        let names = self.table_names();
+        if !names.is_temporary(database, table) {
+            self.client.check_sees_columns(database, table)?;
+        }
         let column_of = |column: &Column| {
             let header = Header {
                 name: column.name.clone(),
@@ -288,10 +293,10 @@ impl Session {
             let field = sheaf_access::arrow_field(column);
             ColumnMeta::new(&field, &header, self.result_collation_id())
         };
-        if let Some(view) = self.engine.catalog().view(database, table) {
+        if let Some(view) = names.view(database, table) {
             return Ok(view.definition.columns.iter().map(column_of).collect());
         }
-        let table = self.engine.catalog().table(database, table)?;
+        let table = names.table(database, table)?;
         let definition = &table.definition;
         let columns = definition.columns.iter().enumerate();
         let columns = columns.map(|(position, column)| {
@@ -448,12 +453,18 @@ impl Session {
             }
             return Ok(rows);
         }
-        self.client.check_sees_columns(&database, &table)?;
-        let privileges = self.client.column_privileges(&database, &table);
-        let view = self.engine.catalog().view(&database, &table);
+        let names = self.table_names();
+        let privileges = match names.is_temporary(&database, &table) {
+            true => ALL_ON_COLUMNS.to_string(),
+            false => {
+                self.client.check_sees_columns(&database, &table)?;
+                self.client.column_privileges(&database, &table)
+            }
+        };
+        let view = names.view(&database, &table);
         let table = match &view {
             Some(_) => None,
-            None => Some(self.engine.catalog().table(&database, &table)?),
+            None => Some(names.table(&database, &table)?),
         };
         let columns = match (&view, &table) {
             (Some(view), _) => &view.definition.columns[..],
@@ -485,9 +496,17 @@ impl Session {
         Ok(rows)
     }
 
+    /// Error 1142 for a table that the session may do nothing with.
+    pub(crate) fn check_sees_table(&self, database: &str, table: &str) -> Result<()> {
+        match self.table_names().is_temporary(database, table) {
+            true => Ok(()),
+            false => self.client.check_sees_table(database, table),
+        }
+    }
+
     fn show_index(&self, name: &TableName) -> Result<Rows> {
         let (database, table) = self.resolve(name)?;
-        self.client.check_sees_table(&database, &table)?;
+        self.check_sees_table(&database, &table)?;
         let mut rows = Rows::new([
             ("Table", TEXT),
             ("Non_unique", NUMBER),
@@ -505,10 +524,10 @@ impl Session {
             ("Visible", TEXT),
             ("Expression", LONG_TEXT),
         ]);
-        if self.engine.catalog().view(&database, &table).is_some() {
+        if self.table_names().view(&database, &table).is_some() {
             return Ok(rows);
         }
-        let table = self.engine.catalog().table(&database, &table)?;
+        let table = self.table_names().table(&database, &table)?;
         let definition = &table.definition;
         for index in definition.indexes() {
             for (n, part) in index.parts.iter().enumerate() {

@@ -20,7 +20,9 @@ use sheaf_access::CLUSTERED_KEY;
 use sheaf_frontend::StatementText;
 use sheaf_frontend::bind::header_of;
 use sheaf_storage::sync::atomic::Ordering;
-use sheaf_table::{ChangeGuard, ChangeSet, Column, Privileges, Table, TableError, View};
+use sheaf_table::{
+    ChangeGuard, ChangeSet, Column, Privileges, Table, TableDefinition, TableError, View,
+};
 use sheaf_types::Value;
 use sqlparser::ast;
 
@@ -236,10 +238,10 @@ impl Session {
             match factor {
                 ast::TableFactor::Table { name, alias, .. } => {
                     let (database, table) = self.resolve(&name_of(name)?)?;
-                    self.client.check_sees_table(&database, &table)?;
+                    self.check_sees_table(&database, &table)?;
                     let is_virtual = crate::virtual_database::is_virtual_database(&database);
-                    let catalog = self.engine.catalog();
-                    let view = catalog.view(&database, &table);
+                    let names = self.table_names();
+                    let view = names.view(&database, &table);
                     let changed_view = view.as_ref().and_then(|view| {
                         let changed = self.changed_view(view, "UPDATE");
                         changed.ok().map(Arc::new)
@@ -251,7 +253,7 @@ impl Session {
                         table: match (is_virtual || view.is_some(), &changed_view) {
                             (_, Some(changed)) => Some(Arc::clone(&changed.table)),
                             (true, None) => None,
-                            (false, None) => Some(catalog.table(&database, &table)?),
+                            (false, None) => Some(names.table(&database, &table)?),
                         },
                         view,
                         changed_view,
@@ -300,6 +302,7 @@ impl Session {
                         let name = (view.database.as_str(), view.name.as_str());
                         self.table_locks.check_to_change(name, alias)?;
                     }
+                    None if table.definition.is_temporary() => {}
                     None => {
                         self.client.require_on_table(database, name, privilege)?;
                         self.table_locks.check_to_change((database, name), alias)?;
@@ -307,6 +310,8 @@ impl Session {
                 }
                 tables.push(Arc::clone(table));
             }
+            let mut definitions = tables.iter().map(|table| &table.definition);
+            self.check_writable(definitions.all(TableDefinition::is_temporary))?;
             if let Some(locked) = self.lock_tables(&tables)? {
                 return Ok((references, chosen, locked));
             }
@@ -364,7 +369,9 @@ impl Session {
                 let mut tables = targets.to_vec();
                 let name = |table: &Arc<Table>| {
                     let definition = &table.definition;
-                    (definition.database.clone(), definition.name.clone())
+                    // A temporary table may have the name of another one.
+                    let (database, name) = (&definition.database, &definition.name);
+                    (database.clone(), name.clone(), definition.id)
                 };
                 tables.sort_by_key(name);
                 tables.dedup_by(|a, b| Arc::ptr_eq(a, b));

@@ -44,7 +44,10 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let Parsed { ast: delete, text } = delete;
-        self.check_writable()?;
+        // Otherwise what it changes has to be known first.
+        if !self.temporary.has_any() {
+            self.check_writable(false)?;
+        }
         let database = self.database.clone();
         let (references, targets, locked) =
             self.lock_for_change(&delete.tables, Privileges::DELETE, |references| {
@@ -82,7 +85,7 @@ impl Session {
             self.findings.refuse();
         }
         self.check_safe_update(query, references, targets)?;
-        let mut statement = self.begin_changes()?;
+        let mut statement = self.begin_changes(locked)?;
         let outcome = self.delete_until_stable(&mut statement, delete, (&tables, locked), query);
         self.end_changes(statement, outcome)
     }

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use sheaf_exec::operator::kept_rows::keeps_rows;
+use sheaf_frontend::locking::{has_locking_clause, skips_locked};
 use sheaf_table::{Column, CreateTable, Privileges, QualifiedName, Table};
 use sheaf_types::error::codes;
 use sheaf_types::temporal::split_datetime;
@@ -29,10 +30,9 @@ use crate::change::through_view::{ChangedView, not_insertable};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
 use crate::error::{Result, SqlError};
-use crate::isolation::locking_read::{Locked, locked_rows};
-use crate::parser::Parsed;
 use crate::parser::change::name_of;
 use crate::parser::statement::{self, TableName};
+use crate::parser::{Parsed, ParsedQuery};
 use crate::query::read_plan::Purpose;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
 use crate::query::row_spool::SpooledRows;
@@ -41,7 +41,7 @@ use crate::query::run::{PlannedQuery, Runner};
 use crate::query::values::{has_subquery, hybrid_number, shown_in};
 use crate::session::Session;
 use crate::session::result::{Origin, ResultSink};
-use sheaf_frontend::query::SessionValues;
+use sheaf_frontend::query::{BoundQuery, SessionValues};
 
 /// Rows that RETURNING sends at once, and bytes of them beyond which it takes no further row.
 const RETURNING_ROWS: usize = 1024;
@@ -249,7 +249,7 @@ impl Session {
         (database, name): &QualifiedName,
         insert: &ast::Insert,
     ) -> Result<Option<Arc<ChangedView>>> {
-        let Some(view) = self.engine.catalog().view(database, name) else {
+        let Some(view) = self.table_names().view(database, name) else {
             return Ok(None);
         };
         let changed = self.changed_view(&view, "INSERT");
@@ -371,7 +371,8 @@ impl Session {
 
     fn open_target_of(&mut self, destination: &Destination) -> Result<OpenedTarget> {
         let (database, table) = (&destination.database, &destination.table);
-        self.open_target(database, table, &destination.options)
+        let of_view = destination.view.is_some();
+        self.open_target((database, table), of_view, &destination.options)
     }
 
     /// The columns that VALUES gives values to, and these.
@@ -585,6 +586,73 @@ impl Session {
         Ok(written)
     }
 
+    /// Makes a temporary table of what a query finds, in the open transaction, as INSERT … SELECT does.
+    pub(crate) fn temporary_from_query(
+        &mut self,
+        request: CreateTable,
+        query: ParsedQuery<'_>,
+        lowered: &BoundQuery,
+        how: (Mode, statement::OnDuplicate),
+    ) -> Result<Written> {
+        let locks = has_locking_clause(query.ast);
+        let implicit = locks.then(|| self.begin_implicit(true));
+        let written = self.insert_temporary_from_query(request, query, lowered, how);
+        match implicit {
+            Some(implicit) => self.end_implicit(implicit, written),
+            None => written,
+        }
+    }
+
+    fn insert_temporary_from_query(
+        &mut self,
+        request: CreateTable,
+        query: ParsedQuery<'_>,
+        lowered: &BoundQuery,
+        how: (Mode, statement::OnDuplicate),
+    ) -> Result<Written> {
+        let read = self.read_for_change(query, Purpose::Insert, |session, planned, waits| {
+            let mut request = request.clone();
+            let targets = session.add_columns_of(&mut request, lowered, &planned)?;
+            Ok((request, targets, session.read_or_planned(planned, waits)?))
+        });
+        self.transactions.has_read_for_change();
+        let (request, targets, rows) = read?;
+        self.insert_into_new_temporary(request, targets, rows, how)
+    }
+
+    /// Makes a temporary table and fills it. A rollback of the open transaction takes its rows, and not the table. If
+    /// the statement fails, the table is gone again.
+    fn insert_into_new_temporary(
+        &mut self,
+        request: CreateTable,
+        targets: Vec<usize>,
+        (rows, source_keeps_rows): (RowsToInsert, bool),
+        (mode, on_duplicate): (Mode, statement::OnDuplicate),
+    ) -> Result<Written> {
+        let options = WriteOptions {
+            mode,
+            on_duplicate: OnDuplicate::from(on_duplicate),
+            ignore: on_duplicate == statement::OnDuplicate::Ignore,
+            // A bulk load gives up the transaction of a statement alone, and what the query has locked in it.
+            bulk: !self.transactions.is_open(),
+            source_keeps_rows,
+            keeps_zero: self.keeps_zero(),
+        };
+        let name = (request.database.clone(), request.name.clone());
+        self.create_temporary_table(request)?;
+        let written = self
+            .open_writer(&name.0, &name.1, options)
+            .and_then(|mut writer| {
+                let done = self.write_rows(&mut writer, targets, rows);
+                self.close_writer(writer, done)
+            });
+        match written {
+            Ok(_) => self.findings.warn(&mut self.warnings),
+            Err(_) => self.drop_temporary_tables(&[name]),
+        }
+        written
+    }
+
     /// INSERT … SELECT.
     fn insert_query(
         &mut self,
@@ -636,7 +704,7 @@ impl Session {
         } = destination;
         let others = take_source_columns(table, alias.as_ref(), assignments, query);
         self.compute_subqueries(assignments, text)?;
-        if locked_rows(query) == Locked::Skip {
+        if skips_locked(query) {
             return Err(SqlError::not_supported_yet(
                 "SKIP LOCKED in INSERT ... SELECT",
             ));
@@ -665,20 +733,28 @@ impl Session {
         // Rows that are read from the table itself are collected first: the scan must not meet what was just written.
         let mut tables = planned.tables.iter();
         let waits = waits || tables.any(|source| Arc::ptr_eq(source, table));
-        let keeps_rows = !waits && keeps_rows(&planned.physical.plan);
-        let rows = match waits {
-            true => {
-                let origins = planned.origins();
-                RowsToInsert::Collected(self.collect_rows(planned)?, origins)
-            }
-            false => RowsToInsert::Planned(planned),
-        };
+        let (rows, keeps_rows) = self.read_or_planned(planned, waits)?;
         Ok(SourceRows {
             targets,
             others,
             rows,
             keeps_rows,
         })
+    }
+
+    /// The rows of a planned query, read now if that `waits`, and whether reading them keeps many in memory.
+    fn read_or_planned(
+        &mut self,
+        planned: PlannedQuery,
+        waits: bool,
+    ) -> Result<(RowsToInsert, bool)> {
+        if waits {
+            let origins = planned.origins();
+            let rows = self.collect_rows(planned)?;
+            return Ok((RowsToInsert::Collected(rows, origins), false));
+        }
+        let keeps_rows = keeps_rows(&planned.physical.plan);
+        Ok((RowsToInsert::Planned(planned), keeps_rows))
     }
 
     fn write_rows(

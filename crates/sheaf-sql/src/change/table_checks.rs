@@ -87,6 +87,14 @@ pub(crate) fn violated(name: &str) -> TableError {
 }
 
 impl Session {
+    /// Error 1235 for TIMESTAMP columns under a time zone of the session's: what they hold is shown, and taken, as UTC.
+    pub(crate) fn check_timestamps(&self, definition: &TableDefinition) -> Result<()> {
+        match self.variables.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
+            true => Err(SqlError::timestamp_in_time_zone(&definition.name)),
+            false => Ok(()),
+        }
+    }
+
     /// The CHECKs that rows of a table must keep; `None` if there is none.
     pub(crate) fn table_checks(&self, definition: &TableDefinition) -> Result<Option<TableChecks>> {
         if !definition.has_enforced_checks() {

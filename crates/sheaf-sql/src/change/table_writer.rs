@@ -13,7 +13,7 @@ use sheaf_table::convert::{default_of, to_column};
 use sheaf_table::table::generated_value;
 use sheaf_table::{
     BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, LockRequest, Table,
-    TableDefinition, TableError, WriteGuard,
+    TableError, WriteGuard,
 };
 use sheaf_types::{
     ColumnIssue, ColumnProblem, Value,
@@ -670,21 +670,30 @@ impl Session {
         table: &str,
         options: WriteOptions,
     ) -> Result<TableWriter> {
-        let target = self.open_target(database, table, &options)?;
+        let target = self.open_target((database, table), false, &options)?;
         self.writer_of(target, options)
     }
 
     /// Opens the table of a statement that adds rows, with those that foreign keys connect it to. A statement that
     /// reads tables, too, opens its target first. Of a table that it read already, and that it also needs as a parent
-    /// or child of the target, it would wait for the writer, while the writer waits for the readers.
+    /// or child of the target, it would wait for the writer, while the writer waits for the readers. `of_view`: it is
+    /// the table of a view, which means one of all sessions.
     pub(crate) fn open_target(
         &mut self,
-        database: &str,
-        table: &str,
+        (database, table): (&str, &str),
+        of_view: bool,
         options: &WriteOptions,
     ) -> Result<OpenedTarget> {
-        self.check_writable()?;
-        let current = match self.engine.catalog().table(database, table) {
+        let temporary = !of_view && self.table_names().is_temporary(database, table);
+        self.check_writable(temporary)?;
+        let named = |session: &Session| {
+            let names = session.table_names();
+            match of_view {
+                true => names.of_all_sessions().table(database, table),
+                false => names.table(database, table),
+            }
+        };
+        let current = match named(self) {
             Err(TableError::NotBaseTable { .. }) => {
                 return Err(SqlError::not_supported_yet("INSERT into a view"));
             }
@@ -703,7 +712,7 @@ impl Session {
             || has_parents(&current)
             || options.on_duplicate != OnDuplicate::Fail
             || current.row_count_estimate() > 0;
-        if !is_row_by_row && let Some(guard) = self.lock_for_load(database, table)? {
+        if !is_row_by_row && let Some(guard) = self.lock_for_load(&current)? {
             // Its parents may have come before it was locked, and the estimate may be wrong.
             if !has_parents(&guard) && guard.is_empty()? {
                 self.leave_implicit()?;
@@ -711,7 +720,7 @@ impl Session {
             }
         }
         for _ in 0..MAX_REPLANS {
-            let target = self.engine.catalog().table(database, table)?;
+            let target = named(self)?;
             if let Some(tables) = self.lock_tables(std::slice::from_ref(&target))? {
                 return Ok(OpenedTarget::Rows(target, tables));
             }
@@ -730,7 +739,8 @@ impl Session {
             OpenedTarget::Load(guard) => {
                 let memory = self.sort_memory(options.source_keeps_rows)?;
                 let (sort, progress) = self.load_options(&memory);
-                let load = BulkLoad::new(self.engine.catalog(), guard, sort, progress)?;
+                let catalog = self.catalog_of(&guard.definition);
+                let load = BulkLoad::new(catalog, guard, sort, progress)?;
                 self.bulk_writer(load, memory, options)
             }
         }
@@ -744,8 +754,9 @@ impl Session {
     }
 
     /// Opens a table to load it; `None` if others use it.
-    fn lock_for_load(&self, database: &str, table: &str) -> Result<Option<WriteGuard>> {
-        let catalog = self.engine.catalog();
+    fn lock_for_load(&self, table: &Table) -> Result<Option<WriteGuard>> {
+        let catalog = self.catalog_of(&table.definition);
+        let (database, table) = (&table.definition.database, &table.definition.name);
         let handle = &self.handle;
         let is_interrupted = || handle.should_stop_waiting();
         let request = LockRequest {
@@ -822,14 +833,6 @@ impl Session {
         })
     }
 
-    /// Error 1235 for TIMESTAMP columns under a time zone of the session's: what they hold is shown, and taken, as UTC.
-    pub(crate) fn check_timestamps(&self, definition: &TableDefinition) -> Result<()> {
-        match self.variables.time_zone_offset_seconds() != 0 && definition.has_timestamp() {
-            true => Err(SqlError::timestamp_in_time_zone(&definition.name)),
-            false => Ok(()),
-        }
-    }
-
     /// As [`Self::open_writer`], for a table that is looked up already and statements that bring some rows. `None`: its
     /// definition has changed.
     pub(crate) fn open_known_writer(
@@ -848,7 +851,7 @@ impl Session {
 
     /// As [`Self::open_target`], of [`Self::open_known_writer`].
     pub(crate) fn open_known_target(&mut self, table: &Arc<Table>) -> Result<Option<ChangeSet>> {
-        self.check_writable()?;
+        self.check_writable(table.definition.is_temporary())?;
         self.lock_tables(std::slice::from_ref(table))
     }
 
@@ -864,7 +867,7 @@ impl Session {
             .and_then(|()| self.table_checks(&table.definition));
         let begun = match (position, checks) {
             (Ok(position), Ok(checks)) => self
-                .begin_changes()
+                .begin_changes(&tables)
                 .map(|transaction| (position, checks, transaction)),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };

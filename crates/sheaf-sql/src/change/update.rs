@@ -113,7 +113,10 @@ impl Session {
     ) -> Result<()> {
         let Parsed { ast: update, text } = update;
         check_clauses(&update)?;
-        self.check_writable()?;
+        // Otherwise what it changes has to be known first.
+        if !self.temporary.has_any() {
+            self.check_writable(false)?;
+        }
         let (references, assignments, locked) =
             self.lock_for_change(&update.tables, Privileges::UPDATE, |references| {
                 let assignments = resolve(references, &update.assignments)?;
@@ -160,7 +163,7 @@ impl Session {
         }
         self.findings.watch_divisions(self.variables.sql_mode());
         self.check_safe_update(query, references, changed)?;
-        let mut statement = self.begin_changes()?;
+        let mut statement = self.begin_changes(locked)?;
         let outcome =
             self.update_until_stable(&mut statement, (&targets, locked), query, rules, single);
         self.end_changes(statement, outcome)

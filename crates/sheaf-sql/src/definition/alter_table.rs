@@ -51,8 +51,12 @@ impl Session {
     ) -> Result<Option<Altered>> {
         let (database, table) = self.resolve_for_change(name)?;
         let old_name = (database.clone(), table.clone());
-        let current = self.engine.catalog().table(&database, &table)?;
+        let current = self.table_names().table(&database, &table)?;
         let alterations = self.alterations(&current.definition, changes)?;
+        let temporary = current.definition.is_temporary();
+        if temporary {
+            self.check_alters_temporary(&alterations)?;
+        }
         let (next, work) = Catalog::altered_definition(&current, &alterations)?;
         let added: Vec<CheckSpec> = added_checks(&alterations);
         self.try_checks(&table, &added, &next.columns)?;
@@ -93,7 +97,7 @@ impl Session {
                 interrupt: Some(&is_interrupted),
                 ..LockRequest::from(limit.min(INDEX_LOCK_WAIT))
             };
-            let catalog = self.engine.catalog();
+            let catalog = self.table_names().catalog_of(name.0, name.1);
             let altered = catalog.alter_table(name, &alterations, &options, &progress, wait);
             // Why a CHECK could not be evaluated.
             let failures = failure.into_iter().chain(fill_failure);
@@ -104,7 +108,7 @@ impl Session {
             }
             unless_changed(altered)?
         } else if !alterations.is_empty() {
-            let catalog = self.engine.catalog();
+            let catalog = self.table_names().catalog_of(name.0, name.1);
             self.with_definition_lock(|wait| {
                 unless_changed(catalog.alter_table(name, &alterations, &options, &NoProgress, wait))
             })?
@@ -123,10 +127,24 @@ impl Session {
                 _ => None,
             });
         let renames: Vec<_> = renamed.map(|new| (old_name.clone(), new)).collect();
-        if altered.is_some() {
+        if altered.is_some() && !temporary {
             self.table_locks.rename_locked(&renames);
         }
         Ok(altered)
+    }
+
+    /// Whether a temporary table may be altered so. Errors 1215 for a foreign key, and those of a new name.
+    fn check_alters_temporary(&self, alterations: &[Alteration]) -> Result<()> {
+        for alteration in alterations {
+            match alteration {
+                Alteration::AddForeignKey { .. } => return Err(SqlError::cannot_add_foreign_key()),
+                Alteration::RenameTo { database, .. } => {
+                    self.check_temporary_name(database)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {

@@ -55,7 +55,11 @@ impl Session {
                 message.into(),
             ]);
         };
-        match self.engine.catalog().table(&database, &table) {
+        match self.table_names().table(&database, &table) {
+            Ok(opened) if opened.definition.is_temporary() => add(
+                "Error",
+                "Cannot create histogram statistics for a temporary table.".to_string(),
+            ),
             Err(error) => add("Error", SqlError::from(error).message),
             Ok(opened) => {
                 let mut positions = Vec::new();

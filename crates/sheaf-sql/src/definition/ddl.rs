@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::error::NotKept;
+use sheaf_frontend::locking::skips_locked;
 use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_frontend::varying::varies;
 use sheaf_table::convert::to_column;
 use sheaf_table::{
@@ -22,12 +24,12 @@ use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
 use crate::parser::{Parsed, ParsedQuery};
+use crate::query::run::PlannedQuery;
 use crate::query::value_extent::extents;
 use crate::query::values::{hybrid_number, literal};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::variables;
-use sheaf_frontend::query::Listed;
 
 /// Tables.
 impl Session {
@@ -38,7 +40,14 @@ impl Session {
     ) -> Result<()> {
         let Parsed { ast: create, text } = create;
         let (database, name) = self.resolve_for_change(&create.name)?;
-        if create.if_not_exists && self.engine.catalog().columns(&database, &name).is_some() {
+        if create.temporary && !create.foreign_keys.is_empty() {
+            return Err(SqlError::cannot_add_foreign_key());
+        }
+        let exists = match create.temporary {
+            true => self.table_names().is_temporary(&database, &name),
+            false => self.engine.catalog().columns(&database, &name).is_some(),
+        };
+        if create.if_not_exists && exists {
             self.warnings.note(
                 codes::TABLE_EXISTS_ERROR,
                 SqlError::table_exists(&name).message,
@@ -48,7 +57,10 @@ impl Session {
         let request = match &create.like {
             Some(other) => {
                 let (other_database, other_table) = self.resolve(other)?;
-                let other = self.engine.catalog().table(&other_database, &other_table)?;
+                if create.temporary && (&other_database, &other_table) == (&database, &name) {
+                    return Err(SqlError::non_unique_table(&name));
+                }
+                let other = self.table_names().table(&other_database, &other_table)?;
                 same_shape(&other.definition, database.clone(), name.clone())
             }
             None => {
@@ -58,7 +70,12 @@ impl Session {
         };
         if let Some(query) = create.query {
             let query = Parsed::new(query.as_ref(), text);
-            return self.create_table_from_query(request, query, create.on_duplicate, sink);
+            let how = (create.temporary, create.on_duplicate);
+            return self.create_table_from_query(request, query, how, sink);
+        }
+        if create.temporary {
+            self.create_temporary_table(request)?;
+            return self.ok(sink, 0, String::new());
         }
         let catalog = self.engine.catalog();
         let made = self.with_definition_lock(|wait| {
@@ -79,11 +96,12 @@ impl Session {
         &mut self,
         mut request: CreateTable,
         query: ParsedQuery<'_>,
-        on_duplicate: OnDuplicate,
+        (temporary, on_duplicate): (bool, OnDuplicate),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
-        // A table that comes with its rows is bulk loaded, and a bulk load skips and replaces nothing.
-        if on_duplicate != OnDuplicate::Error && has_unique_key(&request) {
+        // A table that comes with its rows is bulk loaded, and a bulk load skips and replaces nothing. A temporary one
+        // is there before its rows.
+        if on_duplicate != OnDuplicate::Error && has_unique_key(&request) && !temporary {
             return Err(SqlError::not_supported_yet(
                 "CREATE TABLE ... IGNORE or REPLACE SELECT with a unique key",
             ));
@@ -94,14 +112,39 @@ impl Session {
         }
         self.findings
             .watch_divisions_of_source(self.variables.sql_mode());
+        if skips_locked(query.ast) {
+            return Err(SqlError::not_supported_yet(
+                "SKIP LOCKED in CREATE TABLE ... SELECT",
+            ));
+        }
         let lowered = self.lower(query, None, Listed::Items)?;
-        let planned = self.plan_query(query, None)?;
+        let how = (mode, on_duplicate);
+        let written = match temporary {
+            true => self.temporary_from_query(request, query, &lowered, how)?,
+            false => {
+                let planned = self.plan_query(query, None)?;
+                let targets = self.add_columns_of(&mut request, &lowered, &planned)?;
+                self.insert_into_new(request, targets, planned, how)?
+            }
+        };
+        self.outcome.note_generated(written.first_auto_increment);
+        let affected = written.affected(self.client.info.found_rows);
+        self.ok(sink, affected, written.info(self.warnings.count()))
+    }
+
+    /// Adds the columns of a query to those of CREATE TABLE … SELECT. Returns where the query's are.
+    pub(crate) fn add_columns_of(
+        &mut self,
+        request: &mut CreateTable,
+        lowered: &BoundQuery,
+        planned: &PlannedQuery,
+    ) -> Result<Vec<usize>> {
         let schema = planned.schema();
         // Those that the query does not give come first, and then its own, in its order.
         let mut defined = std::mem::take(&mut request.columns);
         let mut given: Vec<Column> = Vec::with_capacity(planned.columns.len());
         let columns = schema.fields().iter().zip(&planned.columns);
-        let shown = lowered.shown.outputs.iter().zip(extents(&lowered));
+        let shown = lowered.shown.outputs.iter().zip(extents(lowered));
         for ((field, meta), ((_, shown), extent)) in columns.zip(shown) {
             let is_same =
                 |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
@@ -120,9 +163,7 @@ impl Session {
         let targets = (defined.len()..defined.len() + given.len()).collect();
         request.columns = defined;
         request.columns.extend(given);
-        let written = self.insert_into_new(request, targets, planned, (mode, on_duplicate))?;
-        self.outcome.note_generated(written.first_auto_increment);
-        self.ok(sink, written.rows, written.info(self.warnings.count()))
+        Ok(targets)
     }
 
     fn table_request(
@@ -358,14 +399,23 @@ impl Session {
     pub(crate) fn drop_tables(
         &mut self,
         names: &[TableName],
-        if_exists: bool,
+        (if_exists, only_temporary): (bool, bool),
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let names = self.resolve_each_once(names)?;
+        let mut temporary = Vec::new();
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for (database, table) in names {
             self.handle.cancel_flag().check()?;
+            if self.table_names().is_temporary(&database, &table) {
+                temporary.push((database, table));
+                continue;
+            }
+            if only_temporary {
+                missing.push(format!("{database}.{table}"));
+                continue;
+            }
             match self.engine.catalog().table(&database, &table) {
                 Ok(_) => found.push((database, table)),
                 Err(
@@ -389,10 +439,13 @@ impl Session {
                     .note(codes::BAD_TABLE_ERROR, SqlError::bad_table(name).message);
             }
         }
-        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
-        self.with_definition_lock(|wait| catalog.drop_tables(&found, check, wait))?;
-        self.table_locks
-            .forget_locked(&found, self.engine.catalog());
+        if !found.is_empty() {
+            let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
+            self.with_definition_lock(|wait| catalog.drop_tables(&found, check, wait))?;
+            self.table_locks
+                .forget_locked(&found, self.engine.catalog());
+        }
+        self.drop_temporary_tables(&temporary);
         self.ok(sink, 0, String::new())
     }
 
@@ -433,9 +486,10 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<()> {
         let (database, table) = self.resolve_for_change(name)?;
-        let (catalog, check) = (self.engine.catalog(), self.variables.foreign_key_checks());
         let name = (database.as_str(), table.as_str());
-        if catalog.view(name.0, name.1).is_some() {
+        let (names, check) = (self.table_names(), self.variables.foreign_key_checks());
+        let catalog = names.catalog_of(name.0, name.1);
+        if names.view(name.0, name.1).is_some() {
             return Err(SqlError::no_such_table(name.0, name.1));
         }
         self.with_definition_lock(|wait| catalog.truncate_table(name, check, wait))?;

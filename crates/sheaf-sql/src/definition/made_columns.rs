@@ -35,10 +35,9 @@ impl Session {
         extent: Option<Extent>,
     ) -> Column {
         let nullable = field.is_nullable();
-        let catalog = self.engine.catalog();
         let origin = match meta.org_table.is_empty() {
             true => None,
-            false => catalog.columns(&meta.database, &meta.org_table),
+            false => self.table_names().columns(&meta.database, &meta.org_table),
         };
         let origin = origin.and_then(|columns| {
             let mut columns = columns.into_iter();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sheaf_storage::{Direction, KeyRange, ReadAhead, Tree};
-use sheaf_table::{AnalyzeOptions, Table, TableDefinition};
+use sheaf_table::{AnalyzeOptions, Table};
 
 use crate::error::{Result, SqlError};
 use crate::parser::statement::TableName;
@@ -43,7 +43,7 @@ impl Session {
                     message.into(),
                 ]);
             };
-            if verb == "check" && self.engine.catalog().view(&database, &table).is_some() {
+            if verb == "check" && self.table_names().view(&database, &table).is_some() {
                 let read = self.tables_of_view(&(database, table)).map(drop);
                 match read {
                     Ok(()) => add("status", "OK"),
@@ -55,15 +55,15 @@ impl Session {
                 continue;
             }
             let done = self
-                .engine
-                .catalog()
+                .table_names()
                 .table(&database, &table)
                 .map_err(SqlError::from)
                 .and_then(|table| match verb {
                     "check" => self.check_table(&table),
                     "repair" => Ok(()),
                     _ => {
-                        let (definition, catalog) = (&table.definition, self.engine.catalog());
+                        let definition = &table.definition;
+                        let catalog = self.catalog_of(definition);
                         self.with_definition_lock(|wait| {
                             let name = (&definition.database, &definition.name);
                             catalog.analyze_with(name.0, name.1, &options, wait)
@@ -95,8 +95,7 @@ impl Session {
         if self.wrong_index(table)?.is_none() {
             return Ok(());
         }
-        let TableDefinition { database, name, .. } = &table.definition;
-        let guard = self.lock_for_write(database, name)?;
+        let guard = self.lock_for_write(table)?;
         match self.wrong_index(&guard)? {
             Some(message) => Err(SqlError::unknown(message)),
             None => Ok(()),

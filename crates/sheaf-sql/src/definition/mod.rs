@@ -7,6 +7,7 @@
 //! | [`maintain`] | ANALYZE, CHECK, OPTIMIZE and REPAIR TABLE |
 //! | [`databases`] | databases |
 //! | [`views`] | views |
+//! | [`temporary_tables`] | temporary tables |
 //! | [`made_columns`] | the columns that CREATE TABLE … SELECT makes |
 //! | [`column_statistics`] | histograms: ANALYZE TABLE … UPDATE and DROP HISTOGRAM |
 
@@ -16,4 +17,5 @@ pub(crate) mod databases;
 pub(crate) mod ddl;
 pub(crate) mod made_columns;
 pub(crate) mod maintain;
+pub(crate) mod temporary_tables;
 pub(crate) mod views;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sheaf_access::CLUSTERED_KEY;
 use sheaf_storage::ReadView;
-use sheaf_table::{ChangeSet, Privileges, Table, ValueRef};
+use sheaf_table::{ChangeSet, Privileges, Table, TableDefinition, ValueRef};
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -172,12 +172,8 @@ impl ChangeFound {
             Work::Update { .. } => Privileges::UPDATE,
             Work::Delete(_) => Privileges::DELETE,
         };
-        let of_changed = self.keys.iter().map(|key| TableNeed {
-            database: key.table.definition.database.clone(),
-            table: key.table.definition.name.clone(),
-            privileges,
-            locks: None,
-        });
+        let keys = self.keys.iter();
+        let of_changed = keys.map(|key| TableNeed::new(&key.table, privileges, None));
         let of_query = self.query.needs.iter().filter(|_| reads);
         of_changed.chain(of_query.cloned()).collect()
     }
@@ -268,12 +264,13 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn ResultSink,
     ) -> Result<bool> {
-        self.check_writable()?;
         let tables: Vec<_> = change
             .keys
             .iter()
             .map(|key| Arc::clone(&key.table))
             .collect();
+        let mut definitions = tables.iter().map(|table| &table.definition);
+        self.check_writable(definitions.all(TableDefinition::is_temporary))?;
         let Some(locked) = self.lock_tables(&tables)? else {
             return Ok(false);
         };
@@ -297,7 +294,7 @@ impl Session {
         if self.insert_mode(false).strict {
             self.findings.refuse();
         }
-        let mut statement = self.begin_changes()?;
+        let mut statement = self.begin_changes(locked)?;
         let before = self.warnings.clone();
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let view = statement.changes().view_to_lock()?;

@@ -243,7 +243,7 @@ impl Insert {
             ..session.plain_destination(insert)?
         };
         let (database, table) = (&destination.database, &destination.table);
-        let table = session.engine.catalog().table(database, table).ok()?;
+        let table = session.table_names().table(database, table).ok()?;
         if table.definition.has_computed_defaults() {
             return None;
         }

@@ -65,7 +65,7 @@ impl InsertSelect {
         };
         destination.options.bulk = true;
         let (database, name) = (&destination.database, &destination.table);
-        let table = session.engine.catalog().table(database, name).ok()?;
+        let table = session.table_names().table(database, name).ok()?;
         if table.definition.has_computed_defaults() {
             return None;
         }
@@ -76,12 +76,7 @@ impl InsertSelect {
         {
             return None;
         }
-        needs.push(TableNeed {
-            database: table.definition.database.clone(),
-            table: table.definition.name.clone(),
-            privileges: insert_needs(insert),
-            locks: None,
-        });
+        needs.push(TableNeed::new(&table, insert_needs(insert), None));
         Some(InsertSelect {
             destination,
             table,

@@ -144,6 +144,8 @@ pub(crate) struct Circumstances {
     variables: Variables,
     database: Option<String>,
     schema_version: u64,
+    /// Of the session's temporary tables.
+    temporary_version: u64,
 }
 
 impl Circumstances {
@@ -152,12 +154,14 @@ impl Circumstances {
             variables: session.variables.clone(),
             database: session.database.clone(),
             schema_version: session.engine.catalog().schema_version(),
+            temporary_version: session.temporary.version(),
         }
     }
 
     /// Whether nothing has changed since.
     pub(crate) fn hold(&self, session: &Session) -> bool {
         self.schema_version == session.engine.catalog().schema_version()
+            && self.temporary_version == session.temporary.version()
             && self.variables.is_same(&session.variables)
             && self.database == session.database
     }
@@ -310,21 +314,16 @@ fn has_many_queries(text: &str) -> bool {
 
 /// What a plan's statement needs of its tables.
 fn needs_of(action: &Action, statement: &Statement) -> Vec<TableNeed> {
-    let need = |table: &Table, privileges: Privileges| TableNeed {
-        database: table.definition.database.clone(),
-        table: table.definition.name.clone(),
-        privileges,
-        locks: None,
-    };
+    let need = |table: &Table, privileges: Privileges| TableNeed::new(table, privileges, None);
     let changing = |privilege: Privileges, reads: bool| match reads {
         true => privilege | Privileges::SELECT,
         false => privilege,
     };
     match (action, statement) {
-        (Action::Read(read, table), _) => vec![TableNeed {
-            locks: read.locking.map(|locking| locking.mode()),
-            ..need(table, Privileges::SELECT)
-        }],
+        (Action::Read(read, table), _) => {
+            let locks = read.locking.map(|locking| locking.mode());
+            vec![TableNeed::new(table, Privileges::SELECT, locks)]
+        }
         (Action::Join(join), _) => {
             let tables = join.tables();
             let own = tables.map(|table| need(table, Privileges::SELECT));
@@ -380,7 +379,10 @@ impl Session {
             return Ok((key, Known::NotDirect));
         }
         let version = self.engine.catalog().schema_version();
-        if let Some(known) = self.engine.plans.find(&key, version)
+        // Others' names mean other tables.
+        let is_shared = !self.temporary.has_any();
+        if is_shared
+            && let Some(known) = self.engine.plans.find(&key, version)
             && known.is_current()
         {
             self.handle.commands.count(Command::StatementCacheHits);
@@ -395,7 +397,7 @@ impl Session {
             Some(plan) if plan.bytes <= MAX_PLAN_BYTES => Known::Direct(Arc::new(plan)),
             _ => Known::NotDirect,
         };
-        if text.len() <= MAX_STATEMENT_BYTES {
+        if is_shared && text.len() <= MAX_STATEMENT_BYTES {
             self.engine.plans.keep(key.clone(), version, known.clone());
         }
         Ok((key, known))

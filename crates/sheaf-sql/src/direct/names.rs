@@ -142,7 +142,7 @@ impl<'a> Names<'a> {
         if crate::virtual_database::is_virtual_database(&database) {
             return None;
         }
-        let table = session.engine.catalog().table(&database, &written).ok()?;
+        let table = session.table_names().table(&database, &written).ok()?;
         session.check_timestamps(&table.definition).ok()?;
         plain.names(RowSource::Table(table), (database, written))
     }

@@ -9,8 +9,8 @@
 //! The locks are those of the tables ([`SessionLock`]) and that of the catalog (`GlobalReadLocked`). A session that
 //! has locked tables may use no others, and those under the names only that it has locked them by, each once in a
 //! statement: MySQL opens a table for each, and statements that do it otherwise fail there. `information_schema` and
-//! `mysql.user` need no lock. FOR UPDATE writes a table, and ANALYZE changes something, for all of these locks but LOCK
-//! TABLES ... READ, which ANALYZE passes by.
+//! `mysql.user` need no lock, nor do temporary tables. FOR UPDATE writes a table, and ANALYZE changes something, for
+//! all of these locks but LOCK TABLES ... READ, which ANALYZE passes by.
 //!
 //! A view is locked with the tables that it reads. Statements may name these, too, as in MySQL.
 //!
@@ -29,6 +29,7 @@ use sheaf_frontend::walk::{ExpressionVisitor, walk_expression, walk_query, walk_
 use sheaf_table::global_read_lock::CommitTicket;
 use sheaf_table::{
     Catalog, ChangeTicket, GlobalReadLocked, QualifiedName, SessionLock, SessionLockMode, Table,
+    TableNames,
 };
 use sqlparser::ast;
 
@@ -208,9 +209,14 @@ impl TableLocks {
         &self,
         used: UnderLockTables<'_>,
         database: Option<&str>,
+        names: TableNames<'_>,
     ) -> Result<()> {
         let Some(locked) = &self.named else {
             return Ok(());
+        };
+        let is_temporary = |name: &TableName| {
+            let name = name.resolve(database);
+            name.is_ok_and(|(database, table)| names.is_temporary(&database, &table))
         };
         let mut named = NamedTables::default();
         match used {
@@ -263,9 +269,14 @@ impl TableLocks {
                 };
             }
             UnderLockTables::Define(names) => {
+                let mut lasting = names.iter().filter(|name| !is_temporary(name));
+                return lasting.try_for_each(|name| locked.check_for_write(name, database));
+            }
+            UnderLockTables::DefineViews(names) => {
                 let mut names = names.iter();
                 return names.try_for_each(|name| locked.check_for_write(name, database));
             }
+            UnderLockTables::Alter(name, _) if is_temporary(name) => return Ok(()),
             UnderLockTables::Alter(name, changes) => {
                 return locked.check_to_alter(name, changes, database);
             }
@@ -274,7 +285,7 @@ impl TableLocks {
         let mut used = BTreeSet::new();
         for NamedTable { name, alias, write } in named.found {
             let (database, table) = name.resolve(database)?;
-            if needs_no_lock(&database, &table) {
+            if needs_no_lock(&database, &table) || names.is_temporary(&database, &table) {
                 continue;
             }
             let is_meant = |known: &LockedName| {
@@ -317,6 +328,7 @@ impl TableLocks {
     pub(crate) fn check_is_locked(&self, table: &Table) -> Result<()> {
         let definition = &table.definition;
         match &self.named {
+            _ if definition.is_temporary() => Ok(()),
             Some(locked) if !locked.is_locked(&definition.database, &definition.name) => {
                 Err(SqlError::table_not_locked(&definition.name))
             }
@@ -339,6 +351,10 @@ impl Session {
         let mut of_views: Vec<(QualifiedName, SessionLockMode)> = Vec::new();
         for LockedTable { name, alias, write } in tables {
             let table = self.resolve(name)?;
+            // No other session could see it.
+            if self.table_names().is_temporary(&table.0, &table.1) {
+                continue;
+            }
             let alias = alias.clone().unwrap_or_else(|| table.1.clone());
             let is_same = |known: &LockedName| known.table.0 == table.0 && known.alias == alias;
             if names.iter().any(is_same) {

@@ -197,7 +197,9 @@ impl Session {
             for target in &targets {
                 if target.mode == LockMode::Exclusive {
                     let (database, name) = target.name();
-                    self.client.check_may_lock(database, name)?;
+                    if !target.table.definition.is_temporary() {
+                        self.client.check_may_lock(database, name)?;
+                    }
                 }
                 are_current &=
                     target.mode != LockMode::Exclusive || self.begin_for_update(&target.table)?;
@@ -221,8 +223,10 @@ impl Session {
     /// READ, or everything, and LOCK TABLES waits for the end of the transaction. This comes before anything else is
     /// done with the table, so that no other session waits for this one meanwhile. False: its definition has changed.
     pub(crate) fn begin_for_update(&mut self, table: &Arc<Table>) -> Result<bool> {
-        self.table_locks.check_no_read_lock()?;
-        self.begin_change()?;
+        if !table.definition.is_temporary() {
+            self.table_locks.check_no_read_lock()?;
+            self.begin_change()?;
+        }
         let (_, writing) = self.transactions.kept_tables();
         if writing.iter().any(|guard| Arc::ptr_eq(guard, table)) {
             return Ok(true);

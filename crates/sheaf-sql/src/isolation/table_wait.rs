@@ -110,7 +110,7 @@ impl Session {
     pub(crate) fn lock_for_read(&self, table: &Table, is_first: bool) -> Result<ReadGuard> {
         self.table_locks.check_is_locked(table)?;
         let definition = &table.definition;
-        let catalog = self.engine.catalog();
+        let catalog = self.catalog_of(definition);
         self.wait_for_lock(is_first, |request| {
             let opened = catalog.open_for_read(&definition.database, &definition.name, request);
             self.or_deadlock(table, &[], opened)
@@ -154,8 +154,9 @@ impl Session {
     }
 
     /// Opens a table as the one writer of it.
-    pub(crate) fn lock_for_write(&self, database: &str, table: &str) -> Result<WriteGuard> {
-        let catalog = self.engine.catalog();
+    pub(crate) fn lock_for_write(&self, table: &Table) -> Result<WriteGuard> {
+        let catalog = self.catalog_of(&table.definition);
+        let (database, table) = (&table.definition.database, &table.definition.name);
         let limit = || {
             let table = catalog.table(database, table);
             self.write_lock_wait(table.is_ok_and(|table| table.is_locked_by_session()))

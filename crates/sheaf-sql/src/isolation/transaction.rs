@@ -77,6 +77,8 @@ pub(crate) struct SessionTransaction {
     savepoints: Vec<(String, usize)>,
     isolation: Isolation,
     read_only: bool,
+    /// What it has changed are rows of temporary tables, if it has changed any.
+    only_temporary: bool,
 }
 
 /// What a statement has of a transaction that is opened for it alone, so that what it reads is locked.
@@ -169,6 +171,13 @@ impl Transactions {
     pub(crate) fn drop_open(&mut self) {
         self.open = None;
         self.is_of_statement = false;
+    }
+
+    /// The session ends: the open transaction is rolled back, and its tables are free.
+    pub(crate) fn forget(&mut self) {
+        self.drop_open();
+        self.end_change();
+        self.unfinished_commit = None;
     }
 
     /// The wait for the log of the last commit is left to the caller of the session.
@@ -431,13 +440,23 @@ impl Session {
     }
 
     /// Waits while another session has locked everything (FLUSH TABLES WITH READ LOCK), and keeps it from doing so
-    /// until the statement ends.
+    /// until the statement ends. `temporary`: what is changed are temporary tables, which nothing keeps as they are.
     ///
     /// # Errors
     /// 1792 in a transaction that only reads, 1223 if the session itself has locked everything; those of
     /// [`Self::check_server_writable`].
-    pub(crate) fn check_writable(&mut self) -> Result<()> {
+    pub(crate) fn check_writable(&mut self, temporary: bool) -> Result<()> {
+        if temporary {
+            return Ok(());
+        }
         self.check_server_writable()?;
+        self.check_reads_and_writes()?;
+        self.table_locks.check_no_read_lock()?;
+        self.begin_change()
+    }
+
+    /// Error 1792 in a transaction that only reads, and where the next one will.
+    pub(crate) fn check_reads_and_writes(&self) -> Result<()> {
         let read_only = match &self.transactions.open {
             Some(open) => open.read_only,
             None => match self.transactions.next.read_only {
@@ -445,20 +464,24 @@ impl Session {
                 None => self.variables.transaction_read_only(),
             },
         };
-        if read_only {
-            return Err(SqlError::read_only_transaction());
+        match read_only {
+            true => Err(SqlError::read_only_transaction()),
+            false => Ok(()),
         }
-        self.table_locks.check_no_read_lock()?;
-        self.begin_change()
     }
 
-    /// Begins the changes of a statement.
+    /// Begins the changes of a statement, which are of these tables.
     ///
     /// # Errors
     /// As [`Self::check_writable`].
-    pub(crate) fn begin_changes(&mut self) -> Result<StatementTransaction> {
-        self.check_writable()?;
-        Ok(self.begin_locks(None))
+    pub(crate) fn begin_changes(&mut self, tables: &ChangeSet) -> Result<StatementTransaction> {
+        let temporary = tables.are_temporary();
+        self.check_writable(temporary)?;
+        let open = self.transactions.open.as_ref();
+        let only_temporary = temporary && open.is_none_or(|open| open.only_temporary);
+        let mut statement = self.begin_locks(None);
+        statement.transaction.only_temporary = only_temporary;
+        Ok(statement)
     }
 
     /// Begins a statement that locks rows, and may not change any. `wait` is what it says itself about waiting.
@@ -470,6 +493,7 @@ impl Session {
             None => (Box::new(self.new_transaction(None)), true),
         };
         transaction.transaction.set_lock_wait(wait);
+        transaction.only_temporary = false;
         self.transactions.of_change = Some(std::mem::take(&mut transaction.tables));
         StatementTransaction {
             savepoint: transaction.transaction.savepoint(),
@@ -656,6 +680,7 @@ impl Session {
             savepoints: Vec::new(),
             isolation,
             read_only: read_only.unwrap_or_else(|| self.variables.transaction_read_only()),
+            only_temporary: true,
         }
     }
 
@@ -726,11 +751,14 @@ impl Session {
         let SessionTransaction {
             transaction,
             tables,
+            only_temporary,
             ..
         } = open;
         let ticket = match transaction.savepoint() {
             // There is nothing to commit.
             0 => None,
+            // No other session sees it.
+            _ if only_temporary => None,
             _ => match self.begin_commit() {
                 Ok(ticket) => Some(ticket),
                 Err(error) => {

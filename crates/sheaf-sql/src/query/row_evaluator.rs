@@ -162,7 +162,7 @@ impl Session {
         } = expressions;
         let context = QueryContext {
             sql: text,
-            catalog: self.engine.catalog(),
+            tables: self.table_names(),
             session: self,
             parameters: &[],
             virtual_tables: &|_: &str, _: &str, _| Ok(None),

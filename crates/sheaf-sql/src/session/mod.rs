@@ -20,6 +20,7 @@
 //! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
 //! | `traces` | what is kept of the optimizer's traces | [`traces`] |
 //! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
+//! | `temporary` | temporary tables | [`temporary_tables`] |
 //! | `transactions` | the open one, the next, what is left of the last | `isolation/transaction.rs` |
 //! | `table_locks` | LOCK TABLES, FLUSH TABLES WITH READ LOCK, tickets of changes | `isolation/locked_tables.rs` |
 //! | `user_locks` | locks by name: GET_LOCK | `user_lock.rs` of `sheaf-frontend` |
@@ -45,6 +46,7 @@ pub(crate) mod statement_timer;
 pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod status_reference;
+pub(crate) mod temporary_tables;
 pub(crate) mod traces;
 pub(crate) mod unrelated_tables;
 pub(crate) mod user_variables;
@@ -92,6 +94,7 @@ use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::slow_client::SlowClient;
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
+use crate::session::temporary_tables::TemporaryTables;
 use crate::session::traces::OptimizerTraces;
 use crate::session::unrelated_tables::UnrelatedTables;
 use crate::session::user_variables::{UserVariables, sessions_keep_too_much};
@@ -145,6 +148,7 @@ pub struct Session {
     pub(crate) traces: OptimizerTraces,
     pub(crate) outcome: Outcome,
     pub(crate) workers: Workers,
+    pub(crate) temporary: TemporaryTables,
     pub(crate) transactions: Transactions,
     pub(crate) table_locks: TableLocks,
     pub(crate) user_locks: SessionLocks,
@@ -181,6 +185,7 @@ impl Session {
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             outcome: Outcome::default(),
+            temporary: TemporaryTables::default(),
             transactions: Transactions::default(),
             table_locks: TableLocks::default(),
             is_released: false,
@@ -197,6 +202,7 @@ impl Session {
         let rolled_back = self.transactions.roll_back(&self.handle.counters);
         self.table_locks.unlock_everything(self.engine.catalog());
         self.user_locks.release_all();
+        self.temporary.drop_all();
         rolled_back?;
         self.variables = self.engine.globals();
         self.user_variables.clear();
@@ -394,6 +400,8 @@ impl Session {
         self.workers.place().take();
         self.table_locks.end_change(self.engine.catalog());
         self.transactions.end_change();
+        let freed = catch_unwind(AssertUnwindSafe(|| self.temporary.free_unused()));
+        let outcome = outcome.and_then(|done| freed.map(|()| done));
         match self.transactions.has_unfinished_commit() {
             true => self.handle.set_state("waiting for handler commit"),
             false => self.statement_ended(),
@@ -432,6 +440,7 @@ impl Session {
     /// # Errors
     /// It has failed: what its client is to be told.
     pub fn commit_ended(&mut self, outcome: Result<()>) -> Result<()> {
+        self.temporary.free_unused();
         self.statement_ended();
         outcome.map_err(|error| self.failed(error))?;
         self.handle.counters.handler_commit.add(1);
@@ -778,6 +787,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_all_prepared();
+        if self.temporary.is_used() {
+            self.transactions.forget();
+            self.temporary.drop_all();
+        }
         self.table_locks.unlock_everything(self.engine.catalog());
         self.user_locks.release_all();
         if let Err(error) = thread_placement::leave() {

@@ -8,7 +8,7 @@ use crate::parser::statement::{Statement, TableName};
 use crate::parser::{Parsed, ParsedStatement};
 use crate::session::Session;
 use crate::session::result::ResultSink;
-use crate::statement::properties::{Changes, Effect, properties_of};
+use crate::statement::properties::{Changes, Effect, UnderLockTables, properties_of};
 use crate::variables::NextTransaction;
 
 /// Whether queries are planned for a statement. Others have taken all that they take for their text when it is parsed.
@@ -67,10 +67,18 @@ impl Session {
             self.clear_warnings();
         }
         self.check_requirement(properties.requirement)?;
-        self.table_locks
-            .check_used(properties.under_lock_tables, self.database.as_deref())?;
+        self.table_locks.check_used(
+            properties.under_lock_tables,
+            self.database.as_deref(),
+            self.table_names(),
+        )?;
         match properties.changes {
-            Changes::Definitions => self.check_writable()?,
+            Changes::TemporaryDefinitions => self.check_reads_and_writes()?,
+            Changes::Statistics if self.defines_temporary(properties.under_lock_tables) => {}
+            Changes::Definitions if self.defines_temporary(properties.under_lock_tables) => {
+                self.check_reads_and_writes()?;
+            }
+            Changes::Definitions => self.check_writable(false)?,
             Changes::Statistics => {
                 self.table_locks.check_no_read_lock()?;
                 self.begin_change()?;
@@ -126,7 +134,11 @@ impl Session {
             Statement::CreateTable(create) => self.create_table(Parsed::new(*create, text), sink),
             Statement::CreateView(create) => self.create_view(Parsed::new(*create, text), sink),
             Statement::DropViews { names, if_exists } => self.drop_views(&names, if_exists, sink),
-            Statement::DropTables { names, if_exists } => self.drop_tables(&names, if_exists, sink),
+            Statement::DropTables {
+                names,
+                if_exists,
+                temporary,
+            } => self.drop_tables(&names, (if_exists, temporary), sink),
             Statement::DropAbsent {
                 what,
                 code,
@@ -250,6 +262,20 @@ impl Session {
         }
         self.engine.kill(id, connection)?;
         self.ok(sink, 0, String::new())
+    }
+
+    /// Whether all tables whose definitions a statement changes are temporary.
+    fn defines_temporary(&self, used: UnderLockTables<'_>) -> bool {
+        let names = match used {
+            _ if !self.temporary.has_any() => return false,
+            UnderLockTables::Define(names) | UnderLockTables::Read(names) => names,
+            UnderLockTables::Alter(name, _) => std::slice::from_ref(name),
+            _ => return false,
+        };
+        names.iter().all(|name| {
+            let name = self.resolve(name);
+            name.is_ok_and(|(database, table)| self.table_names().is_temporary(&database, &table))
+        })
     }
 
     /// A table's database and name; error 1046 if neither the name nor the session has a database.

@@ -61,6 +61,8 @@ pub(crate) enum Requirement<'a> {
     /// Privileges on a database; `None`: on the current one.
     Database(Option<&'a str>, Privileges),
     Tables(&'a [TableName], Privileges),
+    /// The same of views, whose names mean no temporary tables.
+    Views(&'a [TableName], Privileges),
     /// To see what another session does.
     Session(u64),
     /// EXECUTE for a stored routine.
@@ -96,6 +98,7 @@ pub(crate) enum UnderLockTables<'a> {
     // Tables that it must have locked for WRITE.
     Create(&'a CreateTable),
     Define(&'a [TableName]),
+    DefineViews(&'a [TableName]),
     Alter(&'a TableName, &'a [TableChange]),
     Rename(&'a [(TableName, TableName)]),
 }
@@ -119,6 +122,8 @@ pub(crate) enum Changes {
     Rows,
     /// What the server knows about tables. Only the global read lock keeps it out, as in MySQL.
     Statistics,
+    /// Temporary tables are made or dropped. READ ONLY is checked before it runs; no lock keeps it out.
+    TemporaryDefinitions,
     /// Definitions, accounts, groups. READ ONLY and read locks are checked before it runs.
     Definitions,
 }
@@ -336,6 +341,31 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Requirement::Database(Some(name), Privileges::DROP),
             Refused,
         ),
+        // What it makes is the session's own, so nothing is committed.
+        Statement::CreateTable(create) if create.temporary => Properties::new(
+            Command::CreateTable,
+            Requirement::Create(create),
+            match (&create.query, &create.like) {
+                (Some(query), _) => UnderLockTables::Query(query),
+                (None, Some(like)) => UnderLockTables::Read(std::slice::from_ref(like)),
+                (None, None) => Free,
+            },
+            match create.query {
+                Some(_) => Effect::Begins,
+                None => Effect::None,
+            },
+            Changes::TemporaryDefinitions,
+        ),
+        Statement::DropTables {
+            temporary: true, ..
+        } => Properties::new(
+            Command::DropTable,
+            // It drops no others.
+            Requirement::Nothing,
+            Free,
+            Effect::None,
+            Changes::TemporaryDefinitions,
+        ),
         Statement::CreateTable(create) => Properties::of_definition(
             Command::CreateTable,
             Requirement::Create(create),
@@ -346,19 +376,19 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 ViewChange::Alter => None,
                 _ => Some(Command::CreateView),
             },
-            Requirement::Tables(
+            Requirement::Views(
                 std::slice::from_ref(&create.name),
                 match create.change {
                     ViewChange::Create { .. } => Privileges::CREATE_VIEW,
                     _ => Privileges::CREATE_VIEW | Privileges::DROP,
                 },
             ),
-            UnderLockTables::Define(std::slice::from_ref(&create.name)),
+            UnderLockTables::DefineViews(std::slice::from_ref(&create.name)),
         ),
         Statement::DropViews { names, .. } => Properties::of_definition(
             Command::DropView,
-            Requirement::Tables(names, Privileges::DROP),
-            UnderLockTables::Define(names),
+            Requirement::Views(names, Privileges::DROP),
+            UnderLockTables::DefineViews(names),
         ),
         Statement::DropTables { names, .. } => Properties::of_definition(
             Command::DropTable,

@@ -135,7 +135,7 @@ fn an_attempt_that_gives_up_leaves_set_transaction_to_the_next() {
     let mut bench = Bench::new();
     bench.ok("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
     let session = &mut bench.session;
-    let statement = session.begin_changes().expect("the session may write");
+    let statement = session.begin_locks(None);
     session
         .transactions
         .abandon_changes(statement)

@@ -96,6 +96,9 @@ impl Catalog {
         child: &TableDefinition,
         old: &[ForeignKey],
     ) -> Result<()> {
+        if self.is_temporary() {
+            return Ok(());
+        }
         let is_new = |key: &&ForeignKey| !old.iter().any(|other| other.name == key.name);
         let new: Vec<&ForeignKey> = child.foreign_keys.iter().filter(is_new).collect();
         if new.is_empty() {
@@ -125,6 +128,10 @@ impl Catalog {
         definition: &TableDefinition,
         old: &[CheckConstraint],
     ) -> Result<()> {
+        // Those of a temporary table are its own.
+        if self.is_temporary() {
+            return Ok(());
+        }
         let is_new = |check: &&CheckConstraint| !old.iter().any(|other| other.name == check.name);
         let new: Vec<&CheckConstraint> = definition.checks.iter().filter(is_new).collect();
         if new.is_empty() {
@@ -210,10 +217,14 @@ impl Catalog {
         Ok(())
     }
 
-    /// The foreign keys that refer to a table, each with the table it belongs to.
+    /// The foreign keys that refer to a table, each with the table it belongs to. None refers to a temporary table,
+    /// whatever its name.
     pub fn referencing(&self, parent: &Table) -> Vec<(Arc<Table>, ForeignKey)> {
         let TableDefinition { database, name, .. } = &parent.definition;
         let mut found = Vec::new();
+        if parent.definition.is_temporary() {
+            return found;
+        }
         for table in self.all_tables() {
             for foreign_key in &table.definition.foreign_keys {
                 if foreign_key.refers_to(database, name) {

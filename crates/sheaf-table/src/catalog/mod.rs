@@ -33,6 +33,8 @@
 //! | [`resource_group`] | the CPUs and the priority of a session's threads |
 //! | [`cpu_set`] | sets of CPUs, as Linux numbers them |
 //! | [`definition_check`] | names, types, defaults and keys of a definition, checked and resolved |
+//! | [`table_ids`] | where the ids of new tables come from |
+//! | [`temporary`] | catalogs of temporary tables, which write nothing down |
 //! | [`analyze`] | the analysis |
 
 pub mod account;
@@ -50,6 +52,8 @@ pub mod resource_group;
 pub(crate) mod resource_groups;
 pub(crate) mod statistics;
 mod table_definitions;
+mod table_ids;
+mod temporary;
 pub mod view;
 mod views;
 
@@ -66,6 +70,7 @@ use crate::catalog::records::{
     database_key, key_of_table, kind, put, put_statistics, read_header, table_of_key,
 };
 use crate::catalog::resource_group::{ResourceGroupState, ResourceGroups, read_resource_group};
+use crate::catalog::table_ids::TableIds;
 use crate::definition::codec::decode_definition;
 use crate::definition::schema::TableDefinition;
 use crate::error::{Result, TableError};
@@ -81,6 +86,7 @@ pub use database::DatabaseSnapshot;
 pub use open_tables::{BorrowedReadGuard, ReadGuard, RowWriteGuard, WriteGuard};
 pub(crate) use table_definitions::{Redefinition, rename_definition};
 use table_definitions::{delete_table, lock_others_out};
+pub use temporary::TableNames;
 use views::{delete_view, restore_views};
 
 /// Database and table.
@@ -97,6 +103,7 @@ pub struct Catalog {
     global_read_lock: GlobalReadLock,
     /// Held while the catalog tree and what it says in memory change, until the change is durable.
     pub(crate) definitions: Mutex<Definitions>,
+    table_ids: TableIds,
 }
 
 /// What only changes of definitions need to know.
@@ -209,6 +216,7 @@ impl Catalog {
             resource_groups: ResourceGroupState::new(resource_groups),
             global_read_lock: GlobalReadLock::default(),
             definitions: Mutex::new(Definitions { next_table_id }),
+            table_ids: TableIds::of_all_sessions(),
         });
         catalog.drop_trees(&orphans.into_iter().collect::<Vec<_>>());
         Ok(catalog)
@@ -363,11 +371,14 @@ impl Catalog {
     }
 
     /// Changes the catalog tree, completely or not at all. If it fails, the caller frees the trees that it has made, so
-    /// the change must not come about later.
+    /// the change must not come about later. A catalog of temporary tables has nothing to change there.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&Tree, &mut Transaction) -> Result<()>,
     ) -> Result<()> {
+        if self.is_temporary() {
+            return Ok(());
+        }
         let mut transaction = self.storage.begin_transaction();
         match change(&self.storage.catalog_tree(), &mut transaction) {
             Ok(()) => Ok(transaction.commit_or_stop()?),

@@ -90,7 +90,7 @@ impl Catalog {
         let check = request.check_foreign_keys;
         let mut definitions = self.definitions.lock();
         self.check_is_free(&request.database, &request.name)?;
-        let mut definition = resolve_table(definitions.next_table_id, request)?;
+        let mut definition = resolve_table(self.next_table_id(&definitions), request)?;
         self.check_new_foreign_keys(&definition, check)?;
         self.memory.check_room(&definition, None)?;
         let mut trees = Vec::new();
@@ -135,6 +135,8 @@ impl Catalog {
                 table: name.to_string(),
             }),
             Err(TableError::UnknownTable { .. }) => Ok(()),
+            // Its databases come with their first table.
+            Err(TableError::UnknownDatabase { .. }) if self.is_temporary() => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -281,7 +283,7 @@ impl Catalog {
             }
         }
         let mut definition = TableDefinition {
-            id: definitions.next_table_id,
+            id: self.next_table_id(&definitions),
             auto_increment_start: 1,
             overflow: None,
             ..old.definition.clone()

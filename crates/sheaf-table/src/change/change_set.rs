@@ -125,7 +125,8 @@ impl Catalog {
     pub fn related_tables(&self, targets: &[Arc<Table>]) -> Vec<Arc<Table>> {
         let (changed, mut related) = self.reach(targets);
         related.extend(changed);
-        related.sort_by_key(name_of);
+        // A temporary table may have the name of another one.
+        related.sort_by_key(|table| (name_of(table), table.definition.id));
         related.dedup_by(|a, b| Arc::ptr_eq(a, b));
         related
     }
@@ -245,6 +246,12 @@ impl ChangeSet {
     /// The tables in the order in which they were given.
     pub fn tables(&self) -> &[ChangeGuard] {
         &self.tables
+    }
+
+    /// Whether all of them are temporary tables.
+    pub fn are_temporary(&self) -> bool {
+        let mut tables = self.tables.iter();
+        tables.all(|table| table.definition.is_temporary())
     }
 
     /// The guards, back from the set.
@@ -714,7 +721,8 @@ fn find_parent(tables: &[ChangeGuard], child: usize, foreign_key: usize) -> Opti
     let definition = &tables[child].definition;
     let foreign_key = &definition.foreign_keys[foreign_key];
     let table = tables.iter().position(|table| {
-        foreign_key.refers_to(&table.definition.database, &table.definition.name)
+        let table = &table.definition;
+        !table.is_temporary() && foreign_key.refers_to(&table.database, &table.name)
     })?;
     let parent = &tables[table].definition;
     let columns = referenced_positions(foreign_key, parent)?;

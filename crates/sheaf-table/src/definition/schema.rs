@@ -122,7 +122,15 @@ pub struct TableDefinition {
     pub checks: Vec<CheckConstraint>,
 }
 
+/// Ids from here on are those of temporary tables, which no catalog tree knows.
+pub(crate) const FIRST_TEMPORARY_ID: u64 = 1 << 63;
+
 impl TableDefinition {
+    /// Whether it is a table of one session ([`Catalog::of_temporary_tables`](crate::Catalog::of_temporary_tables)).
+    pub fn is_temporary(&self) -> bool {
+        self.id >= FIRST_TEMPORARY_ID
+    }
+
     /// Defaults of columns are computed for each row.
     pub fn has_computed_defaults(&self) -> bool {
         self.columns

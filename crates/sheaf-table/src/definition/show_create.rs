@@ -24,7 +24,11 @@ fn write_statement(
     definition: &TableDefinition,
     auto_increment: Option<u64>,
 ) -> fmt::Result {
-    writeln!(out, "CREATE TABLE {} (", quoted(&definition.name))?;
+    let kind = match definition.is_temporary() {
+        true => "TEMPORARY TABLE",
+        false => "TABLE",
+    };
+    writeln!(out, "CREATE {kind} {} (", quoted(&definition.name))?;
     for (i, column) in definition.columns.iter().enumerate() {
         if i > 0 {
             out.push_str(",\n");

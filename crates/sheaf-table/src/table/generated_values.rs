@@ -187,6 +187,8 @@ impl Table {
     /// before the transaction commits.
     pub(super) fn mark_auto_increment(&self, transaction: &Transaction) -> Result<()> {
         match self.state.auto_increment.is_beyond_mark() {
+            // A temporary table does not outlive a crash.
+            true if self.definition.is_temporary() => Ok(()),
             true => self.write_auto_increment_mark(transaction),
             false => Ok(()),
         }

@@ -191,7 +191,12 @@ impl Table {
     /// Makes this the newest version, made at `now`. The caller holds the exclusive lock, or no other session knows the
     /// table yet.
     pub(crate) fn publish(&self, now: Lsn) {
-        self.made_at.store(now.0, Ordering::Release);
+        // A temporary table has no past that an older view could see: the session makes it in its own transaction.
+        let made_at = match self.definition.is_temporary() {
+            true => Lsn(0),
+            false => now,
+        };
+        self.made_at.store(made_at.0, Ordering::Release);
         self.state.version.store(self.version, Ordering::Release);
     }
 

@@ -260,7 +260,7 @@ impl Session {
         table: &Arc<Table>,
         work: &Work<'_>,
     ) -> Result<Option<Changed>> {
-        self.check_writable()?;
+        self.check_writable(table.definition.is_temporary())?;
         let Some(locked) = self.lock_tables(std::slice::from_ref(table))? else {
             return Ok(None);
         };
@@ -281,7 +281,7 @@ impl Session {
         tables: (&ChangeSet, &Arc<Table>),
         work: &Work<'_>,
     ) -> Result<Option<Changed>> {
-        let mut statement = self.begin_changes()?;
+        let mut statement = self.begin_changes(tables.0)?;
         let before = self.warnings.clone();
         let outcome = self.until_stable(&mut statement, |session, statement| {
             let (handle, warnings) = (&session.handle, &mut session.warnings);

@@ -10,9 +10,8 @@ use datafusion_expr::TableSource;
 use sheaf_exec::MemoryTableSource;
 use sheaf_frontend::bind::over_rows::{RowQuery, row_query};
 use sheaf_frontend::bind::{column_types, logical_plan};
-use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext, ViewNotes};
+use sheaf_frontend::query::{BoundQuery, Header, Listed, QueryContext, Reader, ViewNotes};
 use sheaf_memory::planning;
-use sheaf_table::AccountName;
 use sqlparser::ast;
 
 use crate::catalog_views::information_schema;
@@ -83,14 +82,19 @@ impl Session {
     ) -> Result<T> {
         let virtual_tables = |database: &str,
                               table: &str,
-                              reader: Option<&AccountName>|
+                              reader: Reader<'_>|
          -> Result<Option<Arc<dyn TableSource>>> {
             if let Some(extra) = extra
                 && extra.name == table
             {
                 return Ok(Some(Arc::clone(extra) as Arc<dyn TableSource>));
             }
-            self.check_read_by(reader, database, table)?;
+            match reader {
+                // No table of the server has its name, as far as the session is concerned.
+                Reader::Owner => return Ok(None),
+                Reader::Session => self.check_read_by(None, database, table)?,
+                Reader::Definer(account) => self.check_read_by(Some(account), database, table)?,
+            }
             // The rows come with each run.
             if is_over_rows {
                 return self.shape_of_virtual_table(database, table);
@@ -108,7 +112,7 @@ impl Session {
         };
         let context = QueryContext {
             sql: query.text,
-            catalog: self.engine.catalog(),
+            tables: self.table_names(),
             session: self,
             parameters: &[],
             virtual_tables: &virtual_tables,
@@ -125,11 +129,12 @@ impl Session {
     pub(crate) fn lower_shape(&self, query: &ast::Query, text: &str) -> Result<BoundQuery> {
         let context = QueryContext {
             sql: text,
-            catalog: self.engine.catalog(),
+            tables: self.table_names(),
             session: self,
             parameters: &[],
-            virtual_tables: &|database: &str, table: &str, _| {
-                self.shape_of_virtual_table(database, table)
+            virtual_tables: &|database: &str, table: &str, reader: Reader<'_>| match reader {
+                Reader::Owner => Ok(None),
+                _ => self.shape_of_virtual_table(database, table),
             },
             listed: Listed::Items,
             notes: None,
@@ -178,8 +183,7 @@ impl Session {
         let mut meta = ColumnMeta::with_text_length(field, header, collation_id, length);
         if !header.org_name.is_empty()
             && let Ok(table) = self
-                .engine
-                .catalog()
+                .table_names()
                 .table(&header.database, &header.org_table)
             && let Some(column) = table.definition.column_position(&header.org_name)
         {

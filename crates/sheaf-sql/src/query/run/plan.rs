@@ -117,8 +117,8 @@ impl Session {
             {
                 let obeys_clause = purpose.obeys_locking_clauses() && lowered.locking;
                 if obeys_clause {
-                    for table in &sources {
-                        let definition = &table.definition;
+                    let definitions = sources.iter().map(|table| &table.definition);
+                    for definition in definitions.filter(|table| !table.is_temporary()) {
                         self.client
                             .check_may_lock(&definition.database, &definition.name)?;
                     }
