@@ -43,7 +43,7 @@ use sheaf_exec::functions::scalar_function;
 use sheaf_exec::operator::scan_exec::access_error;
 use sheaf_exec::plan_size::check_room_for_list;
 use sheaf_exec::row_by_row::{RowByRow, Step};
-use sheaf_exec::typing::{group_by_key, key_of};
+use sheaf_exec::typing::{group_by_key, key_of, with_shown_digits};
 
 use crate::column::{Column, ColumnId, Columns};
 use crate::column_set::ColumnSet;
@@ -809,13 +809,15 @@ fn null_aware_pair(join: &relation::Join) -> Option<(&Scalar, &Scalar)> {
 
 /// The value of a subquery, which is NULL where it finds no row, whatever its column is.
 fn value_of(subquery: LogicalPlan, outer_ref_columns: Vec<Expr>, rows: &Relation) -> Expr {
+    let field = Arc::clone(subquery.schema().field(0));
     let value = Expr::ScalarSubquery(Subquery {
         subquery: Arc::new(subquery),
         outer_ref_columns,
         spans: Spans::new(),
     });
-    match scalar_function("$or_null") {
+    let value = match scalar_function("$or_null") {
         Some(or_null) if !rows.gives_a_row() => or_null.call(vec![value]),
         _ => value,
-    }
+    };
+    with_shown_digits(value, &field)
 }

@@ -79,6 +79,15 @@ pub(super) fn with_metadata(expr: Expr, field: &Field) -> Expr {
     typed(expr, field)
 }
 
+/// The value of a subquery, whose field is this one. A plan that computes it once forgets how many of its digits are
+/// shown.
+pub fn with_shown_digits(expr: Expr, field: &Field) -> Expr {
+    match field.metadata().contains_key(DECIMALS_KEY) {
+        true => typed(expr, field),
+        false => expr,
+    }
+}
+
 /// The value with the metadata of `field`, whatever its own says.
 fn typed(expr: Expr, field: &Field) -> Expr {
     let text = |key: &str| lit(field.metadata().get(key).cloned().unwrap_or_default());

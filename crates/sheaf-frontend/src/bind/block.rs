@@ -112,6 +112,8 @@ pub struct Block {
     pub ordered_items: Vec<(usize, Scalar)>,
     /// Items that are keys of WITH ROLLUP that come again, by their position, as they are above the group.
     pub repeated_items: Vec<(usize, Scalar)>,
+    /// Items keep the digits of quotients that are not shown.
+    pub keeps_digits: bool,
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
     pub grouping: Option<Grouping>,
@@ -143,6 +145,7 @@ impl Block {
             in_grouping: false,
             ordered_items: Vec::new(),
             repeated_items: Vec::new(),
+            keeps_digits: false,
             items_so_far: 0,
             grouping: None,
         }

@@ -106,7 +106,7 @@ impl Binder<'_> {
         {
             return Err(wrong_argument_count(&written));
         }
-        let arguments = self.values(&arguments.values)?;
+        let arguments = self.operands(&arguments.values)?;
         Ok(self.typing().call_function(udf, arguments)?)
     }
 
@@ -214,7 +214,7 @@ impl Binder<'_> {
             ("if", [condition, then, otherwise]) => {
                 let arguments = self.choosing(|this| -> Bound<Vec<Scalar>> {
                     let condition = this.condition(condition)?;
-                    Ok(vec![condition, this.value(then)?, this.value(otherwise)?])
+                    Ok(vec![condition, this.operand(then)?, this.operand(otherwise)?])
                 })?;
                 self.call("$case", arguments)?
             }
@@ -425,7 +425,7 @@ impl Binder<'_> {
         if arguments.star || arguments.values.is_empty() {
             return Err(SqlError::parse_error(")", 1));
         }
-        let mut operands = self.values(&arguments.values)?;
+        let mut operands = self.operands(&arguments.values)?;
         if arguments.distinct && !matches!(name, "max" | "min") {
             operands = self.as_stored(operands)?;
         }

@@ -383,6 +383,8 @@ struct Binder<'a> {
     values_of_subqueries: ColumnSet,
     /// The query that is bound next needs no order without a LIMIT. Names in its ORDER BY have to be right anyway.
     drops_order: bool,
+    /// The query that is bound next is an operand: its item keeps the digits of quotients that are not shown.
+    keeps_digits: bool,
     /// The views whose queries are bound, the innermost last.
     open_views: Vec<OpenView>,
     /// The query of a view whose rows the statement may change is bound.
@@ -437,6 +439,7 @@ impl<'a> Binder<'a> {
             open_subqueries: 0,
             values_of_subqueries: ColumnSet::new(),
             drops_order: false,
+            keeps_digits: false,
             open_views: Vec::new(),
             delivers_key: false,
             texts_of_view: None,

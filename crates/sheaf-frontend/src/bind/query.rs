@@ -42,6 +42,7 @@ impl Binder<'_> {
 
     fn query_inner(&mut self, query: &Query) -> Bound<(Relation, Vec<Output>)> {
         let drops_order = std::mem::take(&mut self.drops_order);
+        let keeps_digits = std::mem::take(&mut self.keeps_digits);
         self.common_tables_of(query)?;
         self.locking |= locks_tables(query);
         let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
@@ -57,6 +58,7 @@ impl Binder<'_> {
         let (relation, outputs) = match query.body.as_ref() {
             SetExpr::Select(select) => {
                 self.drops_order = drops_order && query.limit_clause.is_none();
+                self.keeps_digits = keeps_digits;
                 self.select(select, order_by)?
             }
             body => {

@@ -61,6 +61,15 @@ enum OrderKey {
     Value(Scalar),
 }
 
+/// What is wanted of a block by what it stands in.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// No order without a LIMIT.
+    drops_order: bool,
+    /// The digits of quotients that are not shown.
+    keeps_digits: bool,
+}
+
 impl Binder<'_> {
     pub(super) fn select(
         &mut self,
@@ -74,12 +83,15 @@ impl Binder<'_> {
         {
             return unsupported("clauses of SELECT that MySQL does not have, or INTO");
         }
-        let drops_order = std::mem::take(&mut self.drops_order);
+        let wanted = Wanted {
+            drops_order: std::mem::take(&mut self.drops_order),
+            keeps_digits: std::mem::take(&mut self.keeps_digits),
+        };
         self.count_block()?;
         let enclosing = self.hints.open(select, self.text.as_str());
         let blocks = self.blocks.len();
         let bound = match self.has_any_value {
-            false => self.select_inner(select, order_by, drops_order),
+            false => self.select_inner(select, order_by, wanted),
             true => {
                 let mut select = select.clone();
                 let mut ordered = OrderBy {
@@ -89,9 +101,9 @@ impl Binder<'_> {
                 any_values_of_rows(&mut select, Some(&mut ordered));
                 match &ordered.kind {
                     OrderByKind::Expressions(order_by) => {
-                        self.select_inner(&select, order_by, drops_order)
+                        self.select_inner(&select, order_by, wanted)
                     }
-                    OrderByKind::All(_) => self.select_inner(&select, order_by, drops_order),
+                    OrderByKind::All(_) => self.select_inner(&select, order_by, wanted),
                 }
             }
         };
@@ -104,10 +116,11 @@ impl Binder<'_> {
         &mut self,
         select: &Select,
         order_by: &[OrderByExpr],
-        drops_order: bool,
+        wanted: Wanted,
     ) -> Bound<(Relation, Vec<Output>)> {
         let (mut relation, scope) = self.from(&select.from)?;
         let mut block = Block::new(scope);
+        block.keeps_digits = wanted.keeps_digits;
         block.lists_values = self.context.listed != Listed::Items && self.depth == 1;
         if !select.named_window.is_empty() {
             let windows = select.named_window.iter();
@@ -163,7 +176,7 @@ impl Binder<'_> {
         let mut order =
             self.with_purpose(Purpose::Order, |this| this.order_keys(order_by, &items))?;
         let mut of_order = self.take_pending()?;
-        if drops_order && self.block()?.functions.is_empty() {
+        if wanted.drops_order && self.block()?.functions.is_empty() {
             order.clear();
             of_order.clear();
         }
@@ -476,7 +489,7 @@ impl Binder<'_> {
     fn item<'s>(&mut self, expr: &'s Expr, name: String) -> Bound<BoundItem<'s>> {
         let mut value = self.whole_value(expr)?;
         let is_plain = is_plain_column(expr).is_some();
-        if !is_plain {
+        if !is_plain && !self.block()?.keeps_digits {
             value = self.call("$result", vec![value])?;
         }
         let header = match value.as_column().filter(|_| is_plain) {

@@ -40,6 +40,7 @@ use super::names::{Names, column_of};
 use super::operand::Operand;
 use super::select_list::Spelled;
 use super::{Action, DirectPlan, needs_of};
+use crate::change::assigned::last_part;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::Statement;
@@ -81,6 +82,8 @@ pub(super) struct Subqueries<'a> {
     pub(super) parameters: usize,
     pub(super) found: Vec<Subquery>,
     depth: usize,
+    /// The expressions around the current one: whether each of them computes with the values of its operands.
+    computes: Vec<bool>,
     is_refused: bool,
 }
 
@@ -97,6 +100,7 @@ impl<'a> Subqueries<'a> {
             parameters,
             found: Vec::new(),
             depth: 0,
+            computes: Vec::new(),
             is_refused: false,
         }
     }
@@ -285,7 +289,20 @@ impl ExpressionVisitor for Subqueries<'_> {
         self.depth -= 1;
     }
 
+    fn enter_expression(&mut self, expression: &ast::Expr) {
+        self.computes.push(computes(expression));
+    }
+
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+        self.computes.pop();
+        if self.depth == 0
+            && let ast::Expr::Subquery(query) = &*expression
+            && self.computes.contains(&true)
+            && may_have_hidden_digits(query)
+        {
+            self.is_refused = true;
+            return ControlFlow::Break(());
+        }
         if self.depth > 0
             || !matches!(
                 expression,
@@ -315,6 +332,44 @@ impl ExpressionVisitor for Subqueries<'_> {
         self.found.push(subquery);
         ControlFlow::Continue(())
     }
+}
+
+/// Whether an expression computes something of its operands. A comparison takes them as they are shown.
+fn computes(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Nested(_) | ast::Expr::Subquery(_) | ast::Expr::Exists { .. } => false,
+        ast::Expr::InList { .. } | ast::Expr::Between { .. } => false,
+        ast::Expr::IsNull(_) | ast::Expr::IsNotNull(_) => false,
+        ast::Expr::BinaryOp { op, .. } => !matches!(
+            op,
+            ast::BinaryOperator::And
+                | ast::BinaryOperator::Or
+                | ast::BinaryOperator::Xor
+                | ast::BinaryOperator::Eq
+                | ast::BinaryOperator::NotEq
+                | ast::BinaryOperator::Lt
+                | ast::BinaryOperator::LtEq
+                | ast::BinaryOperator::Gt
+                | ast::BinaryOperator::GtEq
+                | ast::BinaryOperator::Spaceship
+        ),
+        _ => true,
+    }
+}
+
+/// Whether the value of a query may be a quotient, which has more digits than are shown. A direct plan of a subquery
+/// brings what is shown.
+fn may_have_hidden_digits(query: &ast::Query) -> bool {
+    let divides = |expression: &ast::Expr| match expression {
+        ast::Expr::BinaryOp { op, .. } => *op == ast::BinaryOperator::Divide,
+        ast::Expr::Function(function) => last_part(&function.name).eq_ignore_ascii_case("avg"),
+        _ => false,
+    };
+    let found = ast::visit_expressions(query, |expression| match divides(expression) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Puts subqueries back into the places of their columns.

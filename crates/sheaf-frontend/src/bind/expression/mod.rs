@@ -82,6 +82,26 @@ impl Binder<'_> {
         exprs.into_iter().map(|expr| self.value(expr)).collect()
     }
 
+    /// An operand that is computed with, unlike one that is compared or shown: the value of a subquery keeps the digits
+    /// of quotients that are not shown.
+    pub(super) fn operand(&mut self, expr: &Expr) -> Bound<Scalar> {
+        let mut inner = expr;
+        while let Expr::Nested(nested) = inner {
+            inner = nested;
+        }
+        self.keeps_digits = matches!(inner, Expr::Subquery(_));
+        let value = self.value(expr);
+        self.keeps_digits = false;
+        value
+    }
+
+    pub(super) fn operands<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Bound<Vec<Scalar>> {
+        exprs.into_iter().map(|expr| self.operand(expr)).collect()
+    }
+
     pub(super) fn call(&self, name: &str, arguments: Vec<Scalar>) -> Bound<Scalar> {
         Ok(self.typing().call(name, arguments)?)
     }
@@ -91,7 +111,7 @@ impl Binder<'_> {
         name: &str,
         exprs: impl IntoIterator<Item = &'e Expr>,
     ) -> Bound<Scalar> {
-        let arguments = self.values(exprs)?;
+        let arguments = self.operands(exprs)?;
         self.call(name, arguments)
     }
 
@@ -349,10 +369,10 @@ impl Binder<'_> {
                             true => this.value(&branch.condition)?,
                             false => this.condition(&branch.condition)?,
                         });
-                        arguments.push(this.value(&branch.result)?);
+                        arguments.push(this.operand(&branch.result)?);
                     }
                     if let Some(default) = else_result {
-                        arguments.push(this.value(default)?);
+                        arguments.push(this.operand(default)?);
                     }
                     Ok(arguments)
                 })?;

@@ -115,7 +115,7 @@ impl Binder<'_> {
                 }),
             ) => self.number(&format!("-{digits}")),
             (UnaryOperator::Minus, expr) => {
-                let value = self.value(expr)?;
+                let value = self.operand(expr)?;
                 let value = match value.as_literal() {
                     // Of a constant it is known that its opposite is no BIGINT.
                     Some(ScalarValue::Int64(Some(i64::MIN))) => self.as_whole_decimal(value)?,
@@ -128,7 +128,7 @@ impl Binder<'_> {
                 };
                 self.call("$negate", vec![value])
             }
-            (UnaryOperator::Plus, expr) => self.value(expr),
+            (UnaryOperator::Plus, expr) => self.operand(expr),
             (UnaryOperator::BitwiseNot, expr) => self.call_on_values("$bit_not", [expr]),
             (UnaryOperator::Not | UnaryOperator::BangNot, expr) => Ok(self.condition(expr)?.not()),
             (op, _) => unsupported(op.to_string()),
