@@ -28,6 +28,14 @@ pub fn aggregate_name(name: &str) -> Option<&'static str> {
     })
 }
 
+/// The expression without the parentheses around it.
+pub fn inside(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
 pub fn literal(value: Literal) -> Expr {
     Expr::Value(ValueWithSpan {
         value,

@@ -7,6 +7,7 @@ use sqlparser::ast::{Expr, Function, FunctionArguments, Ident, Query};
 
 use crate::error::NotKept;
 use crate::parser::check_text::column_names;
+use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// Functions whose value does not depend on their operands alone.
@@ -53,7 +54,7 @@ const VARYING: &[&str] = &[
 
 /// The name of the function, if the value of this call does not depend on its operands alone.
 pub fn varying_call(function: &Function) -> Option<String> {
-    let called = function.name.to_string().to_ascii_uppercase();
+    let called = object_text(&function.name).to_ascii_uppercase();
     // UNIX_TIMESTAMP of the present.
     let takes_now = called == "UNIX_TIMESTAMP"
         && matches!(&function.args, FunctionArguments::List(list) if list.args.is_empty());

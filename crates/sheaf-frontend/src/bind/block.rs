@@ -87,7 +87,7 @@ pub struct Block {
     pub written_columns: ColumnSet,
     pub written_in_keys: ColumnSet,
     /// The WINDOW clause.
-    pub windows: Vec<(String, WindowSpec)>,
+    pub windows: Vec<NamedWindow>,
     pub aggregates: Vec<(ColumnId, Aggregate)>,
     pub functions: Vec<(ColumnId, WindowFunction)>,
     /// How many different windows these have.
@@ -117,6 +117,14 @@ pub struct Block {
     /// So many items have their meaning: subqueries in later ones may name them.
     pub items_so_far: usize,
     pub grouping: Option<Grouping>,
+}
+
+/// A window of the WINDOW clause.
+pub struct NamedWindow {
+    pub name: String,
+    pub spec: WindowSpec,
+    /// A function is computed over it, and its names have been looked up.
+    pub is_used: bool,
 }
 
 impl Block {

@@ -214,7 +214,11 @@ impl Binder<'_> {
             ("if", [condition, then, otherwise]) => {
                 let arguments = self.choosing(|this| -> Bound<Vec<Scalar>> {
                     let condition = this.condition(condition)?;
-                    Ok(vec![condition, this.operand(then)?, this.operand(otherwise)?])
+                    Ok(vec![
+                        condition,
+                        this.operand(then)?,
+                        this.operand(otherwise)?,
+                    ])
                 })?;
                 self.call("$case", arguments)?
             }
@@ -676,6 +680,38 @@ impl Binder<'_> {
         if let Some(aggregate) = aggregate {
             arguments = self.computed_with(aggregate, false, arguments)?;
         }
+        let (partition_by, order_by, frame) = self.window_parts(spec)?;
+        Ok(WindowCall {
+            function,
+            arguments,
+            partition_by,
+            order_by,
+            frame,
+            null_treatment: null_treatment.map(|treatment| match treatment {
+                NullTreatment::IgnoreNulls => datafusion_expr::expr::NullTreatment::IgnoreNulls,
+                NullTreatment::RespectNulls => datafusion_expr::expr::NullTreatment::RespectNulls,
+            }),
+            distinct: false,
+        })
+    }
+
+    /// Windows that no function is computed over have to be right, too.
+    pub(super) fn check_unused_windows(&mut self) -> Bound<()> {
+        let windows = self.block()?.windows.iter();
+        let unused: Vec<_> = windows
+            .filter(|window| !window.is_used)
+            .map(|window| window.spec.clone())
+            .collect();
+        for spec in unused {
+            self.window_parts(&spec)?;
+            self.block()?.in_window_specification = false;
+            self.take_pending()?;
+        }
+        Ok(())
+    }
+
+    /// What a window is divided and ordered by, and its frame.
+    fn window_parts(&mut self, spec: &WindowSpec) -> Bound<WindowParts> {
         self.block()?.in_window_specification = true;
         let partition_by = self.values(&spec.partition_by)?;
         let mut order_by = self.window_order(&spec.order_by)?;
@@ -695,18 +731,7 @@ impl Binder<'_> {
                 false => unsupported("RANGE over several columns"),
             };
         }
-        Ok(WindowCall {
-            function,
-            arguments,
-            partition_by,
-            order_by,
-            frame,
-            null_treatment: null_treatment.map(|treatment| match treatment {
-                NullTreatment::IgnoreNulls => datafusion_expr::expr::NullTreatment::IgnoreNulls,
-                NullTreatment::RespectNulls => datafusion_expr::expr::NullTreatment::RespectNulls,
-            }),
-            distinct: false,
-        })
+        Ok((partition_by, order_by, frame))
     }
 
     fn window_order(&mut self, items: &[OrderByExpr]) -> Bound<Vec<(Scalar, bool)>> {
@@ -740,13 +765,19 @@ impl Binder<'_> {
     }
 
     fn named_window(&mut self, name: &str) -> Bound<WindowSpec> {
-        let mut windows = self.block()?.windows.iter();
-        match windows.find(|(known, _)| is_same(known, name)) {
-            Some((_, window)) => Ok(window.clone()),
+        let mut windows = self.block()?.windows.iter_mut();
+        match windows.find(|window| is_same(&window.name, name)) {
+            Some(window) => {
+                window.is_used = true;
+                Ok(window.spec.clone())
+            }
             None => Err(no_such_window(name)),
         }
     }
 }
+
+/// What the rows of a window are divided by, their order (descending?), and the frame.
+type WindowParts = (Vec<Scalar>, Vec<(Scalar, bool)>, WindowFrame);
 
 /// Whether a bound is some distance from the row.
 fn has_distance(frame: &WindowFrame) -> bool {

@@ -15,8 +15,8 @@ use sheaf_exec::typing::Purpose;
 use sheaf_types::Value as SqlValue;
 use sheaf_types::error::codes;
 use sqlparser::ast::{
-    Expr, LimitClause, LockClause, NonBlock, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr,
-    SetOperator, SetQuantifier, Value as Literal,
+    Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, Value as Literal,
 };
 
 use super::block::{Block, Clause, with_subqueries};
@@ -25,7 +25,7 @@ use super::scope::{Scope, ScopeColumn, TableName};
 use super::window::window_function;
 use super::{Binder, Bound, BoundPart, MAX_NESTING, Output, unsupported};
 use crate::error::SqlError;
-use crate::locking::locks_tables;
+use crate::locking::{check_names, locks_tables, skips_locked};
 use crate::query::Header;
 use crate::syntax::{is_position, is_same, number_digits};
 
@@ -45,8 +45,8 @@ impl Binder<'_> {
         let keeps_digits = std::mem::take(&mut self.keeps_digits);
         self.common_tables_of(query)?;
         self.locking |= locks_tables(query);
-        let skips = |lock: &LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
-        if self.depth > 1 && query.locks.iter().any(skips) {
+        check_names(query)?;
+        if self.depth > 1 && skips_locked(query) {
             return Err(SqlError::not_supported_yet(
                 "SKIP LOCKED in a query of this form",
             ));

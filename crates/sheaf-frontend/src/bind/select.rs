@@ -30,7 +30,7 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::{Location, Span};
 
-use super::block::{Block, Clause, Pending, with_subqueries};
+use super::block::{Block, Clause, NamedWindow, Pending, with_subqueries};
 use super::expression::is_repeatable;
 use super::from::plain_name;
 use super::group::{Keys, named_items};
@@ -135,7 +135,11 @@ impl Binder<'_> {
                     return Err(window_defined_twice(name));
                 }
                 let spec = resolved_window(name, &windows, 0)?;
-                block.windows.push((name.clone(), spec));
+                block.windows.push(NamedWindow {
+                    name: name.clone(),
+                    spec,
+                    is_used: false,
+                });
             }
         }
         if let GroupByExpr::Expressions(groups, _) = &select.group_by {
@@ -176,6 +180,7 @@ impl Binder<'_> {
         let mut order =
             self.with_purpose(Purpose::Order, |this| this.order_keys(order_by, &items))?;
         let mut of_order = self.take_pending()?;
+        self.check_unused_windows()?;
         if wanted.drops_order && self.block()?.functions.is_empty() {
             order.clear();
             of_order.clear();
@@ -215,7 +220,7 @@ impl Binder<'_> {
         self.listed_rows(select, relation, items, order)
     }
 
-    fn take_pending(&mut self) -> Bound<Vec<Pending>> {
+    pub(super) fn take_pending(&mut self) -> Bound<Vec<Pending>> {
         Ok(std::mem::take(&mut self.block()?.pending))
     }
 

@@ -28,6 +28,7 @@ use super::block::Pending;
 use super::expression::{comparison_of, width, with_row};
 use super::{Binder, Bound, Output, unsupported};
 use crate::error::SqlError;
+use crate::syntax::inside;
 use sheaf_types::error::codes;
 
 /// The rows of a query without what it lists of them, which EXISTS does not ask for: it may be an error. Nor are groups
@@ -97,7 +98,7 @@ impl Binder<'_> {
         op: &BinaryOperator,
         right: &Expr,
     ) -> Bound<Scalar> {
-        let (Expr::Subquery(query), Some(operator)) = (right, comparison_of(op)) else {
+        let (Expr::Subquery(query), Some(operator)) = (inside(right), comparison_of(op)) else {
             return unsupported("ANY of a list");
         };
         self.compared_with(operand, operator, query)
@@ -109,7 +110,7 @@ impl Binder<'_> {
         op: &BinaryOperator,
         right: &Expr,
     ) -> Bound<Scalar> {
-        let (Expr::Subquery(query), Some(operator)) = (right, comparison_of(op)) else {
+        let (Expr::Subquery(query), Some(operator)) = (inside(right), comparison_of(op)) else {
             return unsupported("ALL of a list");
         };
         match operator.negated() {

@@ -127,31 +127,37 @@ pub(super) fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<E
     if !is_keyword(first, Keyword::IN) || *ahead.next() != Token::LParen {
         return Ok(None);
     }
-    let is_query = match ahead.next() {
-        token if begins_query(token) => true,
-        Token::LParen => {
-            // Inside of the parentheses that a query or an operand begins with.
-            let mut inside = Ahead { ..ahead };
-            let mut token = inside.next();
-            while *token == Token::LParen {
-                token = inside.next();
-            }
-            if !begins_query(token) {
-                return Ok(None);
-            }
+    // The parentheses that a query or an operand begins with.
+    let mut depth = 0;
+    let mut token = ahead.next();
+    while *token == Token::LParen {
+        depth += 1;
+        token = ahead.next();
+    }
+    if !begins_query(token) {
+        return Ok(None);
+    }
+    let goes_on = [
+        Keyword::UNION,
+        Keyword::EXCEPT,
+        Keyword::INTERSECT,
+        Keyword::ORDER,
+        Keyword::LIMIT,
+    ];
+    // What is behind each of them goes on with the query, or computes with its value.
+    let mut is_query = true;
+    let mut is_closed = false;
+    for _ in 0..depth {
+        if !is_closed {
             ahead.skip_parentheses();
-            let goes_on = [
-                Keyword::UNION,
-                Keyword::EXCEPT,
-                Keyword::INTERSECT,
-                Keyword::ORDER,
-                Keyword::LIMIT,
-            ];
-            let token = ahead.next();
-            *token == Token::RParen || goes_on.iter().any(|word| is_keyword(token, *word))
         }
-        _ => return Ok(None),
-    };
+        let token = ahead.next();
+        is_closed = *token == Token::RParen;
+        if !is_closed && !goes_on.iter().any(|word| is_keyword(token, *word)) {
+            is_query = false;
+            break;
+        }
+    }
     if negated {
         parser.advance_token();
     }

@@ -665,10 +665,7 @@ fn check_named(references: &References, locks: &[ast::LockClause]) -> Result<()>
         };
         let mut known = references.0.iter();
         let Some(reference) = known.find(|reference| reference.alias == name) else {
-            return Err(SqlError::new(
-                codes::UNRESOLVED_TABLE_LOCK,
-                format!("Unresolved table name `{name}` in locking clause."),
-            ));
+            return Err(SqlError::unresolved_table_lock(name));
         };
         let mut before = locks[..position].iter();
         if before.any(|other| named_by(other) == Some(name)) || reference.table.is_none() {

@@ -29,7 +29,7 @@ use super::subquery::operand_columns;
 use super::{Binder, Bound, unsupported};
 use crate::error::SqlError;
 use crate::parser::statement_bytes::latin1_text;
-use crate::syntax::{is_same, object_text};
+use crate::syntax::{inside, is_same, object_text};
 
 pub(super) use operator::comparison_of;
 pub(super) use row::{width, with_row};
@@ -85,11 +85,7 @@ impl Binder<'_> {
     /// An operand that is computed with, unlike one that is compared or shown: the value of a subquery keeps the digits
     /// of quotients that are not shown.
     pub(super) fn operand(&mut self, expr: &Expr) -> Bound<Scalar> {
-        let mut inner = expr;
-        while let Expr::Nested(nested) = inner {
-            inner = nested;
-        }
-        self.keeps_digits = matches!(inner, Expr::Subquery(_));
+        self.keeps_digits = matches!(inside(expr), Expr::Subquery(_));
         let value = self.value(expr);
         self.keeps_digits = false;
         value
