@@ -10,6 +10,7 @@ const IN_SQL: &[(&str, &str)] = &[
     ("WindowExec", "a window function"),
     ("PartitionedTopK", "a window function"),
     ("TopK", "ORDER BY with LIMIT"),
+    ("FirstRows", "ORDER BY with LIMIT"),
     ("AggregateStream", "an aggregate function"),
     ("FinalHashAggregateStream", GROUPS),
     ("OrderedFinalAggregateStream", GROUPS),

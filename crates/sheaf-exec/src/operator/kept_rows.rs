@@ -9,9 +9,9 @@ use datafusion_physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
 };
 use datafusion_physical_plan::projection::ProjectionExec;
-use datafusion_physical_plan::sorts::sort::SortExec;
 
 use crate::operator::bounded_projection::lengthens_much;
+use crate::operator::first_rows_exec::sort_of;
 use crate::operator::window::WindowExec;
 
 /// A sort that keeps no more is small.
@@ -20,7 +20,7 @@ const FEW_ROWS: usize = 10_000;
 /// Whether a plan may have to keep many rows: it sorts, groups or joins them.
 pub fn keeps_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.exists(|node| {
-        let sorts = node.downcast_ref::<SortExec>();
+        let sorts = sort_of(node);
         let groups = node.downcast_ref::<AggregateExec>();
         Ok(
             sorts.is_some_and(|sort| sort.fetch().is_none_or(|rows| rows > FEW_ROWS))
@@ -42,7 +42,7 @@ pub fn sorts_lengthened_texts(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let (mut sorts, mut lengthens) = (false, false);
     // The closure does not fail.
     let _ = plan.apply(|node| {
-        if let Some(sort) = node.downcast_ref::<SortExec>() {
+        if let Some(sort) = sort_of(node) {
             sorts = true;
             lengthens |= sort.expr().iter().any(|key| lengthens_much(&key.expr));
         }

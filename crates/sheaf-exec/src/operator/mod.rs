@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`scan_exec`] | the leaf of a plan: one access method over one table |
 //! | [`values_exec`] | rows that are known when the plan is built |
+//! | [`source_exec`] | rows that were read already |
 //! | [`apply_exec`] | a correlated subquery that runs for each row |
 //! | [`grace_join`] | a hash join whose build side need not fit in memory |
 //! | [`window`] | window functions, one partition at a time |
@@ -24,6 +25,7 @@
 //! | [`compacted_exec`] | batches with buffers of their own |
 //! | [`key_width_exec`] | how wide the keys of a sort are, for the memory pool |
 //! | [`spare_memory_exec`] | memory that a sort leaves to the aggregate above it |
+//! | [`first_rows_exec`] | the first rows of an order, where rows have texts |
 //! | [`late_columns_exec`] | long columns of the rows that a sort has left |
 //! | [`kept_rows`] | which plans keep many rows |
 //! | [`less_order_exec`] | what operators may rightly say of the order of their rows |
@@ -45,6 +47,7 @@ pub mod common_tables_exec;
 pub mod compacted_exec;
 pub mod copies_exec;
 pub mod first_of_equal_exec;
+pub mod first_rows_exec;
 pub mod gather_in_order_exec;
 pub mod grace_join;
 pub mod interruptible_exec;
@@ -68,6 +71,7 @@ pub(crate) mod row_file;
 pub(crate) mod row_set;
 pub mod scan_exec;
 pub mod shared_exec;
+pub(crate) mod source_exec;
 pub mod spare_memory_exec;
 pub mod subquery_values_exec;
 pub mod values_exec;

@@ -27,7 +27,6 @@ use datafusion_physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
-use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
 use datafusion_physical_plan::work_table::WorkTableExec;
@@ -39,6 +38,7 @@ use sheaf_exec::operator::apply_exec::ApplyExec;
 use sheaf_exec::operator::bounded_projection::BoundedProjectionExec;
 use sheaf_exec::operator::common_tables_exec::{CommonTableReadExec, CommonTablesExec};
 use sheaf_exec::operator::compacted_exec::CompactedExec;
+use sheaf_exec::operator::first_rows_exec::sort_of;
 use sheaf_exec::operator::gather_in_order_exec::GatherInOrderExec;
 use sheaf_exec::operator::grace_join::GraceJoinExec;
 use sheaf_exec::operator::interruptible_exec::InterruptibleExec;
@@ -360,7 +360,7 @@ fn plan_line(plan: &Arc<dyn ExecutionPlan>, notes: &NotesByOperator<'_>, shown: 
     if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
         return line(limit_text(0, Some(limit.fetch())));
     }
-    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+    if let Some(sort) = sort_of(plan) {
         let order = match about {
             About::Order(order) => order_text(order, Names::PLAIN),
             _ => sort.expr().to_string(),

@@ -12,6 +12,7 @@ use datafusion_physical_plan::ExecutionPlan;
 use sheaf_exec::operator::bounded_projection::bound_projections;
 use sheaf_exec::operator::checked_rows;
 use sheaf_exec::operator::compacted_exec::detach_below_sorts;
+use sheaf_exec::operator::first_rows_exec::keep_copies_of_first_rows;
 use sheaf_exec::operator::gather_in_order_exec::gather_unions_in_order;
 use sheaf_exec::operator::grace_join::spill_hash_joins;
 use sheaf_exec::operator::interruptible_exec::make_interruptible;
@@ -76,6 +77,7 @@ pub(super) fn finished(
         if saves_memory {
             plan = spare_memory(plan)?;
         }
+        plan = keep_copies_of_first_rows(plan)?;
     }
     if checked_rows::is_asked_for() {
         let options = context.task.session_config().options();

@@ -49,9 +49,10 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, TryStreamExt};
 
 use crate::operator::shared_exec::SharedExec;
+use crate::operator::source_exec::SourceExec;
 use build::{Build, Held};
 use pairs::Pairs;
-use source::{InContextExec, SourceExec};
+use source::InContextExec;
 
 /// Has each hash join of a finished plan spill. `order_matters`: what reads the plan relies on the order of its
 /// rows.

@@ -29,8 +29,9 @@ use tokio::task::JoinSet;
 use super::build::{Build, Held};
 use super::lock;
 use super::partition::{Divided, Divider, Part, Side};
-use super::source::{InContextExec, SourceExec};
+use super::source::InContextExec;
 use crate::operator::compacted_exec::{compacted, detached};
+use crate::operator::source_exec::SourceExec;
 
 /// How often rows are divided before they are taken in pieces.
 const MAX_DEPTH: usize = 5;

@@ -1,78 +1,19 @@
-//! The inputs that a join gets instead of its own. One has rows that were read already. The other runs in the memory of
-//! the statement, while the join runs in the memory that was granted for it.
+//! An input of a join that runs in the memory of the statement, while the join runs in the memory that was granted for
+//! it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use datafusion_common::{Result, internal_datafusion_err};
+use datafusion_common::Result;
 use datafusion_execution::TaskContext;
-use datafusion_physical_expr::{EquivalenceProperties, Partitioning};
-use datafusion_physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion_physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+    DisplayAs, DisplayFormatType, ExecutionPlan, SendableRecordBatchStream,
 };
 use futures::{StreamExt, stream};
 
 use super::build::Grant;
-use super::lock;
-use crate::operator::plan_members::leaf;
 use crate::operator::plan_members::{input_handed_on, with_input};
-
-/// Rows that can be read once.
-pub(super) struct SourceExec {
-    rows: Mutex<Option<SendableRecordBatchStream>>,
-    properties: Arc<PlanProperties>,
-}
-
-impl SourceExec {
-    pub(super) fn new(schema: SchemaRef, rows: SendableRecordBatchStream) -> SourceExec {
-        SourceExec {
-            rows: Mutex::new(Some(rows)),
-            ..SourceExec::without_rows(schema)
-        }
-    }
-
-    /// Stands for rows where a plan is only described.
-    pub(super) fn without_rows(schema: SchemaRef) -> SourceExec {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
-        SourceExec {
-            rows: Mutex::new(None),
-            properties: Arc::new(properties),
-        }
-    }
-}
-
-impl fmt::Debug for SourceExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SourceExec").finish_non_exhaustive()
-    }
-}
-
-impl DisplayAs for SourceExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "SourceExec")
-    }
-}
-
-impl ExecutionPlan for SourceExec {
-    fn name(&self) -> &'static str {
-        "SourceExec"
-    }
-
-    leaf!();
-
-    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = lock(&self.rows).take();
-        rows.ok_or_else(|| internal_datafusion_err!("rows of a join's side are read twice"))
-    }
-}
 
 /// Runs its input in another context than the operator above it.
 pub(super) struct InContextExec {

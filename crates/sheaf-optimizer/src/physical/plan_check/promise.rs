@@ -20,7 +20,6 @@ use datafusion_expr::{Expr, LogicalPlan, SortExpr};
 use datafusion_physical_expr::expressions::Column as PhysicalColumn;
 use datafusion_physical_expr::{PhysicalExpr, PhysicalSortExpr, create_physical_sort_exprs};
 use datafusion_physical_plan::projection::ProjectionExec;
-use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
@@ -30,6 +29,7 @@ use super::requirements::is_merge_of_ordered_inputs;
 use super::structure::Join;
 use crate::logical::join_graph::plain_column;
 use crate::physical::planner::{bounded_sort_keys, replace_columns};
+use sheaf_exec::operator::first_rows_exec::sort_of;
 
 pub(super) fn check(
     plan: &Arc<dyn ExecutionPlan>,
@@ -146,7 +146,7 @@ fn delivers(plan: &Arc<dyn ExecutionPlan>, order: Vec<PhysicalSortExpr>) -> Resu
         return Ok(true);
     }
     // What it has just sorted by it may have forgotten, of functions.
-    if let Some(sort) = plan.downcast_ref::<SortExec>()
+    if let Some(sort) = sort_of(plan)
         && sort.expr().starts_with(&order)
     {
         return Ok(true);

@@ -20,10 +20,10 @@ use datafusion_physical_plan::joins::{
 };
 use datafusion_physical_plan::projection::ProjectionExec;
 use datafusion_physical_plan::repartition::RepartitionExec;
-use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::union::UnionExec;
 use sheaf_exec::keyed_join::exec::{KeyedJoinExec, KeyedJoinType};
+use sheaf_exec::operator::first_rows_exec::sort_of;
 use sheaf_exec::operator::regret_exec::RegretExec;
 
 use sheaf_access::clustered_key_field;
@@ -55,7 +55,7 @@ pub(super) fn check(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     if let Some(join) = Join::of(plan) {
         return operator.join(&join);
     }
-    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+    if let Some(sort) = sort_of(plan) {
         operator.order(sort.expr(), &sort.input().schema())?;
     } else if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
         operator.order(merge.expr(), &merge.input().schema())?;
