@@ -21,6 +21,7 @@ use sheaf_table::{Column, ValueRef};
 use sheaf_types::assignment::{Mode, assign_text};
 use sheaf_types::number::{Floor, checked_power_of_ten, is_double_text, text_floor};
 use sheaf_types::temporal::split_datetime;
+use sheaf_types::text::text_of;
 use sheaf_types::{Collation, ColumnType, Value};
 use sqlparser::ast;
 
@@ -287,7 +288,7 @@ pub(super) fn compare(ty: &ColumnType, stored: ValueRef<'_>, placed: &Value) -> 
         (ValueRef::Decimal(stored), Value::Decimal { unscaled, .. }) => stored.cmp(unscaled),
         (ValueRef::Bytes(stored), Value::Text(placed)) => {
             let collation = ty.collation()?;
-            collation.compare(&String::from_utf8_lossy(stored), placed)
+            collation.compare(&text_of(stored), placed)
         }
         (ValueRef::Bytes(stored), Value::Bytes(placed)) => stored.cmp(placed.as_slice()),
         _ => return None,

@@ -201,7 +201,8 @@ impl Tree {
         }
         let node = Node(leaf);
         let ghosts = (0..node.count()).filter(|&slot| node.is_ghost(slot));
-        let mut slots: Vec<_> = ghosts.collect();
+        // Most leaves have none, and need not be gone through.
+        let mut slots: Vec<_> = ghosts.take(node.ghost_count()).collect();
         let system = &self.store.transactions;
         let (versions, page) = (&system.versions, leaf.page_id());
         if !leaf.has_versions() {

@@ -26,6 +26,7 @@
 //! A prefix length counts elements of the sort key (see [`Collation::limited_key_into`]), so that equal strings have
 //! equal beginnings. [`crate::codec::key_range`] makes ranges of encoded keys.
 
+use sheaf_types::text::text_of;
 use sheaf_types::{
     ColumnType, Value,
     text::{
@@ -755,7 +756,7 @@ fn encode_value(part: &KeyPart, value: ValueRef<'_>, key: &mut Vec<u8>) {
             key.extend_from_slice(&bits.to_be_bytes());
         }
         (PartKind::Text(collation), ValueRef::Bytes(bytes)) => {
-            let text = String::from_utf8_lossy(bytes);
+            let text = text_of(bytes);
             match part.prefix_length {
                 None => collation.sort_key_into(&text, key),
                 Some(limit) => {

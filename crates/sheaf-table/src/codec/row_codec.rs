@@ -12,6 +12,7 @@
 //! end marks a value that is too long for the row: the row holds a reference to the table's
 //! [overflow tree](crate::codec::overflow).
 
+use sheaf_types::text::text_of;
 use sheaf_types::{ColumnType, Value};
 
 use crate::codec::overflow::{self, OVERFLOW_REFERENCE_BYTES};
@@ -60,9 +61,7 @@ impl ValueRef<'_> {
             (ValueRef::Decimal(unscaled), _) => Value::Decimal { unscaled, scale: 0 },
             (ValueRef::Float(v), _) => Value::Float(v),
             (ValueRef::Double(v), _) => Value::Double(v),
-            (ValueRef::Bytes(v), ty) if ty.is_character() => {
-                Value::Text(String::from_utf8_lossy(v).into_owned())
-            }
+            (ValueRef::Bytes(v), ty) if ty.is_character() => Value::Text(text_of(v).into_owned()),
             (ValueRef::Bytes(v), _) => Value::Bytes(v.to_vec()),
         }
     }

@@ -331,6 +331,13 @@ pub fn is_plain_ascii(text: &[u8]) -> bool {
         .all(|byte| *byte < 128 && codes[usize::from(*byte)] != 0)
 }
 
+/// Whether one of the bytes is 0.
+fn has_zero(bytes: [u8; 8]) -> bool {
+    let (ones, tops) = (u64::MAX / 255, u64::MAX / 255 * 128);
+    let word = u64::from_ne_bytes(bytes);
+    word.wrapping_sub(ones) & !word & tops != 0
+}
+
 /// Appends the codes of `text` under `utf8mb4_0900_ai_ci`, at most `limit` of them; returns how many.
 fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
     let weights = weights();
@@ -345,7 +352,7 @@ fn unicode_key(text: &str, limit: usize, key: &mut Vec<u8>) -> usize {
             && bytes.is_ascii()
         {
             let codes = bytes.map(|byte| weights.ascii[usize::from(byte & 0x7f)]);
-            if codes.contains(&0) {
+            if has_zero(codes) {
                 break;
             }
             key.extend_from_slice(&codes);

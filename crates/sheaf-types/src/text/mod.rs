@@ -6,6 +6,8 @@
 //! | [`like`] | patterns of LIKE |
 //! | `unicode_weights` | sort keys of the older Unicode collations |
 
+use std::borrow::Cow;
+
 pub mod collation;
 pub mod like;
 pub(crate) mod unicode_weights;
@@ -14,6 +16,14 @@ pub(crate) mod unicode_weights;
 pub const PAD_END: u8 = 0x01;
 /// Precedes spaces and a control character in the key of a PAD SPACE collation.
 pub const PAD_BELOW: u8 = 0x00;
+
+/// Stored bytes as a text. They are one but for a fault, and bytes that are one are looked at many at a time.
+pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    }
+}
 
 /// White space: C's `isspace`, which MySQL skips around numbers and dates.
 pub(crate) fn is_space(byte: u8) -> bool {
