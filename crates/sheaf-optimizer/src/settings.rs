@@ -264,6 +264,9 @@ pub struct PlannerSettings {
     /// A sort for the first rows holds them in memory. Where more than so many are wanted, all are sorted, which can
     /// spill, and be stopped.
     pub most_first_rows: usize,
+    /// Sorts of several workers become one. What two of them hold when they merge what they have spilled, and the merge
+    /// of both, may be more than a small memory has.
+    pub sorts_in_one_stream: bool,
     /// Pages that a scan reads ahead: 4 MiB keep a device of 1.5 GB/s busy between two requests, 1 MiB did so to three
     /// quarters.
     pub read_ahead_pages: usize,
@@ -320,6 +323,7 @@ impl Default for PlannerSettings {
             target_partitions: 1,
             query_memory_bytes: 64 << 20,
             most_first_rows: MAX_FIRST_ROWS,
+            sorts_in_one_stream: false,
             read_ahead_pages: 256,
             max_recursion_rounds: 1_000,
             regret_budget_us: None,

@@ -104,7 +104,9 @@ pub fn plan_physical(logical: &LogicalPlan, context: &PlannerContext) -> Result<
     let outline = planner.notes.outline(&planned.plan);
     let rows = planned.rows;
     let plan = rules::apply(planned.plan, context.task.session_config().options())?;
-    let saves_memory = context.settings.is_thrifty() || planner.sorts_long_texts;
+    let saves_memory = context.settings.is_thrifty()
+        || context.settings.sorts_in_one_stream
+        || planner.sorts_long_texts;
     let outline_and_facts = (&outline, &planner.properties);
     let plan = finished((plan, saves_memory), logical, outline_and_facts, context)?;
     let mut explain = planned.explain;

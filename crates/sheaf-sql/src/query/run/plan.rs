@@ -26,13 +26,12 @@ use crate::session::Session;
 
 /// How long a row or a group is taken to be when it is asked whether what a sort or an aggregate keeps fits in memory.
 const KEPT_ROW_BYTES: f64 = 256.0;
-/// Rows of a batch with texts of which it is not known how long functions make them. The first rows of an order hold on
-/// to many batches, so all of them are sorted, which can spill.
+/// Rows of a batch with texts of which it is not known how long functions make them.
 const LENGTHENED_ROWS: usize = 64;
+/// A statement that has less memory than this sorts in one stream what does not fit in it.
+const SORTS_OF_WORKERS_BYTES: usize = 32 << 20;
 /// So many copies of a long row are counted.
 const LONG_ROW_COPIES: usize = 8;
-/// The share of a statement's memory that the first rows of an order may take that a change is limited to.
-const FIRST_ROWS_SHARE: f64 = 0.5;
 
 impl Session {
     /// [Keeps](Self::keep_definition) all tables that a query reads.
@@ -206,15 +205,10 @@ impl Session {
             // A long value is in a row, in its key, and in what is read with it.
             let long = LONG_ROW_COPIES * longest_row_bytes(&optimized)?;
             row_bytes = row_bytes.max(long as f64);
-            let memory = context.settings.query_memory_bytes as f64;
-            let most = (memory * FIRST_ROWS_SHARE / row_bytes) as usize;
-            context.settings.most_first_rows = context.settings.most_first_rows.min(most);
         }
         self.runner().bound_batches(&optimized, &mut context)?;
         let mut physical = plan_physical(&optimized, &context)?;
         if is_final && sorts_lengthened_texts(&physical.plan) {
-            let settings = &mut context.settings;
-            settings.most_first_rows = 0;
             self.runner()
                 .limit_batch_rows(&mut context, LENGTHENED_ROWS);
             physical = plan_physical(&optimized, &context)?;
@@ -224,6 +218,8 @@ impl Session {
             // It spills, and merges what it has spilled: a batch of each run is in memory then.
             let trace = std::mem::take(&mut context.trace);
             self.runner().take_small_batches(&mut context);
+            context.settings.sorts_in_one_stream =
+                context.settings.query_memory_bytes < SORTS_OF_WORKERS_BYTES;
             physical = plan_physical(&optimized, &context)?;
             context.trace = trace;
         }
