@@ -25,6 +25,9 @@ use crate::walk::ExpressionVisitor;
 /// 1364 for a column without one.
 pub fn default_expression(column: &Column) -> Result<Expr> {
     let value = match &column.default {
+        _ if column.generated.is_some() => {
+            return Err(SqlError::no_default_for_field(&column.name));
+        }
         Some(DefaultValue::Value(value)) => value,
         Some(DefaultValue::CurrentTimestamp) => {
             let digits = match column.ty {

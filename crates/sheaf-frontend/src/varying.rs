@@ -1,5 +1,5 @@
 //! Expressions whose value may be another one for other rows, statements or sessions: no constraint may have one, and a
-//! default that is one is computed for each row.
+//! default that is one is computed for each row. Nor may a generated column have one.
 
 use std::ops::ControlFlow;
 
@@ -93,15 +93,34 @@ impl NotKept {
             (false, false) => parts.disallowed.map(NotKept::Function),
         }
     }
+
+    /// What the expression of a generated column cannot have; `None`: it can be kept.
+    pub fn of_generated(expression: &Expr) -> Option<NotKept> {
+        let parts = Parts::of(expression);
+        match (parts.has_query, parts.has_variable) {
+            (true, _) => Some(NotKept::Query),
+            (_, true) => Some(NotKept::Variable),
+            (false, false) => parts.varying.map(NotKept::Function),
+        }
+    }
+}
+
+/// Whether the expression calls a function whose value depends on its operands and on the session's time zone.
+pub fn depends_on_time_zone(expression: &Expr) -> bool {
+    Parts::of(expression).in_time_zone
 }
 
 /// What an expression has in it.
 #[derive(Default)]
 struct Parts {
     vary: bool,
+    in_time_zone: bool,
     has_query: bool,
     has_variable: bool,
     disallowed: Option<String>,
+    /// The first call whose value does not depend on its operands alone. That of UNIX_TIMESTAMP depends on the
+    /// session's time zone, too.
+    varying: Option<String>,
 }
 
 impl Parts {
@@ -121,6 +140,12 @@ impl ExpressionVisitor for Parts {
         let is_variable = |name: &Ident| name.quote_style.is_none() && name.value.starts_with('@');
         match expression {
             Expr::Function(function) => {
+                let name = object_text(&function.name).to_ascii_lowercase();
+                self.in_time_zone |= name == "unix_timestamp" || name == "from_unixtime";
+                if self.varying.is_none() {
+                    let depends = name == "unix_timestamp" || varying_call(function).is_some();
+                    self.varying = depends.then_some(name);
+                }
                 if let Some(called) = varying_call(function) {
                     self.vary = true;
                     if NOT_IN_DEFAULTS.contains(&called.as_str()) {

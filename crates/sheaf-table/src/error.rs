@@ -125,6 +125,23 @@ pub enum TableError {
         "Check constraint '{name}' uses column '{column}', hence column cannot be dropped or renamed."
     )]
     ColumnNeededByCheck { name: String, column: String },
+    #[error("Column '{column}' has a generated column dependency.")]
+    ColumnNeededByGenerated { column: String },
+    #[error("'{what}' is not supported for generated columns.")]
+    UnsupportedOnGenerated { what: &'static str },
+    #[error("Foreign key '{name}' uses virtual column '{column}' which is not supported.")]
+    ForeignKeyOfVirtualColumn { name: String, column: String },
+    #[error("Cannot define foreign key with {clause} clause on a generated column.")]
+    ForeignKeyChangesGenerated { clause: &'static str },
+    #[error(
+        "This version of Sheaf doesn't yet support '{clause} of the column {column}, which a virtual generated column names'"
+    )]
+    ForeignKeyChangesBase {
+        clause: &'static str,
+        column: String,
+    },
+    #[error("Cannot add foreign key constraint")]
+    CannotAddForeignKey,
     #[error(
         "Column '{column}' of table '{table}' has a default value expression dependency and cannot be dropped or renamed."
     )]
@@ -288,6 +305,16 @@ impl TableError {
             TableError::ColumnOfCheckChangesWithParent { .. } => {
                 codes::CHECK_CONSTRAINT_CLAUSE_USING_FK_REFER_ACTION_COLUMN
             }
+            TableError::ColumnNeededByGenerated { .. } => codes::DEPENDENT_BY_GENERATED_COLUMN,
+            TableError::UnsupportedOnGenerated { .. } => {
+                codes::UNSUPPORTED_ACTION_ON_GENERATED_COLUMN
+            }
+            TableError::ForeignKeyOfVirtualColumn { .. } => codes::FK_CANNOT_USE_VIRTUAL_COLUMN,
+            TableError::ForeignKeyChangesGenerated { .. } => {
+                codes::WRONG_FK_OPTION_FOR_GENERATED_COLUMN
+            }
+            TableError::ForeignKeyChangesBase { .. } => codes::NOT_SUPPORTED_YET,
+            TableError::CannotAddForeignKey => codes::CANNOT_ADD_FOREIGN,
             TableError::ColumnNeededByCheck { .. } => codes::DEPENDENT_BY_CHECK_CONSTRAINT,
             TableError::ColumnNeededByDefault { .. } => codes::DEPENDENT_BY_DEFAULT_GENERATED_VALUE,
             TableError::DefaultOfLaterColumn { .. } => codes::DEFAULT_VAL_GENERATED_NON_PRIOR,

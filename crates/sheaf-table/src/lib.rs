@@ -19,7 +19,8 @@ pub mod table;
 
 pub use build::alter_table;
 pub use build::alter_table::{AlterOptions, Altered};
-pub use build::altered_definition::{AlterWork, Alteration, ColumnPlace};
+pub use build::alteration::{Alteration, ColumnPlace};
+pub use build::altered_definition::AlterWork;
 pub use build::bulk_load;
 pub use build::bulk_load::BulkLoad;
 pub use build::tree_load::BulkLoadOptions;
@@ -54,8 +55,8 @@ pub use definition::foreign_key;
 pub use definition::schema;
 pub use definition::schema::{
     CheckConstraint, CheckSpec, Column, CreateTable, DefaultExpression, DefaultValue, ForeignKey,
-    ForeignKeySpec, Index, IndexPart, IndexPartSpec, IndexSpec, PRIMARY, ReferentialAction,
-    TableDefinition,
+    ForeignKeySpec, GeneratedColumn, GeneratedKind, Index, IndexPart, IndexPartSpec, IndexSpec,
+    PRIMARY, ReferentialAction, TableDefinition,
 };
 pub use definition::show_create;
 pub use error::{Result, TableError};

@@ -15,6 +15,7 @@ mod embedded;
 mod failed_commits;
 mod faults;
 mod foreign_keys_concurrent;
+mod generated_columns;
 mod harness;
 mod hints;
 mod history;

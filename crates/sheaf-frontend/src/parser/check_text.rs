@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
+use crate::syntax::object_text;
 use crate::walk::{ExpressionVisitor, walk_expression};
 
 /// The names of columns in an expression, each once, as they are written first.
@@ -36,7 +37,7 @@ struct WithoutUnits;
 impl ExpressionVisitor for WithoutUnits {
     fn leave_expression(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::Function(function) = expression
-            && is_with_unit(&function.name.to_string())
+            && is_with_unit(&object_text(&function.name))
             && let ast::FunctionArguments::List(arguments) = &mut function.args
             && !arguments.args.is_empty()
         {
@@ -127,6 +128,39 @@ pub(super) fn kept_text(tokens: &[TokenWithSpan], expression: &ast::Expr) -> Str
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// As [`kept_text`], with the parentheses that MySQL prints around what has an operator outermost.
+pub(super) fn kept_operation(tokens: &[TokenWithSpan], expression: &ast::Expr) -> String {
+    let text = kept_text(tokens, expression);
+    match is_operation(expression) {
+        true => format!("({text})"),
+        false => text,
+    }
+}
+
+fn is_operation(expression: &ast::Expr) -> bool {
+    use ast::Expr;
+    match expression {
+        Expr::Nested(inner) => is_operation(inner),
+        Expr::UnaryOp { op, .. } => matches!(op, ast::UnaryOperator::Not),
+        Expr::BinaryOp { .. }
+        | Expr::Between { .. }
+        | Expr::Case { .. }
+        | Expr::Collate { .. }
+        | Expr::InList { .. }
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::Like { .. }
+        | Expr::RLike { .. } => true,
+        _ => false,
+    }
 }
 
 /// What is between parentheses that are around all of it.

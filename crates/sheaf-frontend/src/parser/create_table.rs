@@ -3,14 +3,14 @@
 //! ALTER TABLE parses the same columns, keys and constraints by the same functions. An option that changes nothing here
 //! is read and ignored; one that would change what a client relies on is an error that names it.
 
-use sheaf_table::ReferentialAction;
+use sheaf_table::{GeneratedKind, ReferentialAction};
 use sheaf_types::error::codes;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::definition::refuse_encryption;
 use super::statement::{
-    CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, KeyDefinition, KeyKind,
-    KeyPart, OnDuplicate, TableChange,
+    CheckDefinition, ColumnDefinition, CreateTable, ForeignKeyDefinition, GeneratedDefinition,
+    KeyDefinition, KeyKind, KeyPart, OnDuplicate, TableChange, TypeName,
 };
 use super::{ParseResult, Statement, StatementParser, check_text};
 use crate::error::SqlError;
@@ -341,6 +341,7 @@ impl StatementParser<'_> {
             default_text: String::new(),
             on_update: None,
             auto_increment: serial,
+            generated: None,
             comment: String::new(),
         };
         let own_key = |kind| KeyDefinition {
@@ -357,7 +358,20 @@ impl StatementParser<'_> {
         if serial {
             found.keys.push(unique.clone());
         }
+        // The expression of a generated column comes next to the type.
+        ty = self.text_attributes(ty)?;
+        if self.peek("GENERATED") || self.peek("AS") {
+            column.generated = Some(self.generated_column()?);
+            if serial {
+                return Err(SqlError::wrong_usage("SERIAL", "generated column").into());
+            }
+        }
         loop {
+            if let Some(clause) = self.clause_of_given_values()
+                && column.generated.is_some()
+            {
+                return Err(SqlError::wrong_usage(clause, "generated column").into());
+            }
             if self.accept("NOT NULL") {
                 column.not_null = true;
             } else if self.accept("NULL") {
@@ -379,10 +393,8 @@ impl StatementParser<'_> {
                 found.keys.push(unique.clone());
             } else if self.accept("COMMENT") {
                 column.comment = self.string()?;
-            } else if self.accept("CHARACTER SET") || self.accept("CHARSET") {
-                ty.character_set = Some(self.word_or_string()?);
-            } else if self.accept("COLLATE") {
-                ty.collation = Some(self.word_or_string()?);
+            } else if self.peek("CHARACTER SET") || self.peek("CHARSET") || self.peek("COLLATE") {
+                ty = self.text_attributes(ty)?;
             } else if self.accept_one_of(&["COLUMN_FORMAT", "STORAGE"]).is_some() {
                 self.identifier()?;
             } else if self.peek("REFERENCES") {
@@ -398,8 +410,6 @@ impl StatementParser<'_> {
                 found
                     .checks
                     .push(self.check(symbol, Some(column.name.clone()))?);
-            } else if self.peek("GENERATED") || self.peek("AS") {
-                return Err(SqlError::not_supported_yet("generated columns").into());
             } else if self.accept("VISIBLE") {
                 // The usual state.
             } else if self.peek("INVISIBLE") {
@@ -409,6 +419,47 @@ impl StatementParser<'_> {
                 return Ok(column);
             }
         }
+    }
+
+    /// CHARACTER SET and COLLATE behind a type.
+    fn text_attributes(&mut self, mut ty: TypeName) -> ParseResult<TypeName> {
+        loop {
+            if self.accept("CHARACTER SET") || self.accept("CHARSET") {
+                ty.character_set = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                ty.collation = Some(self.word_or_string()?);
+            } else {
+                return Ok(ty);
+            }
+        }
+    }
+
+    /// What a generated column cannot have: the clause that comes next, if it says where values come from.
+    fn clause_of_given_values(&mut self) -> Option<&'static str> {
+        let clauses = ["DEFAULT", "ON UPDATE", "AUTO_INCREMENT"];
+        clauses.into_iter().find(|clause| self.peek(clause))
+    }
+
+    /// `[GENERATED ALWAYS] AS (expression) [VIRTUAL | STORED]`.
+    fn generated_column(&mut self) -> ParseResult<GeneratedDefinition> {
+        self.accept("GENERATED ALWAYS");
+        self.expect("AS")?;
+        self.expect_token(&Token::LParen)?;
+        let begin = self.tokens.index();
+        let expression = self.expression()?;
+        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
+            .map(|at| self.tokens.token_at(at).clone())
+            .collect();
+        self.expect_token(&Token::RParen)?;
+        let kind = match self.accept_one_of(&["VIRTUAL", "STORED"]) {
+            Some("STORED") => GeneratedKind::Stored,
+            _ => GeneratedKind::Virtual,
+        };
+        Ok(GeneratedDefinition {
+            text: check_text::kept_operation(&tokens, &expression),
+            expression,
+            kind,
+        })
     }
 
     fn table_options(&mut self, table: &mut CreateTable) -> ParseResult<()> {

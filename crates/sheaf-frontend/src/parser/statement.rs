@@ -3,7 +3,7 @@
 //! Queries and expressions stay in sqlparser's AST. What only MySQL has, and sqlparser does not parse, has types of
 //! its own here.
 
-use sheaf_table::ReferentialAction;
+use sheaf_table::{GeneratedKind, ReferentialAction};
 use sheaf_types::ColumnType;
 use sheaf_types::error::codes::ErrorCode;
 use sqlparser::ast;
@@ -278,7 +278,17 @@ pub struct ColumnDefinition {
     pub default_text: String,
     pub on_update: Option<ast::Expr>,
     pub auto_increment: bool,
+    pub generated: Option<GeneratedDefinition>,
     pub comment: String,
+}
+
+/// `[GENERATED ALWAYS] AS (expression) [VIRTUAL | STORED]`.
+#[derive(Clone, Debug)]
+pub struct GeneratedDefinition {
+    pub expression: ast::Expr,
+    /// The expression as it is kept.
+    pub text: String,
+    pub kind: GeneratedKind,
 }
 
 /// A column's type as written. Texts get their collation from the column, the table or the default, in this

@@ -48,6 +48,9 @@ pub(crate) fn generation_extra(column: &Column) -> String {
     if column.on_update_current_timestamp {
         extra.push(format!("on update {}", current_timestamp(&column.ty)));
     }
+    if let Some(generated) = &column.generated {
+        extra.push(format!("{} GENERATED", generated.kind.name()));
+    }
     extra.join(" ")
 }
 

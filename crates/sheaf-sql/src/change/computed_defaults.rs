@@ -12,16 +12,12 @@
 //! Like CHECKs, the expressions of a table are one list over its columns (`query/row_evaluator.rs`). Direct plans leave
 //! tables that have some to the vectorised way.
 
-use std::sync::{Arc, Mutex};
-
 use sheaf_frontend::column_default::default_expression;
-use sheaf_table::convert::{RowFill, to_column};
 use sheaf_table::schema::same_name;
 use sheaf_table::{Column, TableDefinition, TableError};
-use sheaf_types::{ColumnIssue, Value};
+use sheaf_types::Value;
 use sqlparser::ast;
 
-use crate::change::table_checks::Failure;
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
@@ -110,49 +106,20 @@ impl Session {
                 return Err(TableError::DefaultOfAutoIncrement { column }.into());
             }
             let mut behind = columns[at..].iter();
-            if behind.any(|other| other.default_expression().is_some() && names(other)) {
+            let is_computed =
+                |other: &Column| other.default_expression().is_some() || other.generated.is_some();
+            if behind.any(|other| is_computed(other) && names(other)) {
                 return Err(TableError::DefaultOfLaterColumn { column }.into());
+            }
+            // Defaults are computed before generated columns.
+            let mut others = columns.iter();
+            if others.any(|other| other.generated.is_some() && names(other)) {
+                return Err(SqlError::not_supported_yet(
+                    "a default that names a generated column",
+                ));
             }
         }
         self.defaults_of(table, columns)?;
         Ok(())
-    }
-
-    /// What computes the defaults of new columns for the rows that are there. Errors are kept in the second part.
-    pub(crate) fn row_fill(
-        &self,
-        definition: &TableDefinition,
-    ) -> Result<Option<(RowFill, Failure)>> {
-        let Some(defaults) = self.computed_defaults(definition)? else {
-            return Ok(None);
-        };
-        let mode = self.insert_mode(false);
-        let columns = definition.columns.clone();
-        let failure: Failure = Arc::new(Mutex::new(None));
-        let kept = Arc::clone(&failure);
-        let fill = move |row: &mut [Value], positions: &[usize]| {
-            for position in positions {
-                let column = &columns[*position];
-                let computed = defaults.value(*position, row).and_then(|value| {
-                    let converted = to_column(column, &value, mode);
-                    Ok(converted.map_err(|problem| ColumnIssue {
-                        problem,
-                        column: column.name.clone(),
-                        row: 1,
-                    })?)
-                });
-                match computed {
-                    Ok((value, _)) => row[*position] = value,
-                    Err(error) => {
-                        if let Ok(mut kept) = kept.lock() {
-                            *kept = Some(error);
-                        }
-                        return Err(TableError::Interrupted);
-                    }
-                }
-            }
-            Ok(())
-        };
-        Ok(Some((RowFill(Arc::new(fill)), failure)))
     }
 }

@@ -22,10 +22,10 @@ use sqlparser::ast;
 
 use crate::change::assigned::{is_default, last_part};
 use crate::change::change_query::returned_items;
+use crate::change::generated_columns::check_given_columns;
 use crate::change::on_duplicate::{source_column, take_source_columns};
-use crate::change::table_writer::{
-    OnDuplicate, OpenedTarget, RowShape, TableWriter, WriteOptions, Written,
-};
+use crate::change::row_shape::RowShape;
+use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
 use crate::change::through_view::{ChangedView, not_insertable};
 use crate::change::values_before::name_values_before;
 use crate::definition::ddl::column_type_of;
@@ -445,6 +445,7 @@ impl Session {
         mut writer: TableWriter,
         done: Result<()>,
     ) -> Result<Inserted> {
+        let done = writer.write_waiting(&mut self.warnings).and(done);
         let table = Arc::clone(writer.table());
         let rows = writer.take_kept_rows();
         Ok(Inserted {
@@ -764,6 +765,7 @@ impl Session {
         rows: RowsToInsert,
     ) -> Result<()> {
         let now = self.local_now_micros();
+        check_given_columns(&writer.table().definition, &targets)?;
         let defaults = self.computed_defaults(&writer.table().definition)?;
         let runner = Runner::new(&self.handle, &self.workers);
         let warnings = &mut self.warnings;

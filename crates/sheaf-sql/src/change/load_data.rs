@@ -15,7 +15,8 @@ use sheaf_types::{ColumnType, Value, assignment::Mode};
 use crate::change::assigned::is_default;
 use crate::change::field_reader::{FieldReader, Record};
 use crate::change::pipe_reader::{PipeReader, is_pipe};
-use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
+use crate::change::row_shape::RowShape;
+use crate::change::table_writer::{TableWriter, WriteOptions};
 use crate::change::values_before::name_values_of;
 use crate::encoding::decode_latin1;
 use crate::error::{Result, SqlError};
@@ -102,6 +103,7 @@ impl Session {
             }
         });
         let written = self.close_writer(writer, done)?;
+        self.findings.warn(&mut self.warnings);
         let info = format!(
             "Records: {}  Deleted: {}  Skipped: {}  Warnings: {}",
             written.records(),

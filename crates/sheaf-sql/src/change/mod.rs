@@ -12,9 +12,12 @@
 //! | [`load_data`] | LOAD DATA |
 //! | [`field_reader`] | splits a data file into records and fields |
 //! | [`pipe_reader`] | reads a named pipe so that KILL is noticed |
+//! | [`row_shape`] | values on their way into rows |
 //! | [`table_writer`] | rows on their way into a table |
 //! | [`through_view`] | views whose rows are those of one table |
 //! | [`values_before`] | values that name columns of the row that they are for |
+//! | [`generated_columns`] | generated columns of rows before they are written |
+//! | [`generated_rows`] | rows that wait until their generated columns are computed together |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 
 pub(crate) mod assigned;
@@ -23,10 +26,13 @@ pub(crate) mod computed_defaults;
 pub(crate) mod delete;
 pub(crate) mod field_reader;
 pub(crate) mod first_finds;
+pub(crate) mod generated_columns;
+pub(crate) mod generated_rows;
 pub(crate) mod insert;
 pub(crate) mod load_data;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
+pub(crate) mod row_shape;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod through_view;

@@ -34,6 +34,7 @@ use sheaf_types::{
 use sqlparser::ast;
 
 use crate::change::assigned::{assign, is_default, issue, last_part};
+use crate::change::generated_columns::value_not_allowed;
 use crate::change::values_before::write_defaults;
 use crate::direct::KeptExpressions;
 use crate::error::{Result, SqlError};
@@ -214,6 +215,12 @@ impl Session {
             let column = definition
                 .column_position(&name)
                 .ok_or_else(|| SqlError::bad_field(&name, "field list"))?;
+            if definition.columns[column].generated.is_some() {
+                match is_default(&assignment.value) {
+                    true => continue,
+                    false => return Err(value_not_allowed(&name, &definition.name)),
+                }
+            }
             let computed = match definition.columns[column].default_expression() {
                 Some(default) if is_default(&assignment.value) => Some(computed_default(default)?),
                 _ => None,

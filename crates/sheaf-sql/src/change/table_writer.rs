@@ -9,20 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sheaf_storage::{LockMode, LockWait};
-use sheaf_table::convert::{default_of, to_column};
 use sheaf_table::table::generated_value;
 use sheaf_table::{
-    BulkLoad, BulkLoadOptions, ChangeSet, Column, CreateTable, InsertOutcome, LockRequest, Table,
+    BulkLoad, BulkLoadOptions, ChangeSet, CreateTable, InsertOutcome, LockRequest, Table,
     TableError, WriteGuard,
 };
-use sheaf_types::{
-    ColumnIssue, ColumnProblem, Value,
-    assignment::{Mode, assign_text},
-};
+use sheaf_types::{Value, assignment::Mode};
 
-use crate::change::assigned::issue;
 use crate::change::change_query::{is_ignorable, position_of};
-use crate::change::computed_defaults::ComputedDefaults;
+use crate::change::generated_columns::GeneratedColumns;
+use crate::change::generated_rows::WaitingRows;
 use crate::change::on_duplicate::DuplicateUpdate;
 use crate::change::table_checks::{TableChecks, refusal_of};
 use crate::error::{Result, SqlError};
@@ -138,237 +134,6 @@ pub(crate) struct WriteOptions {
     pub(crate) keeps_zero: bool,
 }
 
-/// Converts values to a table's columns, with warnings.
-pub(crate) struct RowShape {
-    table: Arc<Table>,
-    mode: Mode,
-    keeps_zero: bool,
-    /// A row with the defaults of the others.
-    template: Vec<Value>,
-    /// Defaults that are computed for each row, of columns that the statement does not give.
-    computed: Vec<usize>,
-    /// Others of the row at hand.
-    computed_now: Vec<usize>,
-    defaults: Option<ComputedDefaults>,
-}
-
-impl RowShape {
-    /// `targets`: columns that the statement gives; `now_micros`: what CURRENT_TIMESTAMP stands for. Error 1364 for a
-    /// column that is not given, has no default and cannot be NULL, in strict mode.
-    pub(crate) fn new(
-        table: &Arc<Table>,
-        targets: &[usize],
-        options: WriteOptions,
-        now_micros: i64,
-        warnings: &mut Warnings,
-    ) -> Result<RowShape> {
-        let mode = options.mode;
-        let definition = &table.definition;
-        let mut template = Vec::with_capacity(definition.columns.len());
-        for (position, column) in definition.columns.iter().enumerate() {
-            if targets.contains(&position) {
-                template.push(Value::Null);
-                continue;
-            }
-            template.push(match default_of(column, now_micros) {
-                Some(value) => value,
-                None => {
-                    let issue = ColumnIssue {
-                        problem: ColumnProblem::NoDefault,
-                        column: column.name.clone(),
-                        row: 1,
-                    };
-                    if mode.strict {
-                        return Err(issue.into());
-                    }
-                    warnings.warn(issue.mysql_code(), issue.to_string());
-                    implicit_default(column)
-                }
-            });
-        }
-        Ok(RowShape {
-            table: Arc::clone(table),
-            mode,
-            keeps_zero: options.keeps_zero,
-            template,
-            computed: (0..definition.columns.len())
-                .filter(|at| !targets.contains(at))
-                .filter(|at| definition.columns[*at].default_expression().is_some())
-                .collect(),
-            computed_now: Vec::new(),
-            defaults: None,
-        })
-    }
-
-    /// Computes defaults with these.
-    pub(crate) fn with_defaults(self, defaults: Option<ComputedDefaults>) -> RowShape {
-        RowShape { defaults, ..self }
-    }
-
-    /// Computes what is still to be computed of a row that has all values that it was given. `is_only_row`: see
-    /// [`Self::check_only_row`].
-    pub(crate) fn complete(
-        &mut self,
-        row: &mut [Value],
-        (row_number, is_only_row): (u64, bool),
-        warnings: &mut Warnings,
-    ) -> Result<()> {
-        let Some(defaults) = &self.defaults else {
-            return Ok(());
-        };
-        let mut positions = std::mem::take(&mut self.computed_now);
-        positions.extend_from_slice(&self.computed);
-        // From left to right: a default may name columns in front of it.
-        positions.sort_unstable();
-        for position in positions {
-            let value = defaults.value(position, row)?;
-            if is_only_row {
-                self.check_only_row(position, &value)?;
-            }
-            self.put(row, position, &value, row_number, warnings)?;
-        }
-        Ok(())
-    }
-
-    /// A row to fill.
-    pub(crate) fn new_row(&self) -> Vec<Value> {
-        self.template.clone()
-    }
-
-    /// As [`Self::new_row`], for the last one.
-    pub(crate) fn take_last_row(&mut self) -> Vec<Value> {
-        std::mem::take(&mut self.template)
-    }
-
-    fn column(&self, position: usize) -> &Column {
-        &self.table.definition.columns[position]
-    }
-
-    /// Puts a value into a column of the row.
-    pub(crate) fn put(
-        &self,
-        row: &mut [Value],
-        position: usize,
-        value: &Value,
-        row_number: u64,
-        warnings: &mut Warnings,
-    ) -> Result<()> {
-        let column = self.column(position);
-        if column.auto_increment && value.is_null() {
-            row[position] = Value::Null;
-            return Ok(());
-        }
-        let problem = match to_column(column, value, self.mode) {
-            Ok((converted, problem)) => {
-                row[position] = converted;
-                problem
-            }
-            Err(problem) => return Err(issue(column, problem, row_number).into()),
-        };
-        self.ask_for_next(column, &mut row[position]);
-        self.note(column, problem, row_number, warnings);
-        Ok(())
-    }
-
-    /// 0 asks for the next value as NULL does.
-    fn ask_for_next(&self, column: &Column, value: &mut Value) {
-        if column.auto_increment && !self.keeps_zero && value.is_zero() {
-            *value = Value::Null;
-        }
-    }
-
-    /// Error 1048 for NULL in a NOT NULL column, which only several rows turn into the column's type's nothing.
-    pub(crate) fn check_only_row(&self, position: usize, value: &Value) -> Result<()> {
-        let column = self.column(position);
-        match value.is_null() && !column.nullable && !column.auto_increment {
-            true => Err(issue(column, ColumnProblem::Null, 1).into()),
-            false => Ok(()),
-        }
-    }
-
-    /// [`Self::put`] for a text, into a value whose memory is used again.
-    pub(crate) fn put_text(
-        &self,
-        row: &mut [Value],
-        position: usize,
-        text: &str,
-        row_number: u64,
-        warnings: &mut Warnings,
-    ) -> Result<()> {
-        let column = self.column(position);
-        match assign_text(&column.ty, text, self.mode, &mut row[position]) {
-            Ok(problem) => {
-                self.ask_for_next(column, &mut row[position]);
-                self.note(column, problem, row_number, warnings);
-                Ok(())
-            }
-            Err(problem) => Err(issue(column, problem, row_number).into()),
-        }
-    }
-
-    fn note(
-        &self,
-        column: &Column,
-        problem: Option<ColumnProblem>,
-        row_number: u64,
-        warnings: &mut Warnings,
-    ) {
-        if let Some(problem) = problem {
-            let issue = issue(column, problem.as_warning(), row_number);
-            warnings.warn(issue.mysql_code(), issue.to_string());
-        }
-    }
-
-    /// The column's DEFAULT, for the keyword in VALUES; of a column that has none, what its type has for nothing, with
-    /// a warning. Error 1364 in strict mode.
-    pub(crate) fn put_default(
-        &self,
-        row: &mut [Value],
-        position: usize,
-        now_micros: i64,
-        warnings: &mut Warnings,
-    ) -> Result<()> {
-        // As in MySQL: here and now, whatever the row is given behind it.
-        if let Some(defaults) = &self.defaults
-            && self.column(position).default_expression().is_some()
-        {
-            let value = defaults.value(position, row)?;
-            return self.put(row, position, &value, 1, warnings);
-        }
-        let column = self.column(position);
-        row[position] = match default_of(column, now_micros) {
-            Some(value) => value,
-            None if self.mode.strict => {
-                return Err(SqlError::no_default_for_field(&column.name));
-            }
-            None => {
-                let missing = SqlError::no_default_for_field(&column.name);
-                warnings.warn(missing.code, missing.message);
-                implicit_default(column)
-            }
-        };
-        Ok(())
-    }
-
-    fn note_computed(&mut self, position: usize) {
-        if self.column(position).default_expression().is_some() {
-            self.computed_now.push(position);
-        }
-    }
-
-    /// The column's own value for a field that a file does not have.
-    pub(crate) fn put_missing(&mut self, row: &mut [Value], position: usize, now_micros: i64) {
-        self.note_computed(position);
-        let column = self.column(position);
-        row[position] = default_of(column, now_micros).unwrap_or_else(|| implicit_default(column));
-    }
-}
-
-/// What a NOT NULL column without a default gets where that is only a warning: 0, the empty text, the first label.
-fn implicit_default(column: &Column) -> Value {
-    to_column(column, &Value::Null, Mode::LENIENT).map_or(Value::Null, |(value, _)| value)
-}
-
 /// Where the rows go.
 enum Target {
     /// Fields are dropped in this order: rows are rolled back before the next writer comes.
@@ -391,6 +156,10 @@ pub(crate) struct TableWriter {
     target: Target,
     options: WriteOptions,
     update: Option<DuplicateUpdate>,
+    /// What is computed of each row before it is written.
+    generated: Option<Arc<GeneratedColumns>>,
+    /// Rows whose generated columns are still to be computed.
+    waiting: WaitingRows,
     /// What rows have to keep.
     checks: Vec<TableChecks>,
     /// What the SELECT of an INSERT delivers behind the row that is written.
@@ -420,7 +189,7 @@ impl TableWriter {
 
     /// Rows given so far, those left out included.
     pub(crate) fn rows_seen(&self) -> u64 {
-        self.written.records()
+        self.written.records() + self.waiting.count as u64
     }
 
     /// What to do with conflicting rows, for [`OnDuplicate::Update`].
@@ -432,6 +201,9 @@ impl TableWriter {
     pub(crate) fn writes_only_row(&mut self) {
         if let Some(update) = &mut self.update {
             update.of_only_row();
+        }
+        if let Some(generated) = self.generated.as_mut().and_then(Arc::get_mut) {
+            generated.is_of_only_row = true;
         }
     }
 
@@ -456,8 +228,57 @@ impl TableWriter {
         Some(self.kept.take()?.read())
     }
 
-    /// Writes a row: one value per column, each of the column's type.
+    /// Writes a row: one value per column, each of the column's type. Those of generated columns are computed; the row
+    /// may wait for others until then.
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
+        if self.generated.is_none() {
+            return self.write_whole(row, warnings);
+        }
+        self.waiting.push(row);
+        // What is done about one row may depend on those before it, and warnings come in the order of the rows.
+        let may_wait = self.options.mode.strict && !self.options.ignore && self.update.is_none();
+        match may_wait && !self.waiting.are_many() {
+            true => Ok(()),
+            false => self.write_waiting(warnings),
+        }
+    }
+
+    /// Writes the rows that wait for others. If one of them cannot be computed, those in front of it are written before
+    /// the error is told: theirs, if there is one, comes first.
+    pub(crate) fn write_waiting(&mut self, warnings: &mut Warnings) -> Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let written = self.write_computed(&mut waiting.rows[..waiting.count], warnings);
+        waiting.forget();
+        self.waiting = waiting;
+        written
+    }
+
+    fn write_computed(&mut self, rows: &mut [Vec<Value>], warnings: &mut Warnings) -> Result<()> {
+        let Some(generated) = self.generated.clone() else {
+            return Ok(());
+        };
+        let first = self.written.records() + 1;
+        let mark = warnings.mark();
+        let are_computed = rows.len() > 1 && generated.fill_all(rows, first, warnings).is_ok();
+        if !are_computed {
+            warnings.back_to(mark);
+        }
+        let mut written = Ok(());
+        for (row, number) in rows.iter_mut().zip(first..) {
+            written = match are_computed {
+                true => Ok(()),
+                false => generated.fill(row, number, warnings),
+            };
+            written = written.and_then(|()| self.write_whole(row, warnings));
+            if written.is_err() {
+                break;
+            }
+        }
+        written
+    }
+
+    /// Writes a row that has all its values.
+    fn write_whole(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
         self.handle.cancel_flag().check()?;
         if let Some(error) = refusal_of(&self.checks, row)? {
             if !self.options.ignore {
@@ -491,7 +312,7 @@ impl TableWriter {
                             // deletes no row for it.
                             match self.table.with_last_auto_increment(row)? {
                                 Some(_) if replaces => return Err(error.into()),
-                                Some(row) => return self.write(&row, warnings),
+                                Some(row) => return self.write_whole(&row, warnings),
                                 None if replaces => break self.replace(row)?,
                                 None => {}
                             }
@@ -611,7 +432,12 @@ impl TableWriter {
                 _ => {}
             }
         };
-        let new = update.updated(&old, (row, &self.source), number, warnings)?;
+        let mut new = update.updated(&old, (row, &self.source), number, warnings)?;
+        if new != old
+            && let Some(generated) = &self.generated
+        {
+            generated.fill_changed(&old, &mut new, number, warnings)?;
+        }
         if new != old
             && let Some(error) = refusal_of(&self.checks, &new)?
         {
@@ -814,6 +640,10 @@ impl Session {
         load.give_out(self.variables.auto_increment_series());
         self.check_timestamps(&load.table().definition)?;
         Ok(TableWriter {
+            generated: self
+                .generated_columns(&load.table().definition, options.mode)?
+                .map(Arc::new),
+            waiting: WaitingRows::default(),
             checks: self
                 .table_checks(&load.table().definition)?
                 .into_iter()
@@ -862,16 +692,18 @@ impl Session {
         options: WriteOptions,
     ) -> Result<TableWriter> {
         let position = position_of(&tables, &table);
-        let checks = self
-            .check_timestamps(&table.definition)
-            .and_then(|()| self.table_checks(&table.definition));
-        let begun = match (position, checks) {
-            (Ok(position), Ok(checks)) => self
+        let planned = self.check_timestamps(&table.definition).and_then(|()| {
+            let generated = self.generated_columns(&table.definition, options.mode)?;
+            let generated = generated.map(Arc::new);
+            Ok((generated, self.table_checks(&table.definition)?))
+        });
+        let begun = match (position, planned) {
+            (Ok(position), Ok(planned)) => self
                 .begin_changes(&tables)
-                .map(|transaction| (position, checks, transaction)),
+                .map(|transaction| (position, planned, transaction)),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
-        let (position, checks, transaction) = match begun {
+        let (position, (generated, checks), transaction) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 self.transactions.keep_tables(tables);
@@ -879,6 +711,8 @@ impl Session {
             }
         };
         Ok(TableWriter {
+            generated,
+            waiting: WaitingRows::default(),
             checks: checks.into_iter().collect(),
             target: Target::Rows {
                 transaction,
@@ -899,9 +733,11 @@ impl Session {
     /// Ends a writer as the statement ended: keeps the rows, or rolls them back and reports why.
     pub(crate) fn close_writer(
         &mut self,
-        writer: TableWriter,
+        mut writer: TableWriter,
         done: Result<()>,
     ) -> Result<Written> {
+        // A row that waits comes before what has failed.
+        let done = writer.write_waiting(&mut self.warnings).and(done);
         let written = writer.written;
         match writer.target {
             Target::Rows {

@@ -28,6 +28,7 @@ use sqlparser::ast;
 use crate::change::assigned::{as_stored, assign, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
+use crate::change::generated_columns::{GeneratedColumns, value_not_allowed};
 use crate::change::table_checks::{TableChecks, refusal_of};
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
@@ -61,6 +62,7 @@ enum NewValue {
 }
 
 /// Where a column's new value comes from when rows are written.
+#[derive(Clone, Copy)]
 enum Source {
     Default,
     /// A column of the query.
@@ -76,6 +78,8 @@ pub(crate) struct Target {
     columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
     stamped: Vec<usize>,
+    /// What is computed of the new values.
+    generated: Option<GeneratedColumns>,
     /// What new rows have to keep.
     pub(crate) checks: Vec<TableChecks>,
     reference: usize,
@@ -156,7 +160,10 @@ impl Session {
     ) -> Result<Updated> {
         let single = is_single(&update.ast.tables);
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
-        let (targets, rules, query) = self.update_query(update.ast, references, assignments)?;
+        let (mut targets, rules, query) = self.update_query(update.ast, references, assignments)?;
+        for target in &mut targets {
+            target.generated = self.generated_columns(&target.table.definition, rules.mode)?;
+        }
         let query = update.with(query.as_ref());
         if rules.mode.strict {
             self.findings.refuse();
@@ -210,7 +217,7 @@ impl Session {
         }
     }
 
-    /// What an UPDATE changes, and the query that finds it.
+    /// What an UPDATE changes, without what computes generated columns, and the query that finds it.
     pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
         check_clauses(update)?;
         let references = self.references_of(&update.tables)?;
@@ -218,6 +225,29 @@ impl Session {
         let assignments = resolve(&references, &update.assignments)?;
         let (targets, _, query) = self.update_query(update, &references, assignments)?;
         Ok((targets, query))
+    }
+
+    /// The targets of a plan that sessions share, as a run of this session changes them: with the generated columns of
+    /// their tables. `None`: there are none. The targets have no checks.
+    pub(crate) fn targets_of_run(&self, targets: &[Target]) -> Result<Option<Vec<Target>>> {
+        let has_generated = |target: &Target| target.table.definition.has_generated_columns();
+        if !targets.iter().any(has_generated) {
+            return Ok(None);
+        }
+        let mode = self.insert_mode(false);
+        let targets = targets.iter().map(|target| {
+            debug_assert!(target.checks.is_empty());
+            Ok(Target {
+                table: Arc::clone(&target.table),
+                key: target.key,
+                columns: target.columns.clone(),
+                stamped: target.stamped.clone(),
+                generated: self.generated_columns(&target.table.definition, mode)?,
+                checks: Vec::new(),
+                reference: target.reference,
+            })
+        });
+        Ok(Some(targets.collect::<Result<_>>()?))
     }
 
     /// The plan that finds the rows of an UPDATE, and the tables that it changes, for EXPLAIN.
@@ -371,7 +401,7 @@ pub(crate) fn update_rows(
             let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
                 return Ok(None);
             };
-            let needs = |column: usize| !target.checks.is_empty() || target.changes(column);
+            let needs = |column: usize| target.needs_whole_rows() || target.changes(column);
             let old = target.table.read_row_to_change(key, needs)?;
             let Some(RowToChange {
                 values: old,
@@ -381,9 +411,12 @@ pub(crate) fn update_rows(
                 continue;
             };
             updated.matched += 1;
-            let row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
+            let mut row = target.new_row(&old, (&found, origins), number, rules, warnings)?;
             if row == old {
                 continue;
+            }
+            if let Some(generated) = &target.generated {
+                generated.fill_changed(&old, &mut row, number, warnings)?;
             }
             if let Some(error) = refusal_of(&target.checks, &row)? {
                 if !rules.ignore {
@@ -412,6 +445,11 @@ pub(crate) fn update_rows(
 }
 
 impl Target {
+    /// Whether columns that the statement does not name are looked at.
+    fn needs_whole_rows(&self) -> bool {
+        !self.checks.is_empty() || self.generated.is_some()
+    }
+
     fn changes(&self, column: usize) -> bool {
         let mut assigned = self.columns.iter().map(|(column, _)| column);
         assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
@@ -479,7 +517,8 @@ fn resolve(references: &References, assignments: &[ast::Assignment]) -> Result<V
             continue;
         };
         let mut parts = changed.definition.primary.parts.iter();
-        if !parts.any(|part| part.column == assignment.column) {
+        let definition = &changed.definition;
+        if !parts.any(|part| definition.follows_from(part.column, assignment.column)) {
             continue;
         }
         let other = assignments.iter().find(|other| {
@@ -509,6 +548,18 @@ fn assigned_columns(
             let (reference, column) = references.column(name)?;
             let value = &assignment.value;
             let table = references.0[reference].table.as_ref();
+            if let Some(table) = table
+                && is_generated(table, column)
+                && !is_default(value)
+            {
+                // DEFAULT() of it is error 1364.
+                write_defaults(table, &mut value.clone())?;
+                let definition = &table.definition;
+                return Err(value_not_allowed(
+                    &definition.columns[column].name,
+                    &definition.name,
+                ));
+            }
             let number = table.and_then(|table| {
                 let column = &table.definition.columns[column];
                 hybrid_number(value, &column.ty)
@@ -538,6 +589,10 @@ fn assigned_columns(
             })
         })
         .collect()
+}
+
+fn is_generated(table: &Table, column: usize) -> bool {
+    table.definition.columns[column].generated.is_some()
 }
 
 /// An expression over the columns of one table, in a statement that has several.
@@ -578,6 +633,11 @@ fn left_to_right(references: &References, assignments: Vec<Assignment>) -> Resul
         let Some(table) = &references.0[assignment.reference].table else {
             continue;
         };
+        if is_generated(table, assignment.column) {
+            // It is computed when the row has all its values.
+            done.push(assignment);
+            continue;
+        }
         let column = &table.definition.columns[assignment.column];
         let made = match &assignment.value {
             NewValue::Expression(expression) => Some(as_stored(expression, &column.ty)?),
@@ -677,6 +737,7 @@ fn plan_targets(
                 table,
                 key: projection.len(),
                 columns: Vec::new(),
+                generated: None,
                 checks: Vec::new(),
                 reference: assignment.reference,
                 stamped,
@@ -692,7 +753,9 @@ fn plan_targets(
                 Source::Query(projection.len() - 1)
             }
         };
-        if let Some(target) = targets.get_mut(&assignment.reference) {
+        if let Some(target) = targets.get_mut(&assignment.reference)
+            && !is_generated(&target.table, assignment.column)
+        {
             target.columns.push((assignment.column, source));
         }
     }

@@ -61,6 +61,7 @@ impl Session {
         let added: Vec<CheckSpec> = added_checks(&alterations);
         self.try_checks(&table, &added, &next.columns)?;
         self.try_defaults(&table, &next.columns)?;
+        self.try_generated(&table, &next.columns)?;
         check_demands(changes.ast, work)?;
         let name = (database.as_str(), table.as_str());
         let mut options = AlterOptions {
@@ -77,7 +78,8 @@ impl Session {
         };
         // Rows are tested where a CHECK is new to them, and where their values may change.
         let mut failure = None;
-        if work == AlterWork::Copy || alterations.iter().any(brings_check) {
+        let computes = work.copies() && next.has_generated_columns();
+        if work == AlterWork::Copy || computes || alterations.iter().any(brings_check) {
             (options.row_test, failure) = self.row_test(&next)?.unzip();
         }
         let mut fill_failure = None;
@@ -148,6 +150,7 @@ impl Session {
     }
 
     fn altered(&mut self, altered: &Altered, sink: &mut dyn ResultSink) -> Result<()> {
+        self.findings.warn(&mut self.warnings);
         for issue in &altered.issues {
             self.warnings.warn(issue.mysql_code(), issue.to_string());
         }
@@ -235,7 +238,11 @@ impl Session {
                         column: column.clone(),
                         table: table.to_string(),
                     })?;
+                    let generated = &definition.columns[position].generated;
                     let default = match default {
+                        Some(_) if generated.is_some() => {
+                            return Err(SqlError::wrong_usage("DEFAULT", "generated column"));
+                        }
                         Some(default) => {
                             let column = &definition.columns[position];
                             Some(self.default_value(column, (default, default_text), text)?)

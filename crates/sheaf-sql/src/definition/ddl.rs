@@ -132,7 +132,8 @@ impl Session {
         self.ok(sink, affected, written.info(self.warnings.count()))
     }
 
-    /// Adds the columns of a query to those of CREATE TABLE … SELECT. Returns where the query's are.
+    /// Adds the columns of a query to those of CREATE TABLE … SELECT. Returns where the query's are. Errors for
+    /// generated columns that cannot be computed of them.
     pub(crate) fn add_columns_of(
         &mut self,
         request: &mut CreateTable,
@@ -163,6 +164,7 @@ impl Session {
         let targets = (defined.len()..defined.len() + given.len()).collect();
         request.columns = defined;
         request.columns.extend(given);
+        self.try_generated(&request.name, &request.columns)?;
         Ok(targets)
     }
 
@@ -205,6 +207,10 @@ impl Session {
         }
         self.try_checks(&name, &checks, &columns)?;
         self.try_defaults(&name, &columns)?;
+        // The columns of a query are still to come.
+        if create.query.is_none() {
+            self.try_generated(&name, &columns)?;
+        }
         let foreign_keys = create
             .foreign_keys
             .iter()
@@ -320,6 +326,9 @@ impl Session {
             comment: definition.comment.clone(),
             ..Column::new(definition.name.clone(), ty, nullable)
         };
+        if let Some(generated) = &definition.generated {
+            column.generated = Some(self.generated_column(&definition.name, generated)?);
+        }
         if let Some(default) = &definition.default {
             let kept = &definition.default_text;
             let default = self.default_value(&column, (default, kept), text)?;

@@ -48,6 +48,7 @@ impl Session {
                 name: meta.name.clone(),
                 nullable,
                 auto_increment: false,
+                generated: None,
                 default: match column.auto_increment && !nullable {
                     true => Some(DefaultValue::Value(zero_of(&column.ty))),
                     // Its columns are not there.

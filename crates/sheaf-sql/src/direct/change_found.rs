@@ -294,6 +294,10 @@ impl Session {
         if self.insert_mode(false).strict {
             self.findings.refuse();
         }
+        let targets_of_run = match &change.work {
+            Work::Update { targets, .. } => self.targets_of_run(targets)?,
+            Work::Delete(_) => None,
+        };
         let mut statement = self.begin_changes(locked)?;
         let before = self.warnings.clone();
         let outcome = self.until_stable(&mut statement, |session, statement| {
@@ -317,6 +321,7 @@ impl Session {
                 Work::Update { targets, .. } => {
                     let rules = session.rules_of_update(false);
                     let rows = (rows, origins.as_slice(), &view);
+                    let targets = targets_of_run.as_ref().unwrap_or(targets);
                     let targets = (targets.as_slice(), locked);
                     let warnings = &mut session.warnings;
                     let updated = update_rows(transaction, targets, rows, finds, rules, warnings)?;

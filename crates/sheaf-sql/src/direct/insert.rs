@@ -22,7 +22,8 @@ use crate::accounts::insert_needs;
 use crate::change::assigned::{is_default, last_part};
 use crate::change::insert::Destination;
 use crate::change::on_duplicate::{Assigned, DuplicateUpdate, NEW, with_named_rows};
-use crate::change::table_writer::{RowShape, TableWriter, WriteOptions};
+use crate::change::row_shape::RowShape;
+use crate::change::table_writer::{TableWriter, WriteOptions};
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::ImplicitTransaction;
 use crate::parser::Parsed;
@@ -122,7 +123,8 @@ impl Duplicates {
             let column = definition.column_position(&last_part(name))?;
             let ty = &definition.columns[column].ty;
             let value = &assignment.value;
-            if hybrid_number(value, ty).is_some() {
+            let is_generated = definition.columns[column].generated.is_some();
+            if is_generated || hybrid_number(value, ty).is_some() {
                 return None;
             }
             let value = if is_default(value) {

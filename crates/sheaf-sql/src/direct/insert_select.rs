@@ -17,8 +17,10 @@ use super::select_list::Spelled;
 use super::subquery::Values;
 use crate::accounts::{TableNeed, insert_needs};
 use crate::change::assigned::last_part;
+use crate::change::generated_columns::check_given_columns;
 use crate::change::insert::Destination;
-use crate::change::table_writer::{RowShape, TableWriter};
+use crate::change::row_shape::RowShape;
+use crate::change::table_writer::TableWriter;
 use crate::error::Result;
 use crate::isolation::statement_locks::PlannedSearch;
 use crate::parser::statement::Statement;
@@ -70,6 +72,7 @@ impl InsertSelect {
             return None;
         }
         let targets = Session::target_columns(&table, &destination.columns).ok()?;
+        check_given_columns(&table.definition, &targets).ok()?;
         let duplicates = Duplicates::of_insert(insert, (&table, &targets))?;
         let mut needs = super::needs_of(&query, &Statement::Query(Box::new(source.clone())));
         if query.result_columns() != targets.len() || needs.iter().any(|need| need.locks.is_some())

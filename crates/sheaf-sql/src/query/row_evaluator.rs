@@ -33,7 +33,7 @@ use crate::query::value_extent::text_lengths_over_rows;
 use crate::session::Session;
 use crate::session::result::ColumnMeta;
 use sheaf_frontend::bind::over_rows::{OverRows, over_rows, position_of};
-use sheaf_frontend::query::{Listed, QueryContext};
+use sheaf_frontend::query::{Listed, QueryContext, SessionValues};
 
 /// One kind of row: the name that its columns are qualified with, and the columns.
 pub(crate) struct RowKind<'a> {
@@ -49,6 +49,19 @@ pub(crate) struct RowEvaluator {
     expressions: Vec<Arc<dyn PhysicalExpr>>,
     /// How the results are described to a client.
     pub(crate) metas: Vec<ColumnMeta>,
+}
+
+impl RowEvaluator {
+    /// What is computed, spelled out.
+    pub(crate) fn text(&self) -> String {
+        format!("{:?}", self.expressions)
+    }
+
+    /// Whether the first result is a TIME.
+    pub(crate) fn gives_time(&self) -> bool {
+        let ty = self.expressions[0].data_type(&self.schema);
+        ty.is_ok_and(|ty| matches!(ty, DataType::Duration(_)))
+    }
 }
 
 /// Expressions that are planned over rows at hand.
@@ -87,13 +100,23 @@ impl Session {
         items: Parsed<'_, Vec<ast::SelectItem>>,
         kinds: &[RowKind<'_>],
     ) -> Result<RowEvaluator> {
+        self.row_evaluator_as(items, kinds, self)
+    }
+
+    /// As [`Self::row_evaluator`], bound with what `values` says of the session.
+    pub(crate) fn row_evaluator_as(
+        &self,
+        items: Parsed<'_, Vec<ast::SelectItem>>,
+        kinds: &[RowKind<'_>],
+        values: &dyn SessionValues,
+    ) -> Result<RowEvaluator> {
         let schema_of = |kind: &RowKind<'_>| Arc::new(Schema::new(fields(kind.columns)));
         let schemas: Vec<(&str, SchemaRef)> = kinds
             .iter()
             .map(|kind| (kind.name, schema_of(kind)))
             .collect();
         let Parsed { ast: items, text } = items;
-        let planned = self.plan_over_rows(Parsed::new((items, None), text), &schemas)?;
+        let planned = self.plan_as(Parsed::new((items, None), text), &schemas, values)?;
         let metas = self.metas_of(&planned, true)?;
         Ok(RowEvaluator {
             schema: planned.schema,
@@ -112,7 +135,16 @@ impl Session {
         expressions: ListAndCondition<'_>,
         kinds: &[(&str, SchemaRef)],
     ) -> Result<PlannedExpressions> {
-        let bound = self.bind_over_rows(expressions, kinds)?;
+        self.plan_as(expressions, kinds, self)
+    }
+
+    fn plan_as(
+        &self,
+        expressions: ListAndCondition<'_>,
+        kinds: &[(&str, SchemaRef)],
+        values: &dyn SessionValues,
+    ) -> Result<PlannedExpressions> {
+        let bound = self.bind_over_rows(expressions, kinds, values)?;
         let schema = schema_of(kinds);
         let batches = Batches {
             schema: &schema,
@@ -155,6 +187,7 @@ impl Session {
         &self,
         expressions: ListAndCondition<'_>,
         kinds: &[(&str, SchemaRef)],
+        values: &dyn SessionValues,
     ) -> Result<OverRows> {
         let Parsed {
             ast: (items, condition),
@@ -163,7 +196,7 @@ impl Session {
         let context = QueryContext {
             sql: text,
             tables: self.table_names(),
-            session: self,
+            session: values,
             parameters: &[],
             virtual_tables: &|_: &str, _: &str, _| Ok(None),
             listed: Listed::Values,
@@ -239,6 +272,16 @@ impl RowEvaluator {
         let columns: Vec<&[&Value]> = values.iter().map(|value| value.as_slice()).collect();
         let array = self.evaluate(expression, &self.batch(&columns, 1)?)?;
         value_at(array.as_ref(), 0)
+    }
+
+    /// The values of one expression for so many rows, given column by column.
+    pub(crate) fn array(
+        &self,
+        expression: usize,
+        columns: &[&[&Value]],
+        rows: usize,
+    ) -> Result<ArrayRef> {
+        self.evaluate(expression, &self.batch(columns, rows)?)
     }
 
     /// The results for many rows of the only kind.

@@ -27,8 +27,9 @@ use std::sync::Arc;
 use sheaf_storage::{Direction, KeyRange, ReadAhead, TreeId};
 use sheaf_types::{assignment::Mode, error::ColumnIssue};
 
+use crate::build::alteration::{Alteration, keeps_values};
 use crate::build::altered_definition::{
-    AlterWork, Alteration, AlteredDefinition, altered_definition, keeps_values, renames_column,
+    AlterWork, AlteredDefinition, altered_definition, renames_column,
 };
 use crate::build::index_build::build_indexes;
 use crate::catalog::definition_check::NO_TREE;
@@ -287,9 +288,11 @@ impl Catalog {
         let converts = |column: &usize| {
             let before = &old.columns[*column].ty;
             let position = altered.position_of(*column);
-            options.check_foreign_keys
-                && position
-                    .is_some_and(|position| !keeps_values(before, &next.columns[position].ty))
+            let changes = |position: usize| {
+                altered.generated.contains(&position)
+                    || !keeps_values(before, &next.columns[position].ty)
+            };
+            options.check_foreign_keys && position.is_some_and(changes)
         };
         let mut needed: Vec<Vec<usize>> = Vec::new();
         for key in old.foreign_keys.iter().filter(|key| stays(key)) {

@@ -9,8 +9,10 @@
 //!
 //! Reference: MySQL manual, "ALTER TABLE Statement".
 
-use sheaf_types::{Collation, ColumnType, Value};
+use sheaf_types::{ColumnType, Value};
 
+use crate::build::alteration::{Alteration, ColumnPlace, keeps_values};
+use crate::build::altered_generated::{check_alterations, computed_again};
 use crate::catalog::definition_check::{
     NO_TREE, check_auto_increment, check_column, check_key_lengths, check_name, check_row_length,
     index_for, needs_overflow, resolve_index, resolve_parts, resolve_prefix,
@@ -19,82 +21,12 @@ use crate::definition::check_constraint::{
     self, check_against_counters, check_against_foreign_keys, resolve_check,
 };
 use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
+use crate::definition::generated_column;
 use crate::definition::schema::{
-    CheckSpec, Column, DefaultValue, ForeignKey, ForeignKeySpec, Index, IndexPart, IndexPartSpec,
-    IndexSpec, MAX_COLUMNS, PRIMARY, ReferentialAction, TableDefinition, same_name,
+    Column, DefaultValue, ForeignKey, Index, IndexPart, MAX_COLUMNS, PRIMARY, ReferentialAction,
+    TableDefinition, same_name,
 };
 use crate::error::{Result, TableError};
-
-/// One change of a table.
-#[derive(Debug, Clone)]
-pub enum Alteration {
-    AddColumn {
-        column: Column,
-        place: ColumnPlace,
-    },
-    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
-    ChangeColumn {
-        name: String,
-        new: Column,
-        place: Option<ColumnPlace>,
-    },
-    RenameColumn {
-        name: String,
-        new: String,
-    },
-    /// SET DEFAULT, or DROP DEFAULT.
-    SetDefault {
-        column: String,
-        default: Option<DefaultValue>,
-    },
-    /// The column leaves the indexes too.
-    DropColumn(String),
-    AddPrimaryKey(Vec<IndexPartSpec>),
-    DropPrimaryKey,
-    AddIndex(IndexSpec),
-    RenameIndex {
-        name: String,
-        new: String,
-    },
-    /// Also `PRIMARY`.
-    DropIndex(String),
-    /// An index comes with it, if none begins with its columns.
-    AddForeignKey {
-        spec: ForeignKeySpec,
-        /// The parent must be there and fit, and each row must have one.
-        check: bool,
-    },
-    /// Its index stays.
-    DropForeignKey(String),
-    AddCheck(CheckSpec),
-    DropCheck(String),
-    /// ALTER CHECK: whether rows must keep it.
-    EnforceCheck {
-        name: String,
-        enforced: bool,
-    },
-    /// The next value to give out, unless there is a greater one.
-    SetAutoIncrement(u64),
-    SetComment(String),
-    /// Of columns that are added later.
-    SetCollation(Collation),
-    /// Of all texts.
-    ConvertTo(Collation),
-    /// The rows are written into new trees.
-    Rebuild,
-    RenameTo {
-        database: String,
-        table: String,
-    },
-}
-
-/// Where a column goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnPlace {
-    Last,
-    First,
-    After(String),
-}
 
 /// What has to be done for a new definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,6 +59,8 @@ pub(crate) struct AlteredDefinition {
     pub(crate) to_check: Vec<ForeignKey>,
     /// The statement sets the next value of AUTO_INCREMENT.
     pub(crate) sets_auto_increment: bool,
+    /// Generated columns that get their values anew.
+    pub(crate) generated: Vec<usize>,
 }
 
 impl AlteredDefinition {
@@ -163,6 +97,7 @@ pub(crate) fn altered_definition(
     drop_keys(&mut next, changes)?;
     drop_checks(&mut next, changes)?;
     check_named_by_defaults(old, changes)?;
+    check_alterations(old, changes)?;
     let (columns, sources) = altered_columns(old, changes)?;
     follow_columns(old, &mut next, columns, &sources)?;
     rename_indexes(&mut next, changes)?;
@@ -188,6 +123,8 @@ pub(crate) fn altered_definition(
     check_nullability(&next)?;
     let to_check = add_foreign_keys(&mut next, changes, first_index_id)?;
     add_checks(&mut next, changes)?;
+    generated_column::check_primary_key(&next)?;
+    generated_column::check_foreign_keys(&next)?;
     let mut sets_auto_increment = false;
     for change in changes {
         match change {
@@ -209,7 +146,11 @@ pub(crate) fn altered_definition(
     check_auto_increment(&next)?;
     check_row_length(&next)?;
     next.order_indexes();
-    let work = work_of(old, &next, &sources, changes);
+    let mut work = work_of(old, &next, &sources, changes);
+    let generated = computed_again(old, &next, &sources);
+    if !generated.is_empty() {
+        work = work.max(AlterWork::Rebuild);
+    }
     if work.copies() {
         next.primary.tree = NO_TREE;
         for index in &mut next.secondary {
@@ -223,6 +164,7 @@ pub(crate) fn altered_definition(
         sources,
         to_check,
         sets_auto_increment,
+        generated,
     })
 }
 
@@ -617,7 +559,8 @@ fn work_of(
         };
         let before = &old.columns[*source];
         let is_numbered = column.auto_increment && !before.auto_increment;
-        if is_numbered || !keeps_values(&before.ty, &column.ty) {
+        let is_defined_anew = column.generated.is_some() && column.generated != before.generated;
+        if is_numbered || is_defined_anew || !keeps_values(&before.ty, &column.ty) {
             work = AlterWork::Copy;
         } else if before.nullable != column.nullable
             || !keeps_bytes(old, next, position, &before.ty)
@@ -626,36 +569,6 @@ fn work_of(
         }
     }
     work
-}
-
-/// True if each value of the one type is one of the other type, the same number or text.
-pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
-    match (before, after) {
-        (
-            ColumnType::VarChar {
-                length: before,
-                collation: from,
-            },
-            ColumnType::VarChar {
-                length: after,
-                collation: to,
-            },
-        ) => before <= after && from == to,
-        (ColumnType::VarBinary { length: before }, ColumnType::VarBinary { length: after }) => {
-            before <= after
-        }
-        (
-            ColumnType::Enum {
-                labels: before,
-                collation: from,
-            },
-            ColumnType::Enum {
-                labels: after,
-                collation: to,
-            },
-        ) => after.starts_with(before) && from == to,
-        _ => before == after,
-    }
 }
 
 /// Whether rows and keys of a column that [keeps its values](keeps_values) stay as they are. A longer string may need
@@ -679,7 +592,7 @@ fn keeps_bytes(
 mod tests {
     use super::*;
     use crate::catalog::definition_check::resolve_table;
-    use crate::definition::schema::CreateTable;
+    use crate::definition::schema::{CreateTable, IndexPartSpec, IndexSpec};
 
     fn column(name: &str, ty: &str) -> Column {
         Column::new(name, ColumnType::parse(ty).unwrap(), true)

@@ -8,10 +8,14 @@
 //! | [`index_build`] | builds secondary indexes from rows |
 //! | [`table_copy`] | copies the rows of an altered table into the shape of its new definition |
 //! | [`alter_table`] | ALTER TABLE: several changes of one table, all of them or none |
+//! | [`alteration`] | the changes that ALTER TABLE makes |
 //! | [`altered_definition`] | what a definition becomes by the changes of an ALTER TABLE |
+//! | [`altered_generated`] | its generated columns: what may be changed, and what is computed again |
 
 pub mod alter_table;
+pub(crate) mod alteration;
 pub(crate) mod altered_definition;
+pub(crate) mod altered_generated;
 pub mod bulk_load;
 pub(crate) mod external_sort;
 pub(crate) mod index_build;

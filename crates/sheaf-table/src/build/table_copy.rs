@@ -115,7 +115,8 @@ struct Conversion<'a> {
     old: &'a [Column],
     new: Vec<Column>,
     sources: Vec<Source>,
-    /// Positions of new columns whose defaults are computed.
+    /// Positions of new columns whose defaults are computed, and behind them those of generated columns that are
+    /// computed again.
     computed: Vec<usize>,
     fill: Option<RowFill>,
     mode: Mode,
@@ -133,8 +134,9 @@ impl<'a> Conversion<'a> {
         options: &AlterOptions,
     ) -> Conversion<'a> {
         let new = altered.definition.columns.clone();
-        let sources = new.iter().zip(&altered.sources);
-        let sources = sources.map(|(column, source)| match source {
+        let sources = new.iter().zip(&altered.sources).enumerate();
+        let sources = sources.map(|(position, (column, source))| match source {
+            _ if altered.generated.contains(&position) => Source::Constant(Value::Null),
             Some(source) => Source::Column(*source),
             None => new_value(column, options),
         });
@@ -143,7 +145,10 @@ impl<'a> Conversion<'a> {
         Conversion {
             old,
             sources: sources.collect(),
-            computed: (0..new.len()).filter(is_computed).collect(),
+            computed: (0..new.len())
+                .filter(is_computed)
+                .chain(altered.generated.iter().copied())
+                .collect(),
             fill: options.row_fill.clone(),
             new,
             mode: options.mode,

@@ -16,6 +16,7 @@ use crate::codec::row_codec::RowLayout;
 use crate::definition::check_constraint::{check_against_foreign_keys, resolve_check};
 use crate::definition::convert::to_column;
 use crate::definition::foreign_key::{leading_index, resolve_foreign_key};
+use crate::definition::generated_column;
 use crate::definition::schema::{
     Column, CreateTable, DefaultValue, ForeignKeySpec, Index, IndexPart, IndexPartSpec, IndexSpec,
     MAX_COLUMNS, MAX_INDEX_PARTS, MAX_INDEXES, MAX_NAME_CHARACTERS, PRIMARY, TableDefinition,
@@ -121,6 +122,8 @@ pub(crate) fn resolve_table(id: u64, request: CreateTable) -> Result<TableDefini
     }
     definition.order_indexes();
     check_against_foreign_keys(&definition)?;
+    generated_column::check_primary_key(&definition)?;
+    generated_column::check_foreign_keys(&definition)?;
     check_key_lengths(&definition)?;
     check_auto_increment(&definition)?;
     check_row_length(&definition)?;

@@ -7,13 +7,15 @@ use sheaf_storage::TreeId;
 use sheaf_types::{Collation, ColumnType, Value};
 
 use crate::definition::schema::{
-    CheckConstraint, Column, DefaultExpression, DefaultValue, ForeignKey, Index, IndexPart,
-    ReferentialAction, TableDefinition,
+    CheckConstraint, Column, DefaultExpression, DefaultValue, ForeignKey, GeneratedColumn,
+    GeneratedKind, Index, IndexPart, ReferentialAction, TableDefinition,
 };
 use crate::error::{Result, TableError};
 
 /// The newest format this program writes and reads.
-pub(crate) const FORMAT: u64 = 4;
+pub(crate) const FORMAT: u64 = 5;
+/// The newest format without generated columns. Definitions that have none are written in it.
+const FORMAT_WITHOUT_GENERATED: u64 = 4;
 /// The newest format without expressions as defaults. Definitions that have none are written in it.
 const FORMAT_WITHOUT_EXPRESSIONS: u64 = 3;
 
@@ -23,6 +25,8 @@ const ON_UPDATE_CURRENT_TIMESTAMP: u64 = 4;
 const DEFAULT_VALUE: u64 = 8;
 const DEFAULT_CURRENT_TIMESTAMP: u64 = 16;
 const DEFAULT_EXPRESSION: u64 = 32;
+const GENERATED_VIRTUAL: u64 = 64;
+const GENERATED_STORED: u64 = 128;
 
 const UNIQUE: u64 = 1;
 const PRIMARY: u64 = 2;
@@ -121,18 +125,31 @@ impl Writer {
                     Some(DefaultValue::Value(_)) => DEFAULT_VALUE,
                     Some(DefaultValue::CurrentTimestamp) => DEFAULT_CURRENT_TIMESTAMP,
                     Some(DefaultValue::Expression(_)) => DEFAULT_EXPRESSION,
+                }
+                | match column.generated.as_ref().map(|generated| generated.kind) {
+                    None => 0,
+                    Some(GeneratedKind::Virtual) => GENERATED_VIRTUAL,
+                    Some(GeneratedKind::Stored) => GENERATED_STORED,
                 },
         );
         match &column.default {
             Some(DefaultValue::Value(value)) => self.value(value),
             Some(DefaultValue::Expression(DefaultExpression { text, columns })) => {
-                self.text(text);
-                self.number(columns.len() as u64);
-                columns.iter().for_each(|column| self.text(column));
+                self.expression(text, columns);
             }
             Some(DefaultValue::CurrentTimestamp) | None => {}
         }
+        if let Some(generated) = &column.generated {
+            self.expression(&generated.expression, &generated.columns);
+        }
         self.text(&column.comment);
+    }
+
+    /// An expression and the columns that it names.
+    fn expression(&mut self, text: &str, columns: &[String]) {
+        self.text(text);
+        self.number(columns.len() as u64);
+        columns.iter().for_each(|column| self.text(column));
     }
 
     fn index(&mut self, index: &Index) {
@@ -293,13 +310,28 @@ impl<'a> Reader<'a> {
         let default = if flags & DEFAULT_VALUE != 0 {
             Some(DefaultValue::Value(self.value()?))
         } else if flags & DEFAULT_EXPRESSION != 0 {
-            let text = self.text()?;
-            let columns = (0..self.count()?).map(|_| self.text());
-            let columns = columns.collect::<Result<_>>()?;
+            let (text, columns) = self.expression()?;
             let expression = DefaultExpression { text, columns };
             Some(DefaultValue::Expression(expression))
         } else {
             (flags & DEFAULT_CURRENT_TIMESTAMP != 0).then_some(DefaultValue::CurrentTimestamp)
+        };
+        let kind = match (flags & GENERATED_VIRTUAL, flags & GENERATED_STORED) {
+            (0, 0) => None,
+            (0, _) => Some(GeneratedKind::Stored),
+            (_, 0) => Some(GeneratedKind::Virtual),
+            _ => return Err(self.corrupt()),
+        };
+        let generated = match kind {
+            Some(kind) => {
+                let (expression, columns) = self.expression()?;
+                Some(GeneratedColumn {
+                    expression,
+                    columns,
+                    kind,
+                })
+            }
+            None => None,
         };
         Ok(Column {
             name,
@@ -308,8 +340,16 @@ impl<'a> Reader<'a> {
             default,
             auto_increment: flags & AUTO_INCREMENT != 0,
             on_update_current_timestamp: flags & ON_UPDATE_CURRENT_TIMESTAMP != 0,
+            generated,
             comment: self.text()?,
         })
+    }
+
+    /// An expression and the columns that it names.
+    fn expression(&mut self) -> Result<(String, Vec<String>)> {
+        let text = self.text()?;
+        let columns = (0..self.count()?).map(|_| self.text());
+        Ok((text, columns.collect::<Result<_>>()?))
     }
 
     fn index(&mut self, columns: usize) -> Result<Index> {
@@ -399,13 +439,13 @@ impl<'a> Reader<'a> {
 /// The bytes of a definition.
 pub(crate) fn encode_definition(definition: &TableDefinition) -> Vec<u8> {
     let mut writer = Writer::default();
-    let mut columns = definition.columns.iter();
-    writer.number(
-        match columns.any(|column| column.default_expression().is_some()) {
-            true => FORMAT,
-            false => FORMAT_WITHOUT_EXPRESSIONS,
-        },
-    );
+    writer.number(if definition.has_generated_columns() {
+        FORMAT
+    } else if definition.has_computed_defaults() {
+        FORMAT_WITHOUT_GENERATED
+    } else {
+        FORMAT_WITHOUT_EXPRESSIONS
+    });
     writer.number(definition.id);
     writer.number(definition.columns.len() as u64);
     definition
@@ -558,8 +598,18 @@ mod tests {
             columns: vec!["id".into()],
         }));
         let bytes = encode_definition(&definition);
-        assert_eq!(u64::from(bytes[0]), FORMAT);
+        assert_eq!(u64::from(bytes[0]), FORMAT_WITHOUT_GENERATED);
         assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        for kind in [GeneratedKind::Virtual, GeneratedKind::Stored] {
+            definition.columns[2].generated = Some(GeneratedColumn {
+                expression: "(`id` + 1)".into(),
+                columns: vec!["id".into()],
+                kind,
+            });
+            let bytes = encode_definition(&definition);
+            assert_eq!(u64::from(bytes[0]), FORMAT);
+            assert_eq!(decode_definition(&bytes, "d", "t").unwrap(), definition);
+        }
     }
 
     #[test]
@@ -574,7 +624,7 @@ mod tests {
         bytes[0] = FORMAT as u8 + 1;
         assert!(matches!(
             decode_definition(&bytes, "d", "t"),
-            Err(TableError::CatalogTooNew { found: 5, known: 4 })
+            Err(TableError::CatalogTooNew { found: 6, known: 5 })
         ));
     }
 }

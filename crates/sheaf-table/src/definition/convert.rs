@@ -29,8 +29,8 @@ pub fn to_column(
     }
 }
 
-/// Computes the defaults that are expressions, of the columns of a row at these positions. The other columns have their
-/// values.
+/// Computes the defaults that are expressions, and the values of generated columns, of the columns of a row at these
+/// positions. The other columns have their values.
 #[derive(Clone)]
 pub struct RowFill(pub Arc<Fill>);
 
@@ -46,6 +46,8 @@ impl std::fmt::Debug for RowFill {
 /// CURRENT_TIMESTAMP stands for.
 pub fn default_of(column: &Column, now_micros: i64) -> Option<Value> {
     match &column.default {
+        // The SQL floor computes it of the other columns of the row.
+        _ if column.generated.is_some() => Some(Value::Null),
         Some(DefaultValue::Value(value)) => Some(value.clone()),
         Some(DefaultValue::CurrentTimestamp) => Some(current_timestamp(&column.ty, now_micros)),
         // The SQL floor computes it, when the other columns of the row have their values.

@@ -13,6 +13,7 @@ use std::fmt::Write;
 
 use sheaf_types::ColumnType;
 
+use crate::definition::generated_column;
 use crate::definition::schema::{
     ForeignKey, ForeignKeySpec, Index, ReferentialAction, TableDefinition, same_name,
 };
@@ -185,7 +186,7 @@ pub(crate) fn rename_with_table(key: &mut ForeignKey, old: &str, new: &str) {
 /// Checks a foreign key against its parent.
 ///
 /// # Errors
-/// `ForeignKeyMissingColumn`, `ForeignKeyIncompatible`, `ForeignKeyMissingIndex`.
+/// `ForeignKeyMissingColumn`, `ForeignKeyOfVirtualColumn`, `ForeignKeyIncompatible`, `ForeignKeyMissingIndex`.
 pub(crate) fn check_parent(
     foreign_key: &ForeignKey,
     child: &TableDefinition,
@@ -203,6 +204,7 @@ pub(crate) fn check_parent(
                 table: parent.name.clone(),
             });
         };
+        generated_column::check_not_virtual(foreign_key, &parent.columns[position])?;
         let column = &child.columns[*column];
         if !is_comparable(&column.ty, &parent.columns[position].ty) {
             return Err(TableError::ForeignKeyIncompatible {

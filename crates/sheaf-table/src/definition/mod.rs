@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`schema`] | columns, indexes, and the trees that hold them |
 //! | [`check_constraint`] | CHECK constraints |
+//! | [`generated_column`] | generated columns |
 //! | [`foreign_key`] | foreign keys |
 //! | [`codec`] | definitions as bytes, as docs/catalog-format.md specifies them |
 //! | [`show_create`] | SHOW CREATE TABLE |
@@ -13,5 +14,6 @@ pub(crate) mod check_constraint;
 pub(crate) mod codec;
 pub mod convert;
 pub mod foreign_key;
+pub mod generated_column;
 pub mod schema;
 pub mod show_create;

@@ -38,6 +38,23 @@ pub struct DefaultExpression {
     pub columns: Vec<String>,
 }
 
+/// What computes the values of a generated column: see [`generated_column`](crate::definition::generated_column).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedColumn {
+    /// As SHOW CREATE TABLE prints it between parentheses; columns are in backticks and without a table.
+    pub expression: String,
+    /// The columns that it names.
+    pub columns: Vec<String>,
+    pub kind: GeneratedKind,
+}
+
+/// What was written behind the expression. The values of both kinds are stored in the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GeneratedKind {
+    Virtual,
+    Stored,
+}
+
 /// One column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
@@ -49,10 +66,18 @@ pub struct Column {
     pub auto_increment: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update_current_timestamp: bool,
+    /// Its values are computed of other columns, and no statement gives them.
+    pub generated: Option<GeneratedColumn>,
     pub comment: String,
 }
 
 impl Column {
+    /// A VIRTUAL generated column.
+    pub fn is_virtual(&self) -> bool {
+        let mut generated = self.generated.iter();
+        generated.any(|generated| generated.kind == GeneratedKind::Virtual)
+    }
+
     /// The expression that its default is, if it is one.
     pub fn default_expression(&self) -> Option<&DefaultExpression> {
         match &self.default {
@@ -70,6 +95,7 @@ impl Column {
             default: None,
             auto_increment: false,
             on_update_current_timestamp: false,
+            generated: None,
             comment: String::new(),
         }
     }
@@ -129,6 +155,11 @@ impl TableDefinition {
     /// Whether it is a table of one session ([`Catalog::of_temporary_tables`](crate::Catalog::of_temporary_tables)).
     pub fn is_temporary(&self) -> bool {
         self.id >= FIRST_TEMPORARY_ID
+    }
+
+    /// Values of columns are computed of other columns.
+    pub fn has_generated_columns(&self) -> bool {
+        self.columns.iter().any(|column| column.generated.is_some())
     }
 
     /// Defaults of columns are computed for each row.

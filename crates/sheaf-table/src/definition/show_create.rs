@@ -75,6 +75,10 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
             other => write!(out, " CHARACTER SET utf8mb4 COLLATE {}", other.name())?,
         }
     }
+    if let Some(generated) = &column.generated {
+        let (expression, kind) = (&generated.expression, generated.kind.name());
+        write!(out, " GENERATED ALWAYS AS ({expression}) {kind}")?;
+    }
     if !column.nullable {
         out.push_str(" NOT NULL");
     } else if matches!(column.ty, ColumnType::Timestamp { .. }) {
@@ -88,7 +92,7 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
         Some(DefaultValue::CurrentTimestamp) => write!(out, " DEFAULT {now}")?,
         Some(DefaultValue::Expression(default)) => write!(out, " DEFAULT ({})", default.text)?,
         Some(DefaultValue::Value(Value::Null)) | None => {
-            let silent = !column.nullable || column.ty.is_long();
+            let silent = !column.nullable || column.ty.is_long() || column.generated.is_some();
             if !silent {
                 out.push_str(" DEFAULT NULL");
             }

@@ -82,6 +82,8 @@ fn push_columns(
                 .max(),
             (_, octets) => octets,
         };
+        let generated = column.generated.as_ref();
+        let expression = generated.map_or("", |generated| generated.expression.as_str());
         rows.push(vec![
             "def".into(),
             database.into(),
@@ -103,7 +105,7 @@ fn push_columns(
             generation_extra(column).into(),
             privileges.as_str().into(),
             column.comment.clone().into(),
-            "".into(),
+            expression.into(),
             Cell::Null,
         ]);
     }

@@ -81,7 +81,8 @@ impl Update {
             ..
         } = compiler;
         let definition = &table.definition;
-        if !hints.is_empty() || definition.has_enforced_checks() {
+        let is_checked = definition.has_enforced_checks() || definition.has_generated_columns();
+        if !hints.is_empty() || is_checked {
             return None;
         }
         let is_stamped = |column: &usize| {

@@ -1,0 +1,515 @@
+//! Generated columns: read from statements, and computed for rows before they are written.
+//!
+//! ```text
+//!   (a int, b int AS (a + 1), c int AS (b * 2))
+//!   INSERT (a) VALUES (4)     ->     (4, 5, 10)     UPDATE SET a = 5     ->     (5, 6, 12)
+//! ```
+//!
+//! Whatever writes rows computes them here, when all other columns of a row have their values, and before CHECKs and
+//! indexes see it: INSERT, REPLACE, LOAD DATA and bulk loads (`change/table_writer.rs`), UPDATE, ON DUPLICATE KEY
+//! UPDATE, and ALTER TABLE, where it copies rows. Direct plans change rows of such tables as the vectorised way does
+//! (`direct/change_found.rs`).
+//!
+//! Each column is a list of one expression over the columns that it names (`query/row_evaluator.rs`), planned once per
+//! statement. They are computed from left to right, each for many rows at once where a statement brings many: a column
+//! may name generated columns in front of it. A value goes into its column as INSERT would put it there.
+//!
+//! The expression means the same in every session and on every day: it is kept without any `sql_mode`, and its literals
+//! compare by the default collation. What is of a time zone or of the present day is refused. How a value goes into its
+//! column follows the `sql_mode` of the session that writes, as in MySQL. A change of a row leaves those alone that
+//! name no column whose value has changed.
+
+use std::sync::{Arc, Mutex};
+
+use arrow::array::ArrayRef;
+use sheaf_access::CancelFlag;
+use sheaf_exec::functions::truncated::TruncatedTexts;
+use sheaf_frontend::error::NotKept;
+use sheaf_frontend::parser::check_text::column_names;
+use sheaf_frontend::query::SessionValues;
+use sheaf_frontend::varying::depends_on_time_zone;
+use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
+use sheaf_table::convert::RowFill;
+use sheaf_table::schema::same_name;
+use sheaf_table::{Column, GeneratedColumn, TableDefinition, TableError};
+use sheaf_types::assignment::Mode;
+use sheaf_types::error::codes;
+use sheaf_types::{ColumnProblem, ColumnType, Value};
+use sqlparser::ast;
+
+use crate::change::assigned::{assign, issue, last_part};
+use crate::change::computed_defaults::ComputedDefaults;
+use crate::change::table_checks::Failure;
+use crate::dialect::SheafDialect;
+use crate::error::{Result, SqlError};
+use crate::parser::statement::GeneratedDefinition;
+use crate::parser::{Parsed, parse_expression};
+use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::rows::value_at;
+use crate::query::values::shown_in;
+use crate::session::Session;
+use crate::session::result::Origin;
+use crate::session::warnings::Warnings;
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// The generated columns of a table.
+pub(crate) struct GeneratedColumns {
+    /// In the order of the definition.
+    columns: Vec<Computed>,
+    mode: Mode,
+    /// The statement inserts one row: then NULL is refused in every mode.
+    pub(crate) is_of_only_row: bool,
+}
+
+/// One of them.
+struct Computed {
+    position: usize,
+    column: Column,
+    /// The positions of the columns that its expression names.
+    named: Vec<usize>,
+    evaluator: RowEvaluator,
+    origin: Origin,
+}
+
+impl Computed {
+    fn array(&self, rows: &[Vec<Value>]) -> Result<ArrayRef> {
+        let columns: Vec<Vec<&Value>> = self
+            .named
+            .iter()
+            .map(|position| rows.iter().map(|row| &row[*position]).collect())
+            .collect();
+        let columns: Vec<&[&Value]> = columns.iter().map(Vec::as_slice).collect();
+        self.evaluator.array(0, &columns, rows.len())
+    }
+
+    fn makes_date_of_time(&self) -> bool {
+        let is_date = matches!(
+            self.column.ty,
+            ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. }
+        );
+        is_date && self.evaluator.gives_time()
+    }
+
+    /// A value as its column holds it.
+    fn stored(
+        &self,
+        value: &Value,
+        (mode, is_of_only_row): (Mode, bool),
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<Value> {
+        if is_of_only_row && value.is_null() && !self.column.nullable {
+            return Err(issue(&self.column, ColumnProblem::Null, row_number).into());
+        }
+        let value = shown_in(value, &self.origin, &self.column.ty);
+        assign(&self.column, &value, mode, row_number, warnings)
+    }
+}
+
+impl GeneratedColumns {
+    /// Computes the values of a row whose other columns have theirs.
+    pub(crate) fn fill(
+        &self,
+        row: &mut [Value],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        for computed in &self.columns {
+            self.fill_column(computed, row, row_number, warnings)?;
+        }
+        Ok(())
+    }
+
+    fn fill_column(
+        &self,
+        computed: &Computed,
+        row: &mut [Value],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let named = computed.named.iter().map(|position| &row[*position]);
+        let value = computed.evaluator.value(0, named)?;
+        let how = (self.mode, self.is_of_only_row);
+        row[computed.position] = computed.stored(&value, how, row_number, warnings)?;
+        Ok(())
+    }
+
+    /// As [`Self::fill`], of a row whose columns had these values before: what names none of those that have changed
+    /// stays.
+    pub(crate) fn fill_changed(
+        &self,
+        old: &[Value],
+        row: &mut [Value],
+        row_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        for computed in &self.columns {
+            let mut named = computed.named.iter();
+            if named.any(|position| row[*position] != old[*position]) {
+                self.fill_column(computed, row, row_number, warnings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::fill`], of many rows, which are numbered from `first_number` on. An error is that of any row that has
+    /// one.
+    pub(crate) fn fill_all(
+        &self,
+        rows: &mut [Vec<Value>],
+        first_number: u64,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let how = (self.mode, self.is_of_only_row);
+        for computed in &self.columns {
+            let values = computed.array(rows)?;
+            for (number, row) in rows.iter_mut().enumerate() {
+                let value = value_at(values.as_ref(), number)?;
+                let row_number = first_number + number as u64;
+                row[computed.position] = computed.stored(&value, how, row_number, warnings)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 3105.
+pub(crate) fn value_not_allowed(column: &str, table: &str) -> SqlError {
+    SqlError::new(
+        codes::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN,
+        format!(
+            "The value specified for generated column '{column}' in table '{table}' is not allowed."
+        ),
+    )
+}
+
+/// Error 3105 if one of the columns that a statement gives values to, never DEFAULT, is generated.
+pub(crate) fn check_given_columns(definition: &TableDefinition, targets: &[usize]) -> Result<()> {
+    let mut columns = targets.iter().map(|target| &definition.columns[*target]);
+    match columns.find(|column| column.generated.is_some()) {
+        Some(column) => Err(value_not_allowed(&column.name, &definition.name)),
+        None => Ok(()),
+    }
+}
+
+impl Session {
+    /// The generated columns of a table, for a statement that writes rows of it; `None` if there is none. What their
+    /// expressions find wrong is an error or a warning as it is for the values of an INSERT.
+    pub(crate) fn generated_columns(
+        &self,
+        definition: &TableDefinition,
+        mode: Mode,
+    ) -> Result<Option<GeneratedColumns>> {
+        if !definition.has_generated_columns() {
+            return Ok(None);
+        }
+        if mode.strict {
+            self.findings.refuse();
+        }
+        self.findings.watch_divisions(self.variables.sql_mode());
+        let (name, columns) = (&definition.name, &definition.columns);
+        let columns = self.planned_columns(name, columns, self.now_utc_micros())?;
+        Ok(Some(GeneratedColumns {
+            columns,
+            mode,
+            is_of_only_row: false,
+        }))
+    }
+
+    /// `now_utc_micros`: the time of which no value may depend.
+    fn planned_columns(
+        &self,
+        table: &str,
+        columns: &[Column],
+        now_utc_micros: i64,
+    ) -> Result<Vec<Computed>> {
+        // As it was read: `sql_mode` says nothing about what is kept.
+        let dialect = SheafDialect::default();
+        let mut planned = Vec::new();
+        for (position, column) in columns.iter().enumerate() {
+            let Some(generated) = &column.generated else {
+                continue;
+            };
+            let named: Vec<usize> = (0..columns.len())
+                .filter(|position| generated.names(&columns[*position].name))
+                .collect();
+            let seen: Vec<Column> = named
+                .iter()
+                .map(|position| columns[*position].clone())
+                .collect();
+            let item = ast::SelectItem::ExprWithAlias {
+                expr: parse_expression(&generated.expression, &dialect)?,
+                alias: ast::Ident::with_quote('`', column.name.as_str()),
+            };
+            let kind = RowKind {
+                name: table,
+                columns: &seen,
+            };
+            let items = Parsed::new(vec![item], "");
+            let kept = KeptExpression {
+                session: self,
+                now_utc_micros,
+            };
+            let evaluator = self.row_evaluator_as(items, &[kind], &kept)?;
+            planned.push(Computed {
+                position,
+                column: column.clone(),
+                named,
+                origin: Origin::from(&evaluator.metas[0]),
+                evaluator,
+            });
+        }
+        Ok(planned)
+    }
+
+    /// What the catalog is asked for. Errors 3102, 3763, 3764 and 3772 for what the expression may not be or contain,
+    /// 1235 for one whose values only a session knows.
+    pub(crate) fn generated_column(
+        &self,
+        column: &str,
+        definition: &GeneratedDefinition,
+    ) -> Result<GeneratedColumn> {
+        let expression = &definition.expression;
+        match NotKept::of_generated(expression) {
+            None => {}
+            Some(NotKept::Query) => {
+                return Err(SqlError::new(
+                    codes::GENERATED_COLUMN_FUNCTION_IS_NOT_ALLOWED,
+                    format!(
+                        "Expression of generated column '{column}' contains a disallowed function."
+                    ),
+                ));
+            }
+            Some(NotKept::Function(function)) => {
+                return Err(disallowed_function(column, &function));
+            }
+            Some(NotKept::Variable) => {
+                return Err(SqlError::new(
+                    codes::DEFAULT_VAL_GENERATED_VARIABLES,
+                    format!(
+                        "Default value expression of column '{column}' cannot refer user or system variables."
+                    ),
+                ));
+            }
+        }
+        if is_row(expression) {
+            return Err(SqlError::new(
+                codes::GENERATED_COLUMN_ROW_VALUE,
+                format!("Expression of generated column '{column}' cannot refer to a row value."),
+            ));
+        }
+        // MySQL computes it in the time zone of the session that reads it, or writes it.
+        if depends_on_time_zone(expression) {
+            return Err(SqlError::not_supported_yet(
+                "FROM_UNIXTIME in a generated column",
+            ));
+        }
+        self.check_meaning("generated columns", &definition.text)?;
+        Ok(GeneratedColumn {
+            expression: definition.text.clone(),
+            columns: column_names(expression),
+            kind: definition.kind,
+        })
+    }
+
+    /// Whether the generated columns of a table that is being defined can be computed.
+    ///
+    /// # Errors
+    /// 1054 for an unknown column, 3109 for one whose values the server gives out, 3107 for a generated column that
+    /// does not come before; others as for a query.
+    pub(crate) fn try_generated(&self, table: &str, columns: &[Column]) -> Result<()> {
+        for (at, column) in columns.iter().enumerate() {
+            let Some(generated) = &column.generated else {
+                continue;
+            };
+            for name in &generated.columns {
+                let named = columns
+                    .iter()
+                    .position(|other| same_name(&other.name, name));
+                let unknown = || SqlError::bad_field(name, "generated column function");
+                let position = named.ok_or_else(unknown)?;
+                let other = &columns[position];
+                if other.auto_increment {
+                    let column = &column.name;
+                    return Err(SqlError::new(
+                        codes::GENERATED_COLUMN_REF_AUTO_INC,
+                        format!(
+                            "Generated column '{column}' cannot refer to auto-increment column."
+                        ),
+                    ));
+                }
+                if other.generated.is_some() && position >= at {
+                    return Err(SqlError::new(
+                        codes::GENERATED_COLUMN_NON_PRIOR,
+                        "Generated column can refer only to generated columns defined prior to it.",
+                    ));
+                }
+            }
+        }
+        let planned = self.planned_columns(table, columns, self.now_utc_micros())?;
+        let tomorrow = self.planned_columns(table, columns, self.now_utc_micros() + DAY_MICROS)?;
+        for (today, tomorrow) in planned.iter().zip(&tomorrow) {
+            // A TIME that becomes a date is one of the day on which MySQL reads it, or writes it.
+            let is_of_day = today.evaluator.text() != tomorrow.evaluator.text();
+            if is_of_day || today.makes_date_of_time() {
+                return Err(SqlError::not_supported_yet(
+                    "a TIME that becomes a date in a generated column",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What computes columns for the rows of a table that is being altered: defaults of new columns, and generated
+    /// columns. Errors are kept in the second part.
+    pub(crate) fn row_fill(
+        &self,
+        definition: &TableDefinition,
+    ) -> Result<Option<(RowFill, Failure)>> {
+        let mode = self.insert_mode(false);
+        let defaults = self.computed_defaults(definition)?;
+        let generated = self.generated_columns(definition, mode)?;
+        if defaults.is_none() && generated.is_none() {
+            return Ok(None);
+        }
+        let fill = AlteredRows {
+            defaults,
+            generated,
+            mode,
+            columns: definition.columns.clone(),
+            rows: AtomicU64::new(0),
+        };
+        let failure: Failure = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&failure);
+        let fill = move |row: &mut [Value], positions: &[usize]| {
+            fill.fill(row, positions).map_err(|error| {
+                if let Ok(mut kept) = kept.lock() {
+                    *kept = Some(error);
+                }
+                TableError::Interrupted
+            })
+        };
+        Ok(Some((RowFill(Arc::new(fill)), failure)))
+    }
+}
+
+/// Computes columns of the rows of a table that is being altered.
+struct AlteredRows {
+    defaults: Option<ComputedDefaults>,
+    generated: Option<GeneratedColumns>,
+    mode: Mode,
+    columns: Vec<Column>,
+    /// Rows so far.
+    rows: AtomicU64,
+}
+
+impl AlteredRows {
+    fn fill(&self, row: &mut [Value], positions: &[usize]) -> Result<()> {
+        let number = self.rows.fetch_add(1, Ordering::Relaxed) + 1;
+        // What is not quite kept is not told of, as of defaults.
+        let mut warnings = Warnings::default();
+        for position in positions {
+            let column = &self.columns[*position];
+            if column.generated.is_none()
+                && let Some(defaults) = &self.defaults
+            {
+                let value = defaults.value(*position, row)?;
+                row[*position] = assign(column, &value, self.mode, number, &mut warnings)?;
+            }
+            if let Some(generated) = &self.generated {
+                let mut columns = generated.columns.iter();
+                let computed = columns.find(|computed| computed.position == *position);
+                if let Some(computed) = computed {
+                    generated.fill_column(computed, row, number, &mut warnings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// 3763.
+fn disallowed_function(column: &str, function: &str) -> SqlError {
+    SqlError::new(
+        codes::GENERATED_COLUMN_NAMED_FUNCTION_IS_NOT_ALLOWED,
+        format!(
+            "Expression of generated column '{column}' contains a disallowed function: {function}."
+        ),
+    )
+}
+
+fn is_row(expression: &ast::Expr) -> bool {
+    match expression {
+        ast::Expr::Nested(inner) => is_row(inner),
+        ast::Expr::Tuple(_) => true,
+        ast::Expr::Function(function) => last_part(&function.name).eq_ignore_ascii_case("row"),
+        _ => false,
+    }
+}
+
+/// What an expression that is kept is bound with: what the session says, but for what would give it another meaning in
+/// another session.
+struct KeptExpression<'a> {
+    session: &'a Session,
+    now_utc_micros: i64,
+}
+
+impl SessionValues for KeptExpression<'_> {
+    fn current_database(&self) -> Option<&str> {
+        self.session.current_database()
+    }
+
+    fn user(&self) -> String {
+        self.session.user()
+    }
+
+    fn connection_id(&self) -> u64 {
+        SessionValues::connection_id(self.session)
+    }
+
+    fn last_insert_id(&self) -> u64 {
+        self.session.last_insert_id()
+    }
+
+    fn truncated_texts(&self) -> TruncatedTexts {
+        self.session.truncated_texts()
+    }
+
+    fn cancel_flag(&self) -> CancelFlag {
+        self.session.cancel_flag()
+    }
+
+    fn row_count(&self) -> i64 {
+        self.session.row_count()
+    }
+
+    fn found_rows(&self) -> u64 {
+        self.session.found_rows()
+    }
+
+    fn now_utc_micros(&self) -> i64 {
+        self.now_utc_micros
+    }
+
+    fn time_zone_offset_seconds(&self) -> i32 {
+        0
+    }
+
+    fn version(&self) -> String {
+        self.session.version()
+    }
+
+    fn system_variable(&self, _global: bool, _name: &str) -> Option<Value> {
+        None
+    }
+
+    /// As the default `sql_mode` does.
+    fn refuses_zero_dates(&self) -> bool {
+        true
+    }
+
+    fn user_variable(&self, _name: &str) -> Value {
+        Value::Null
+    }
+}

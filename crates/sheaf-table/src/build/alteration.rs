@@ -1,0 +1,108 @@
+//! The changes that ALTER TABLE makes of a table.
+
+use sheaf_types::{Collation, ColumnType};
+
+use crate::definition::schema::{
+    CheckSpec, Column, DefaultValue, ForeignKeySpec, IndexPartSpec, IndexSpec,
+};
+
+/// One change of a table.
+#[derive(Debug, Clone)]
+pub enum Alteration {
+    AddColumn {
+        column: Column,
+        place: ColumnPlace,
+    },
+    /// MODIFY and CHANGE: the column becomes another one; `None`: where it is.
+    ChangeColumn {
+        name: String,
+        new: Column,
+        place: Option<ColumnPlace>,
+    },
+    RenameColumn {
+        name: String,
+        new: String,
+    },
+    /// SET DEFAULT, or DROP DEFAULT.
+    SetDefault {
+        column: String,
+        default: Option<DefaultValue>,
+    },
+    /// The column leaves the indexes too.
+    DropColumn(String),
+    AddPrimaryKey(Vec<IndexPartSpec>),
+    DropPrimaryKey,
+    AddIndex(IndexSpec),
+    RenameIndex {
+        name: String,
+        new: String,
+    },
+    /// Also `PRIMARY`.
+    DropIndex(String),
+    /// An index comes with it, if none begins with its columns.
+    AddForeignKey {
+        spec: ForeignKeySpec,
+        /// The parent must be there and fit, and each row must have one.
+        check: bool,
+    },
+    /// Its index stays.
+    DropForeignKey(String),
+    AddCheck(CheckSpec),
+    DropCheck(String),
+    /// ALTER CHECK: whether rows must keep it.
+    EnforceCheck {
+        name: String,
+        enforced: bool,
+    },
+    /// The next value to give out, unless there is a greater one.
+    SetAutoIncrement(u64),
+    SetComment(String),
+    /// Of columns that are added later.
+    SetCollation(Collation),
+    /// Of all texts.
+    ConvertTo(Collation),
+    /// The rows are written into new trees.
+    Rebuild,
+    RenameTo {
+        database: String,
+        table: String,
+    },
+}
+
+/// Where a column goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnPlace {
+    Last,
+    First,
+    After(String),
+}
+
+/// True if each value of the one type is one of the other type, the same number or text.
+pub(crate) fn keeps_values(before: &ColumnType, after: &ColumnType) -> bool {
+    match (before, after) {
+        (
+            ColumnType::VarChar {
+                length: before,
+                collation: from,
+            },
+            ColumnType::VarChar {
+                length: after,
+                collation: to,
+            },
+        ) => before <= after && from == to,
+        (ColumnType::VarBinary { length: before }, ColumnType::VarBinary { length: after }) => {
+            before <= after
+        }
+        (
+            ColumnType::Enum {
+                labels: before,
+                collation: from,
+            },
+            ColumnType::Enum {
+                labels: after,
+                collation: to,
+            },
+        ) => after.starts_with(before) && from == to,
+        _ => before == after,
+    }
+}

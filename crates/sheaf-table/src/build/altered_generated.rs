@@ -1,0 +1,97 @@
+//! Generated columns of a table that is altered: what may be changed, and when their values are computed again.
+//!
+//! ```text
+//!   a int, b int AS (a + 1)      DROP a, RENAME a: error 3108      MODIFY a BIGINT: b is computed again
+//! ```
+
+use crate::build::alteration::{Alteration, keeps_values};
+use crate::definition::schema::{Column, GeneratedColumn, TableDefinition, same_name};
+use crate::error::{Result, TableError};
+
+/// Whether columns may be changed as a statement says.
+///
+/// # Errors
+/// 3108 for a column that is dropped or gets another name while a generated column that stays names it; 3106 for
+/// changes between VIRTUAL and anything else.
+pub(crate) fn check_alterations(old: &TableDefinition, changes: &[Alteration]) -> Result<()> {
+    let goes = |column: &Column| {
+        changes.iter().any(|change| match change {
+            Alteration::DropColumn(name) | Alteration::ChangeColumn { name, .. } => {
+                same_name(name, &column.name)
+            }
+            _ => false,
+        })
+    };
+    let stay = old.columns.iter().filter(|column| !goes(column));
+    let stay: Vec<&GeneratedColumn> = stay
+        .filter_map(|column| column.generated.as_ref())
+        .collect();
+    for change in changes {
+        let gone = match change {
+            Alteration::DropColumn(name) => name,
+            Alteration::RenameColumn { name, new } if name != new => name,
+            Alteration::ChangeColumn { name, new, .. } => {
+                let position = old.column_position(name);
+                if position.is_some_and(|position| changes_kind(&old.columns[position], new)) {
+                    return Err(TableError::UnsupportedOnGenerated {
+                        what: "Changing the STORED status",
+                    });
+                }
+                if same_name(name, &new.name) {
+                    continue;
+                }
+                name
+            }
+            _ => continue,
+        };
+        if stay.iter().any(|generated| generated.names(gone)) {
+            return Err(TableError::ColumnNeededByGenerated {
+                column: gone.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a column becomes VIRTUAL, or is not VIRTUAL any more.
+fn changes_kind(old: &Column, new: &Column) -> bool {
+    old.is_virtual() != new.is_virtual()
+}
+
+/// The generated columns whose values are to be computed again for the rows that are there, in their order: those that
+/// are new or defined anew, and those that name a column that may have got other values.
+pub(crate) fn computed_again(
+    old: &TableDefinition,
+    next: &TableDefinition,
+    sources: &[Option<usize>],
+) -> Vec<usize> {
+    if !next.has_generated_columns() {
+        return Vec::new();
+    }
+    let is_changed = |position: usize| {
+        let column = &next.columns[position];
+        match sources[position] {
+            None => true,
+            Some(source) => {
+                let before = &old.columns[source];
+                !keeps_values(&before.ty, &column.ty)
+                    || column.generated.is_some() && before.ty != column.ty
+                    || before.nullable && !column.nullable
+                    || before.generated != column.generated
+            }
+        }
+    };
+    let columns = &next.columns;
+    let mut changed: Vec<bool> = (0..columns.len()).map(is_changed).collect();
+    // From left to right: it may name generated columns in front of it.
+    for (position, column) in columns.iter().enumerate() {
+        if let Some(generated) = &column.generated {
+            let mut others = columns.iter().zip(&changed);
+            let names_changed =
+                others.any(|(other, changed)| *changed && generated.names(&other.name));
+            changed[position] |= names_changed;
+        }
+    }
+    let is_computed = |at: &usize| changed[*at] && columns[*at].generated.is_some();
+    (0..columns.len()).filter(is_computed).collect()
+}
