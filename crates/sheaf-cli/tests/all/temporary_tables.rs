@@ -1,5 +1,5 @@
-//! Temporary tables, as several sessions meet them: who sees them, which plans are used for them, what they are rolled
-//! back with, and when they go.
+//! Temporary tables, as several sessions meet them: which sessions see them, which plans are used for them, what they
+//! are rolled back with, and when they go.
 
 use mysql::prelude::Queryable;
 use mysql::{ChangeUserOpts, Conn};
