@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 
 use sheaf_table::{Column, DefaultExpression, DefaultValue};
+use sheaf_types::text::hexadecimal::digits_of;
 use sheaf_types::{ColumnType, Value, column_text};
 use sqlparser::ast::{
     DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, TimezoneInfo,
@@ -54,10 +55,7 @@ pub fn default_expression(column: &Column) -> Result<Expr> {
         Value::DateTime(_) | Value::Timestamp(_) => {
             typed(shown, DataType::Timestamp(None, TimezoneInfo::None))
         }
-        Value::Bytes(bytes) => {
-            let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-            literal(Literal::HexStringLiteral(digits))
-        }
+        Value::Bytes(bytes) => literal(Literal::HexStringLiteral(digits_of(bytes))),
         _ => text(shown),
     })
 }

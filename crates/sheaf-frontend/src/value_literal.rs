@@ -11,6 +11,7 @@
 //! ```
 
 use sheaf_types::Value;
+use sheaf_types::text::hexadecimal::digits_of;
 use sqlparser::ast::{DataType, Expr, Ident, TimezoneInfo, TypedString, Value as Written};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Word};
@@ -51,9 +52,7 @@ impl Literal<'_> {
             | Value::Year(_)
             | Value::Enum(_) => Literal::Number(value.to_string()),
             Value::Text(text) => Literal::Text(text),
-            Value::Bytes(bytes) => {
-                Literal::Bytes(bytes.iter().map(|byte| format!("{byte:02X}")).collect())
-            }
+            Value::Bytes(bytes) => Literal::Bytes(digits_of(bytes)),
             Value::Date(_) => Literal::Moment(Moment::Date, value.to_string()),
             Value::Time(_) => Literal::Moment(Moment::Time, value.to_string()),
             Value::DateTime(_) | Value::Timestamp(_) => {

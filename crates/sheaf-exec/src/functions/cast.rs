@@ -21,6 +21,7 @@ use sheaf_types::number::{power_of_ten, text_place, text_to_decimal, text_to_uns
 use sheaf_types::temporal::{
     self, DAY, ZERO_DATETIME, civil_from_days, round_datetime, round_time, year_of_number,
 };
+use sheaf_types::text::hexadecimal::digits_of;
 
 use super::types::{Coercibility, MAX_PRECISION, SqlType, field};
 use super::{Call, EvaluationError, Function, Operands};
@@ -456,7 +457,7 @@ fn text_of_bytes(call: &Call<'_>) -> Result<ArrayRef> {
             .flatten()
             .find(|bytes| !bytes.is_ascii())
     {
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        let digits = digits_of(bytes);
         return Err(EvaluationError::new(
             codes::NOT_SUPPORTED_YET,
             format!("This version of Sheaf doesn't yet support 'characters beyond ASCII in {name}': '{digits}'"),

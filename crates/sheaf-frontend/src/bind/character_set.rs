@@ -4,6 +4,7 @@
 //! become text if they are ASCII, and are refused otherwise.
 
 use sheaf_types::error::codes;
+use sheaf_types::text::hexadecimal::{bytes_of, digits_of};
 use sqlparser::ast::{Expr, Value as Literal};
 
 use crate::error::{Result, SqlError};
@@ -36,7 +37,7 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
         return Ok(None);
     };
     if name == BINARY {
-        let digits = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+        let digits = digits_of(&bytes);
         return Ok(Some(crate::syntax::literal(Literal::HexStringLiteral(
             digits,
         ))));
@@ -51,25 +52,13 @@ pub fn introduced(name: &str, literal: &Literal) -> Result<Option<Expr>> {
         Err(error) => {
             let valid = error.utf8_error().valid_up_to();
             let wrong = &error.as_bytes()[valid..];
-            let digits: String = wrong.iter().map(|byte| format!("{byte:02X}")).collect();
+            let digits = digits_of(wrong);
             Err(SqlError::new(
                 codes::INVALID_CHARACTER_STRING,
                 format!("Invalid {name} character string: '{digits}'"),
             ))
         }
     }
-}
-
-/// The bytes that hexadecimal digits spell, the first of them filled up with a zero.
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    let (first, others) = digits.split_at(digits.len() % 2);
-    let first = (!first.is_empty()).then_some(first);
-    first
-        .into_iter()
-        .chain(others.chunks(2))
-        .map(|byte| u8::from_str_radix(std::str::from_utf8(byte).ok()?, 16).ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use sheaf_exec::hints::{
 };
 use sheaf_exec::{IndexHints, SheafTableSource};
 use sheaf_types::error::codes::{self, ErrorCode};
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast::Select;
 
 use crate::parser::hint::{Hint, HintTable, HintWarning, IndexSwitch, TableSwitch, hints_of};
@@ -175,10 +176,6 @@ impl QueryBlocks {
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 fn source(reference: &Arc<dyn TableSource>) -> Option<&SheafTableSource> {
     reference.downcast_ref()
 }
@@ -313,7 +310,7 @@ impl<'a> Resolver<'a> {
             let hint = hint.name();
             let message = format!(
                 "Query block name {} is not found for {hint} hint",
-                quoted(name)
+                quoted_name(name)
             );
             self.warn(codes::WARN_UNKNOWN_QB_NAME, message);
         }
@@ -332,11 +329,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn unresolved(&mut self, block: usize, table: &str, index: Option<&str>, hint: &Hint) {
-        let index = index.map_or(String::new(), |index| format!(" {}", quoted(index)));
+        let index = index.map_or(String::new(), |index| format!(" {}", quoted_name(index)));
         let message = format!(
             "Unresolved name {}@{}{index} for {} hint",
-            quoted(table),
-            quoted(&self.names[block]),
+            quoted_name(table),
+            quoted_name(&self.names[block]),
             hint.name()
         );
         self.warn(codes::UNRESOLVED_HINT_NAME, message);

@@ -13,6 +13,7 @@
 
 use std::ops::ControlFlow;
 
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
@@ -115,7 +116,7 @@ pub(super) fn kept_text(tokens: &[TokenWithSpan], expression: &ast::Expr) -> Str
             // A table or a database before a column.
             Token::Word(_) if is_qualifier(&tokens[at..]) => at += 1,
             Token::Word(word) if word.quote_style.is_some() || columns.0.contains(span) => {
-                text.push_str(&sheaf_table::show_create::quoted(&word.value));
+                text.push_str(&quoted_name(&word.value));
             }
             Token::Word(word) => text.push_str(&word.value),
             Token::SingleQuotedString(string)

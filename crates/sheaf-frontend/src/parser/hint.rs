@@ -19,6 +19,7 @@ use std::fmt;
 
 use sheaf_exec::hints::{JoinOrderKind, SemijoinStrategy};
 use sheaf_types::error::codes;
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast::{OptimizerHint, OptimizerHintStyle};
 
 /// The most characters of a statement that a warning quotes.
@@ -180,10 +181,6 @@ const SUBQUERY_STRATEGIES: &[(&str, SemijoinStrategy)] = &[
     ("MATERIALIZATION", SemijoinStrategy::Materialization),
 ];
 
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 impl Hint {
     /// The hint's name as MySQL writes it.
     pub fn name(&self) -> &'static str {
@@ -227,9 +224,9 @@ impl Hint {
 
 impl fmt::Display for HintTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", quoted(&self.name))?;
+        write!(f, "{}", quoted_name(&self.name))?;
         match &self.block {
-            Some(block) => write!(f, "@{}", quoted(block)),
+            Some(block) => write!(f, "@{}", quoted_name(block)),
             None => Ok(()),
         }
     }
@@ -242,7 +239,7 @@ impl fmt::Display for Hint {
         if let Some(block) = self.block()
             && !matches!(self, Hint::Index { .. })
         {
-            words.push(format!("@{}", quoted(block)));
+            words.push(format!("@{}", quoted_name(block)));
         }
         let strategy = |known: &[(&str, SemijoinStrategy)], strategy: &SemijoinStrategy| {
             let found = known.iter().find(|(_, known)| known == strategy);
@@ -255,7 +252,7 @@ impl fmt::Display for Hint {
             }
             Hint::Index { table, indexes, .. } => {
                 words.push(table.to_string());
-                words.extend(indexes.iter().map(|index| quoted(index)));
+                words.extend(indexes.iter().map(|index| quoted_name(index)));
             }
             Hint::Semijoin { strategies, .. } => {
                 let names: Vec<String> = strategies
@@ -266,7 +263,7 @@ impl fmt::Display for Hint {
             }
             Hint::Subquery { strategy: one, .. } => words.push(strategy(SUBQUERY_STRATEGIES, one)),
             Hint::JoinFixedOrder { .. } => {}
-            Hint::QueryBlockName(name) | Hint::ResourceGroup(name) => words.push(quoted(name)),
+            Hint::QueryBlockName(name) | Hint::ResourceGroup(name) => words.push(quoted_name(name)),
             Hint::SetVariable { name, value } => words.push(match value {
                 HintValue::Text(text) => format!("{name}='{text}'"),
                 HintValue::Integer(number) => format!("{name}={number}"),

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use sheaf_types::error::codes;
+use sheaf_types::text::hexadecimal::bytes_of;
 use sqlparser::ast::{Expr, Ident, Value};
 
 use super::scan::{Piece, Pieces};
@@ -330,13 +331,10 @@ pub fn latin1_digits<'e>(prefix: &Ident, value: &'e Expr) -> Option<&'e str> {
 
 /// A text in latin1 whose bytes are these hexadecimal digits; `None` if they are not pairs of digits.
 fn text_of_latin1_digits(digits: &str) -> Option<String> {
-    let nibble = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
-        [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
-        _ => None,
-    });
-    let bytes: Option<Vec<u8>> = pairs.collect();
-    bytes.map(|bytes| decode_latin1(&bytes))
+    if digits.len() % 2 == 1 {
+        return None;
+    }
+    bytes_of(digits).map(|bytes| decode_latin1(&bytes))
 }
 
 /// What is no text where only text can stand: error 1300.

@@ -7,12 +7,13 @@ use std::borrow::Borrow;
 use std::ops::Bound;
 
 use sheaf_table::{KeyLayout, TableDefinition, text_of_sort_key};
+use sheaf_types::text::hexadecimal::literal_of;
+use sheaf_types::text::quoting::quoted_string;
 use sheaf_types::{ColumnType, Value, column_text};
 
 use crate::access::ranges::{ColumnSets, binds, sets_and_branches, with_branch};
 use crate::estimate::column_set::{ColumnSet, Interval};
 use crate::estimate::condition::Term;
-use crate::explain::sql_text::{hexadecimal, quoted};
 
 /// The ranges that `conditions` leave of the index with `layout`, at most `limit` of them, as
 /// [`index_ranges`](crate::access::ranges::index_ranges) finds them but not merged.
@@ -111,15 +112,17 @@ fn value_text(ty: &ColumnType, value: &Value) -> String {
     match (value, ty.collation()) {
         (Value::Bytes(key), Some(collation)) if !matches!(ty, ColumnType::Enum { .. }) => {
             match text_of_sort_key(key, collation) {
-                Some(text) => quoted(&text),
-                None => hexadecimal(key),
+                Some(text) => quoted_string(&text),
+                None => literal_of(key),
             }
         }
         (Value::Bytes(bytes), _) => match std::str::from_utf8(bytes) {
-            Ok(text) if text.chars().all(|character| !character.is_control()) => quoted(text),
-            _ => hexadecimal(bytes),
+            Ok(text) if text.chars().all(|character| !character.is_control()) => {
+                quoted_string(text)
+            }
+            _ => literal_of(bytes),
         },
         _ if value.is_null() || value.is_number() => value.to_string(),
-        _ => quoted(&column_text(ty, value)),
+        _ => quoted_string(&column_text(ty, value)),
     }
 }

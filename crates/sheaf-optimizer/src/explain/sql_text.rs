@@ -14,6 +14,8 @@ use sheaf_exec::functions::as_function;
 use sheaf_exec::functions::closed::closed_operator;
 use sheaf_exec::functions::in_values::as_in_values;
 use sheaf_table::text_of_sort_key;
+use sheaf_types::text::hexadecimal::literal_of;
+use sheaf_types::text::quoting::quoted_string;
 use sheaf_types::{Collation, Value};
 
 use crate::logical::semantics;
@@ -415,32 +417,17 @@ fn literal_text(value: &ScalarValue, collation: Option<Collation>) -> String {
         ScalarValue::Float64(Some(number)) => Value::Double(*number).to_string(),
         ScalarValue::Utf8(Some(text))
         | ScalarValue::LargeUtf8(Some(text))
-        | ScalarValue::Utf8View(Some(text)) => quoted(text),
+        | ScalarValue::Utf8View(Some(text)) => quoted_string(text),
         ScalarValue::Binary(Some(bytes))
         | ScalarValue::LargeBinary(Some(bytes))
         | ScalarValue::BinaryView(Some(bytes)) => {
             match collation.and_then(|collation| text_of_sort_key(bytes, collation)) {
-                Some(text) => quoted(&text),
-                None => hexadecimal(bytes),
+                Some(text) => quoted_string(&text),
+                None => literal_of(bytes),
             }
         }
         other => other.to_string(),
     }
-}
-
-/// A string literal.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// A literal of bytes that are no text.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = "0x".to_string();
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02X}");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use sheaf_table::AuthenticationMethod;
 use sheaf_types::error::codes;
+use sheaf_types::text::hexadecimal::digits_of;
 
 use super::sha256_crypt::{ALPHABET, DIGEST_CHARACTERS, sha256_crypt};
 use crate::error::{Result, SqlError};
@@ -69,8 +70,7 @@ pub fn verifier(method: AuthenticationMethod, password: &str) -> Result<String> 
 
 fn native_verifier(password: &[u8]) -> String {
     let digest = Sha1::digest(Sha1::digest(password));
-    let hex: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
-    format!("*{hex}")
+    format!("*{}", digits_of(&digest))
 }
 
 fn sha2_verifier(password: &[u8], salt: &str, rounds: usize) -> String {

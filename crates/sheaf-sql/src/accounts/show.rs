@@ -2,6 +2,7 @@
 
 use sheaf_table::{Account, PrivilegeLevel, Privileges};
 use sheaf_types::error::codes;
+use sheaf_types::text::quoting::quoted_name;
 
 use crate::error::{Result, SqlError};
 use crate::parser::account::UserName;
@@ -63,7 +64,7 @@ impl Session {
         rows.push(vec![
             format!(
                 "CREATE USER {} IDENTIFIED WITH '{}'{verifier} REQUIRE {require}{limit} PASSWORD EXPIRE DEFAULT ACCOUNT {lock}",
-                quoted_name(&account),
+                account_name(&account),
                 account.method.name()
             )
             .into(),
@@ -258,7 +259,7 @@ fn listed(privileges: Privileges, none: &'static str) -> Vec<(&'static str, &'st
 
 /// The GRANT statements that give an account what it has.
 fn grants_of(account: &Account) -> Vec<String> {
-    let to = quoted_name(account);
+    let to = account_name(account);
     let line = |names: String, on: &str, with: Privileges| {
         let option = match with.contains(Privileges::GRANT_OPTION) {
             true => " WITH GRANT OPTION",
@@ -285,13 +286,13 @@ fn grants_of(account: &Account) -> Vec<String> {
     }
     for (database, privileges) in &account.databases {
         let all = Privileges::all_at(PrivilegeLevel::Database);
-        let on = format!("{}.*", quoted(database));
+        let on = format!("{}.*", quoted_name(database));
         lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
     }
     for (database, tables) in &account.tables {
         for (table, privileges) in tables {
             let all = Privileges::all_at(PrivilegeLevel::Table);
-            let on = format!("{}.{}", quoted(database), quoted(table));
+            let on = format!("{}.{}", quoted_name(database), quoted_name(table));
             lines.push(line(names_or(*privileges, all, "USAGE"), &on, *privileges));
         }
     }
@@ -309,14 +310,10 @@ fn names_or(privileges: Privileges, all: Privileges, none: &str) -> String {
     }
 }
 
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-fn quoted_name(account: &Account) -> String {
+fn account_name(account: &Account) -> String {
     format!(
         "{}@{}",
-        quoted(&account.name.user),
-        quoted(&account.name.host)
+        quoted_name(&account.name.user),
+        quoted_name(&account.name.host)
     )
 }

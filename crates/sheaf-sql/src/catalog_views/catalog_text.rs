@@ -1,7 +1,7 @@
 //! Properties of columns as SHOW and `information_schema` print them.
 
-use sheaf_table::show_create::hexadecimal_literal;
 use sheaf_table::{Column, DefaultValue, TableDefinition};
+use sheaf_types::text::hexadecimal::literal_of;
 use sheaf_types::{ColumnType, Value, column_type::MAX_CHARACTER_BYTES};
 
 /// A column's default as text; `None` for NULL and for no default.
@@ -18,7 +18,7 @@ pub(crate) fn column_default(column: &Column) -> Option<String> {
             _ => String::new(),
         }),
         DefaultValue::Value(Value::Bytes(bytes)) if std::str::from_utf8(bytes).is_err() => {
-            Some(hexadecimal_literal(bytes))
+            Some(literal_of(bytes))
         }
         DefaultValue::Value(value) => Some(value.to_string()),
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use sheaf_exec::MemoryTableSource;
 use sheaf_table::{Column, Table, View};
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
 use crate::accounts::privilege_rows;
 use crate::catalog_views::catalog_text::{column_default, column_key, generation_extra};
 use crate::catalog_views::information_schema::{
-    self, cardinality, collation_owner, collations_under, push_sessions,
+    self, collation_owner, collations_under, index_part_cells, push_sessions,
 };
 use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
@@ -51,7 +52,7 @@ fn create_database_statement(name: &str, collation: &str, if_not_exists: bool) -
     };
     format!(
         "CREATE DATABASE {condition}{} /*!40100 DEFAULT CHARACTER SET {character_set}{collate} */",
-        sheaf_table::show_create::quoted(name)
+        quoted_name(name)
     )
 }
 
@@ -531,24 +532,12 @@ impl Session {
         let definition = &table.definition;
         for index in definition.indexes() {
             for (n, part) in index.parts.iter().enumerate() {
-                let column = &definition.columns[part.column];
-                rows.push(vec![
+                let mut row = vec![
                     definition.name.clone().into(),
                     u64::from(!(index.unique || index.primary)).into(),
-                    index.name.clone().into(),
-                    (n as u64 + 1).into(),
-                    column.name.clone().into(),
-                    if part.descending { "D" } else { "A" }.into(),
-                    cardinality(&table, index, n + 1).into(),
-                    part.prefix_length.map(u64::from).into(),
-                    Cell::Null,
-                    if column.nullable { "YES" } else { "" }.into(),
-                    "BTREE".into(),
-                    "".into(),
-                    index.comment.clone().into(),
-                    "YES".into(),
-                    Cell::Null,
-                ]);
+                ];
+                row.extend(index_part_cells(&table, index, (n, part)));
+                rows.push(row);
             }
         }
         Ok(rows)

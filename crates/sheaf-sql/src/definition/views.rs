@@ -19,10 +19,10 @@ use sheaf_exec::for_each_node;
 use sheaf_frontend::edit::{Edit, edited};
 use sheaf_frontend::query::{BoundQuery, ViewNotes};
 use sheaf_frontend::walk::{ExpressionVisitor, walk_query};
-use sheaf_table::show_create::quoted;
 use sheaf_table::view::{ViewAlgorithm, ViewCheck, ViewDefinition, ViewSecurity};
 use sheaf_table::{AccountName, Column, Privileges, QualifiedName, TableError};
 use sheaf_types::error::codes;
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Location, Token, Tokenizer};
 use std::ops::{ControlFlow, Range};
@@ -347,14 +347,14 @@ fn create_statement(view: &ViewDefinition) -> String {
     let columns: Vec<String> = view
         .columns
         .iter()
-        .map(|column| quoted(&column.name))
+        .map(|column| quoted_name(&column.name))
         .collect();
     format!(
         "CREATE ALGORITHM={algorithm} DEFINER={}@{} SQL SECURITY {} VIEW {} ({}) AS {}{}",
-        quoted(&view.definer.user),
-        quoted(&view.definer.host),
+        quoted_name(&view.definer.user),
+        quoted_name(&view.definer.host),
         security_name(view.security),
-        quoted(&view.name),
+        quoted_name(&view.name),
         columns.join(","),
         view.query,
         match view.check {
@@ -466,7 +466,7 @@ fn edits_of_dialect(
         match &token.token {
             Token::Word(word) if word.quote_style == Some('"') => edits.push(Edit {
                 place: token.span.start..token.span.end,
-                words: quoted(&word.value),
+                words: quoted_name(&word.value),
             }),
             Token::StringConcat if dialect.pipes_as_concat => {
                 return Err(SqlError::not_supported_yet(

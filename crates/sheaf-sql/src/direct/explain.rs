@@ -4,6 +4,7 @@
 //! without what direct plans do not do (multi-range reads, jumps, hash joins, bounded regret). That plan can be shown.
 
 use sheaf_optimizer::NOT_IN_DIRECT_PLANS;
+use sheaf_types::text::quoting::quoted_name;
 use sqlparser::ast;
 
 use super::access::Access;
@@ -35,7 +36,7 @@ impl DirectPlan {
         let mut read = |from: usize, table: &sheaf_table::Table, access: &Access| {
             let alias = aliases.get(from)?;
             let index = &access.index.definition(table).name;
-            text.push_str(&format!(" INDEX({alias} {})", quoted(index)));
+            text.push_str(&format!(" INDEX({alias} {})", quoted_name(index)));
             order.push(alias.as_str());
             Some(())
         };
@@ -91,9 +92,5 @@ fn alias_of(factor: &ast::TableFactor) -> Option<String> {
         Some(alias) => &alias.name,
         None => name.0.last()?.as_ident()?,
     };
-    Some(quoted(&name.value))
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
+    Some(quoted_name(&name.value))
 }

@@ -8,6 +8,7 @@ use sheaf_exec::functions::truncated::TruncatedTexts;
 use sheaf_exec::functions::user_variables::AssignedVariables;
 use sheaf_storage::sync::atomic::Ordering;
 use sheaf_types::error::codes;
+use sheaf_types::text::hexadecimal::bytes_of;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 use sqlparser::ast;
 
@@ -194,7 +195,7 @@ pub(crate) fn literal(expression: &ast::Expr) -> Option<Value> {
             ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
                 Some(Value::Text(text.clone()))
             }
-            ast::Value::HexStringLiteral(digits) => hexadecimal(digits).map(Value::Bytes),
+            ast::Value::HexStringLiteral(digits) => bytes_of(digits).map(Value::Bytes),
             ast::Value::Boolean(truth) => Some(Value::Int(i64::from(*truth))),
             ast::Value::Null => Some(Value::Null),
             _ => None,
@@ -359,21 +360,6 @@ fn short_digits(whole: &str, fraction: &str) -> Option<i64> {
         b'0'..=b'9' => Some(number * 10 + i64::from(digit - b'0')),
         _ => None,
     })
-}
-
-/// The bytes of a hexadecimal literal; an odd digit at the start stands alone.
-fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
-    let padded = if digits.len() % 2 == 1 {
-        format!("0{digits}")
-    } else {
-        digits.to_string()
-    };
-    let nibble = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    padded
-        .as_bytes()
-        .chunks_exact(2)
-        .map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?))
-        .collect()
 }
 
 impl Session {

@@ -12,11 +12,11 @@
 use std::sync::Arc;
 
 use sheaf_types::Value;
+use sheaf_types::text::quoting::quoted_name;
 
 use crate::definition::schema::{
     CheckConstraint, CheckSpec, MAX_NAME_CHARACTERS, ReferentialAction, TableDefinition, same_name,
 };
-use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
 
 impl CheckConstraint {
@@ -28,7 +28,7 @@ impl CheckConstraint {
         };
         format!(
             "CONSTRAINT {} CHECK (({})){suffix}",
-            quoted(&self.name),
+            quoted_name(&self.name),
             self.expression
         )
     }

@@ -12,12 +12,12 @@
 use std::fmt::Write;
 
 use sheaf_types::ColumnType;
+use sheaf_types::text::quoting::quoted_name;
 
 use crate::definition::generated_column;
 use crate::definition::schema::{
     ForeignKey, ForeignKeySpec, Index, ReferentialAction, TableDefinition, same_name,
 };
-use crate::definition::show_create::quoted;
 use crate::error::{Result, TableError};
 
 impl ForeignKey {
@@ -45,20 +45,20 @@ impl ForeignKey {
     /// The constraint as SHOW CREATE TABLE prints it.
     pub fn clause(&self, child: &TableDefinition) -> String {
         let list = |names: &mut dyn Iterator<Item = &str>| {
-            names.map(quoted).collect::<Vec<_>>().join(", ")
+            names.map(quoted_name).collect::<Vec<_>>().join(", ")
         };
         let mut columns = self
             .columns
             .iter()
             .map(|column| child.columns[*column].name.as_str());
         let mut referenced = self.referenced_columns.iter().map(String::as_str);
-        let mut table = quoted(&self.referenced_table);
+        let mut table = quoted_name(&self.referenced_table);
         if self.referenced_database != child.database {
-            table = format!("{}.{table}", quoted(&self.referenced_database));
+            table = format!("{}.{table}", quoted_name(&self.referenced_database));
         }
         let mut clause = format!(
             "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {table} ({})",
-            quoted(&self.name),
+            quoted_name(&self.name),
             list(&mut columns),
             list(&mut referenced),
         );
@@ -75,8 +75,8 @@ impl ForeignKey {
     pub fn described(&self, child: &TableDefinition) -> String {
         format!(
             "{}.{}, {}",
-            quoted(&child.database),
-            quoted(&child.name),
+            quoted_name(&child.database),
+            quoted_name(&child.name),
             self.clause(child)
         )
     }

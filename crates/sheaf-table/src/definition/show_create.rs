@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use sheaf_types::text::hexadecimal::literal_of;
+use sheaf_types::text::quoting::quoted_name;
 use sheaf_types::{Collation, ColumnType, Value, column_text};
 
 use crate::definition::schema::{Column, DefaultValue, Index, TableDefinition};
@@ -14,11 +16,6 @@ pub fn create_statement(definition: &TableDefinition, auto_increment: Option<u64
     statement
 }
 
-/// A name in backticks.
-pub fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 fn write_statement(
     out: &mut String,
     definition: &TableDefinition,
@@ -28,7 +25,7 @@ fn write_statement(
         true => "TEMPORARY TABLE",
         false => "TABLE",
     };
-    writeln!(out, "CREATE {kind} {} (", quoted(&definition.name))?;
+    writeln!(out, "CREATE {kind} {} (", quoted_name(&definition.name))?;
     for (i, column) in definition.columns.iter().enumerate() {
         if i > 0 {
             out.push_str(",\n");
@@ -66,7 +63,7 @@ fn write_statement(
 }
 
 fn write_column(out: &mut String, definition: &TableDefinition, column: &Column) -> fmt::Result {
-    write!(out, "  {} {}", quoted(&column.name), column.ty)?;
+    write!(out, "  {} {}", quoted_name(&column.name), column.ty)?;
     if let Some(collation) = column.ty.collation()
         && collation != definition.collation
     {
@@ -98,7 +95,7 @@ fn write_column(out: &mut String, definition: &TableDefinition, column: &Column)
             }
         }
         Some(DefaultValue::Value(Value::Bytes(bytes))) if std::str::from_utf8(bytes).is_err() => {
-            write!(out, " DEFAULT {}", hexadecimal_literal(bytes))?;
+            write!(out, " DEFAULT {}", literal_of(bytes))?;
         }
         Some(DefaultValue::Value(value)) => {
             write!(
@@ -125,13 +122,13 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
         out.push_str("  PRIMARY KEY (");
     } else {
         let unique = if index.unique { "UNIQUE " } else { "" };
-        write!(out, "  {unique}KEY {} (", quoted(&index.name))?;
+        write!(out, "  {unique}KEY {} (", quoted_name(&index.name))?;
     }
     for (i, part) in index.parts.iter().enumerate() {
         if i > 0 {
             out.push(',');
         }
-        out.push_str(&quoted(&definition.columns[part.column].name));
+        out.push_str(&quoted_name(&definition.columns[part.column].name));
         if let Some(length) = part.prefix_length {
             write!(out, "({length})")?;
         }
@@ -144,12 +141,6 @@ fn write_index(out: &mut String, definition: &TableDefinition, index: &Index) ->
         write!(out, " COMMENT {}", text_literal(&index.comment))?;
     }
     Ok(())
-}
-
-/// Bytes that are no text.
-pub fn hexadecimal_literal(bytes: &[u8]) -> String {
-    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
-    format!("0x{}", digits.collect::<String>())
 }
 
 /// A text in quotes, with MySQL's escapes.

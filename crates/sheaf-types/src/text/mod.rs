@@ -3,13 +3,17 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`collation`] | sort keys of texts |
+//! | [`hexadecimal`] | bytes as digits |
 //! | [`like`] | patterns of LIKE |
+//! | [`quoting`] | names and strings in a statement |
 //! | `unicode_weights` | sort keys of the older Unicode collations |
 
 use std::borrow::Cow;
 
 pub mod collation;
+pub mod hexadecimal;
 pub mod like;
+pub mod quoting;
 pub(crate) mod unicode_weights;
 
 /// Ends the key of a PAD SPACE collation.

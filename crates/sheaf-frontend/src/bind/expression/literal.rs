@@ -3,6 +3,7 @@
 use datafusion_common::ScalarValue;
 use sheaf_algebra::Scalar;
 use sheaf_types::Value as SqlValue;
+use sheaf_types::text::hexadecimal::bytes_of;
 use sqlparser::ast::{DataType, Expr, TypedString, UnaryOperator, Value as Literal, ValueWithSpan};
 
 use super::constant::exact_number;
@@ -120,13 +121,4 @@ impl Binder<'_> {
             _ => unsupported(moment.to_string()),
         }
     }
-}
-
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    let (first, others) = digits.split_at(digits.len() % 2);
-    let first = (!first.is_empty()).then_some(first);
-    let pairs = first.into_iter().chain(others.chunks(2));
-    let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-    pairs.map(byte).collect()
 }

@@ -1,6 +1,6 @@
 //! Columns and indexes of tables: COLUMNS, COLUMN_STATISTICS, STATISTICS, SHEAF_RESIDENCY.
 
-use sheaf_table::{Column, Index, Table};
+use sheaf_table::{Column, Index, IndexPart, Table};
 use sheaf_types::ColumnType;
 
 use super::{AskedTables, LONG_TEXT, NAMES, NUMBER, TEXT, for_each_table, for_each_view};
@@ -113,7 +113,7 @@ fn push_columns(
 
 /// Distinct values of the first parts of an index; the row count where the table was never analyzed and the index
 /// is unique.
-pub(crate) fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<u64> {
+fn cardinality(table: &Table, index: &Index, parts: usize) -> Option<u64> {
     let secondary = table
         .definition
         .secondary
@@ -154,32 +154,44 @@ pub(super) fn statistics(session: &Session, asked: &AskedTables) -> Result<Rows>
         let definition = &table.definition;
         for index in definition.indexes() {
             for (n, part) in index.parts.iter().enumerate() {
-                let column = &definition.columns[part.column];
-                rows.push(vec![
+                let mut row = vec![
                     "def".into(),
                     definition.database.clone().into(),
                     definition.name.clone().into(),
                     u64::from(!(index.unique || index.primary)).into(),
                     definition.database.clone().into(),
-                    index.name.clone().into(),
-                    (n as u64 + 1).into(),
-                    column.name.clone().into(),
-                    if part.descending { "D" } else { "A" }.into(),
-                    cardinality(table, index, n + 1).into(),
-                    part.prefix_length.map(u64::from).into(),
-                    Cell::Null,
-                    if column.nullable { "YES" } else { "" }.into(),
-                    "BTREE".into(),
-                    "".into(),
-                    index.comment.clone().into(),
-                    "YES".into(),
-                    Cell::Null,
-                ]);
+                ];
+                row.extend(index_part_cells(table, index, (n, part)));
+                rows.push(row);
             }
         }
         Ok(())
     })?;
     Ok(rows)
+}
+
+/// What STATISTICS and SHOW INDEX tell of a part of an index, from the name of the index on.
+pub(crate) fn index_part_cells(
+    table: &Table,
+    index: &Index,
+    (number, part): (usize, &IndexPart),
+) -> [Cell; 13] {
+    let column = &table.definition.columns[part.column];
+    [
+        index.name.clone().into(),
+        (number as u64 + 1).into(),
+        column.name.clone().into(),
+        if part.descending { "D" } else { "A" }.into(),
+        cardinality(table, index, number + 1).into(),
+        part.prefix_length.map(u64::from).into(),
+        Cell::Null,
+        if column.nullable { "YES" } else { "" }.into(),
+        "BTREE".into(),
+        "".into(),
+        index.comment.clone().into(),
+        "YES".into(),
+        Cell::Null,
+    ]
 }
 
 /// Histograms.

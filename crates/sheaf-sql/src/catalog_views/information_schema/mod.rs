@@ -36,7 +36,7 @@ use crate::virtual_database::is_account_table;
 pub(crate) use crate::catalog_views::information_schema::character_sets::{
     collation_owner, collations_under,
 };
-pub(crate) use crate::catalog_views::information_schema::columns::cardinality;
+pub(crate) use crate::catalog_views::information_schema::columns::index_part_cells;
 pub(crate) use crate::catalog_views::information_schema::sessions::push_sessions;
 pub(crate) use crate::catalog_views::information_schema::tables::{table_status, view_status};
 pub use crate::virtual_database::{NAME, is_virtual_database};

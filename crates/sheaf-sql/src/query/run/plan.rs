@@ -13,8 +13,8 @@ use sheaf_frontend::query::{BoundQuery, Listed};
 use sheaf_memory::planning::PlanBytes;
 use sheaf_optimizer::{longest_row_bytes, optimize_logical, plan_physical};
 use sheaf_storage::{LockWait, ReadView};
-use sheaf_table::show_create::quoted;
 use sheaf_table::{QualifiedName, ReadGuard, Table};
+use sheaf_types::text::quoting::quoted_name;
 
 use super::{MAX_REPLANS, PlannedQuery, ThriftyPlan};
 use crate::dialect::SheafDialect;
@@ -49,7 +49,11 @@ impl Session {
         &self,
         (database, name): &QualifiedName,
     ) -> Result<Vec<Arc<Table>>> {
-        let text = format!("SELECT * FROM {}.{}", quoted(database), quoted(name));
+        let text = format!(
+            "SELECT * FROM {}.{}",
+            quoted_name(database),
+            quoted_name(name)
+        );
         let Statement::Query(query) = parse_statement(&text, &SheafDialect::default())? else {
             return Ok(Vec::new());
         };
