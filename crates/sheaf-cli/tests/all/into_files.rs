@@ -61,6 +61,7 @@ fn load_data_reads_what_was_written() {
         "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ';' ENCLOSED BY '\\''",
         "FIELDS TERMINATED BY '.'",
         "FIELDS TERMINATED BY 'n' ENCLOSED BY '\"' LINES TERMINATED BY ';'",
+        "FIELDS TERMINATED BY 0x2c ENCLOSED BY X'22' ESCAPED BY b'100001' LINES STARTING BY 0x3E20 TERMINATED BY 0x0D0A",
     ]
     .into_iter()
     .enumerate()

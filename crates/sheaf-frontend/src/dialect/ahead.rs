@@ -1,7 +1,12 @@
 //! A look at the tokens that come, one by one.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
+
+pub(super) fn is_keyword(token: &Token, keyword: Keyword) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
+}
 
 /// A look at the tokens that come, one by one. A look at the nth of them from the start is a walk over n.
 pub(crate) struct Ahead<'p, 't> {
@@ -37,6 +42,39 @@ impl<'p, 't> Ahead<'p, 't> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a query or an operand comes, which may begin with more parentheses: what is behind each of these goes on
+    /// with a query, or computes with its value. `None` if no query stands in the innermost of them.
+    pub(super) fn begins_query(&mut self) -> Option<bool> {
+        let goes_on = [
+            Keyword::UNION,
+            Keyword::EXCEPT,
+            Keyword::INTERSECT,
+            Keyword::ORDER,
+            Keyword::LIMIT,
+        ];
+        let mut depth = 0;
+        let mut token = self.next();
+        while *token == Token::LParen {
+            depth += 1;
+            token = self.next();
+        }
+        if !is_keyword(token, Keyword::SELECT) && !is_keyword(token, Keyword::WITH) {
+            return None;
+        }
+        let mut is_closed = false;
+        for _ in 0..depth {
+            if !is_closed {
+                self.skip_parentheses();
+            }
+            let token = self.next();
+            is_closed = *token == Token::RParen;
+            if !is_closed && !goes_on.iter().any(|word| is_keyword(token, *word)) {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// Goes behind the parenthesis that closes the one that was met last, or to the end.

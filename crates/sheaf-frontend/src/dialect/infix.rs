@@ -5,7 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, is_keyword};
 use super::binding;
 use crate::syntax::call;
 
@@ -112,12 +112,6 @@ pub(super) fn parse_sounds_like(
 /// `x IN ((a), (b))` and `x IN ((a))`, with `(a)` a subquery: what begins with a subquery may be one, or a list of
 /// operands. sqlparser tries one after the other. `None` for every other IN.
 pub(super) fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<Expr>, ParserError> {
-    let is_keyword = |token: &Token, keyword: Keyword| {
-        matches!(token,
-            Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword)
-    };
-    let begins_query =
-        |token: &Token| is_keyword(token, Keyword::SELECT) || is_keyword(token, Keyword::WITH);
     let mut ahead = Ahead::of(parser);
     let mut first = ahead.next();
     let negated = is_keyword(first, Keyword::NOT);
@@ -127,37 +121,9 @@ pub(super) fn parse_in_list(parser: &mut Parser, left: &Expr) -> Result<Option<E
     if !is_keyword(first, Keyword::IN) || *ahead.next() != Token::LParen {
         return Ok(None);
     }
-    // The parentheses that a query or an operand begins with.
-    let mut depth = 0;
-    let mut token = ahead.next();
-    while *token == Token::LParen {
-        depth += 1;
-        token = ahead.next();
-    }
-    if !begins_query(token) {
+    let Some(is_query) = ahead.begins_query() else {
         return Ok(None);
-    }
-    let goes_on = [
-        Keyword::UNION,
-        Keyword::EXCEPT,
-        Keyword::INTERSECT,
-        Keyword::ORDER,
-        Keyword::LIMIT,
-    ];
-    // What is behind each of them goes on with the query, or computes with its value.
-    let mut is_query = true;
-    let mut is_closed = false;
-    for _ in 0..depth {
-        if !is_closed {
-            ahead.skip_parentheses();
-        }
-        let token = ahead.next();
-        is_closed = *token == Token::RParen;
-        if !is_closed && !goes_on.iter().any(|word| is_keyword(token, *word)) {
-            is_query = false;
-            break;
-        }
-    }
+    };
     if negated {
         parser.advance_token();
     }

@@ -33,6 +33,7 @@ use sqlparser::tokenizer::Token;
 
 use crate::reserved::is_reserved;
 use crate::syntax::chain;
+use ahead::Ahead;
 use cast::{parse_binary, parse_cast, parse_char, parse_convert};
 use infix::{
     is_between, is_like, is_mod, is_null, is_regexp, is_sounds, parse_between, parse_in_list,
@@ -365,11 +366,38 @@ impl Dialect for SheafDialect {
             Token::Number(..) | Token::Placeholder(_) | Token::SingleQuotedString(_) => {
                 return parse_literal(parser);
             }
+            Token::LParen => return parse_query_in_parentheses(parser),
             _ => return None,
         };
         parser.advance_token();
         Some(unary(parser, op, precedence))
     }
+}
+
+/// `((SELECT 1) UNION (SELECT 2))`; `None` if it is no query. sqlparser reads those that begin with SELECT.
+fn parse_query_in_parentheses(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    if parser.peek_nth_token_ref(1).token != Token::LParen {
+        return None;
+    }
+    let mut ahead = Ahead::of(parser);
+    ahead.next();
+    if ahead.begins_query() != Some(true) {
+        return None;
+    }
+    // `((SELECT 1))` is an operand in parentheses.
+    let mut behind_first = Ahead::of(parser);
+    behind_first.next();
+    behind_first.next();
+    behind_first.skip_parentheses();
+    if *behind_first.next() == Token::RParen {
+        return None;
+    }
+    parser.advance_token();
+    let query = parser.parse_query().and_then(|query| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::Subquery(query))
+    });
+    Some(query)
 }
 
 impl SheafDialect {

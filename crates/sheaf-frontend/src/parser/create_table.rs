@@ -291,13 +291,7 @@ impl StatementParser<'_> {
         name: Option<String>,
         of_column: Option<String>,
     ) -> ParseResult<CheckDefinition> {
-        self.expect_token(&Token::LParen)?;
-        let begin = self.tokens.index();
-        let expression = self.expression()?;
-        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
-            .map(|at| self.tokens.token_at(at).clone())
-            .collect();
-        self.expect_token(&Token::RParen)?;
+        let (expression, tokens) = self.expression_in_parentheses()?;
         Ok(CheckDefinition {
             name,
             text: check_text::kept_text(&tokens, &expression),
@@ -312,11 +306,26 @@ impl StatementParser<'_> {
         let begin = self.tokens.index();
         let default = self.tokens.parse_prefix()?;
         let default = self.native_expression(default)?;
-        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
-            .map(|at| self.tokens.token_at(at).clone())
-            .collect();
-        let text = check_text::kept_text(&tokens, &default);
+        let text = check_text::kept_text(&self.tokens_from(begin), &default);
         Ok((default, text))
+    }
+
+    /// An expression that stands in parentheses, and its tokens.
+    fn expression_in_parentheses(
+        &mut self,
+    ) -> ParseResult<(sqlparser::ast::Expr, Vec<TokenWithSpan>)> {
+        self.expect_token(&Token::LParen)?;
+        let begin = self.tokens.index();
+        let expression = self.expression()?;
+        let tokens = self.tokens_from(begin);
+        self.expect_token(&Token::RParen)?;
+        Ok((expression, tokens))
+    }
+
+    /// What has been read from this place on.
+    fn tokens_from(&self, begin: usize) -> Vec<TokenWithSpan> {
+        let places = begin..self.tokens.index();
+        places.map(|at| self.tokens.token_at(at).clone()).collect()
     }
 
     /// `[NOT] ENFORCED`, if it comes next.
@@ -444,13 +453,7 @@ impl StatementParser<'_> {
     fn generated_column(&mut self) -> ParseResult<GeneratedDefinition> {
         self.accept("GENERATED ALWAYS");
         self.expect("AS")?;
-        self.expect_token(&Token::LParen)?;
-        let begin = self.tokens.index();
-        let expression = self.expression()?;
-        let tokens: Vec<TokenWithSpan> = (begin..self.tokens.index())
-            .map(|at| self.tokens.token_at(at).clone())
-            .collect();
-        self.expect_token(&Token::RParen)?;
+        let (expression, tokens) = self.expression_in_parentheses()?;
         let kind = match self.accept_one_of(&["VIRTUAL", "STORED"]) {
             Some("STORED") => GeneratedKind::Stored,
             _ => GeneratedKind::Virtual,

@@ -3,6 +3,7 @@
 //! ```text
 //!   TABLE t ORDER BY a LIMIT 2        SELECT * FROM t ORDER BY a LIMIT 2
 //!   INSERT INTO u TABLE t             INSERT INTO u SELECT * FROM t
+//!   CREATE TABLE u TABLE t            CREATE TABLE u SELECT * FROM t
 //!   a IN (TABLE s)                    a IN (SELECT * FROM s)
 //! ```
 //!
@@ -32,10 +33,15 @@ pub(super) fn rewritten(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>
     let token_at = |number: usize| places.get(number).map(|at| &tokens[*at].token);
     let first = token_at(0).map_or(Keyword::NoKeyword, keyword);
     let mut found = Vec::new();
+    let mut is_created = first == Keyword::CREATE;
     for number in 0..places.len() {
         let before = number.checked_sub(1).and_then(token_at);
-        let is_query = token_at(number).map(keyword) == Some(Keyword::TABLE)
-            && may_begin_query(first, before)
+        if token_at(number).map(keyword) != Some(Keyword::TABLE) {
+            continue;
+        }
+        // The first one of CREATE TABLE is no query, those behind it are.
+        let is_behind = first == Keyword::CREATE && !std::mem::take(&mut is_created);
+        let is_query = (is_behind || may_begin_query(first, before))
             && matches!(token_at(number + 1), Some(Token::Word(_)));
         if !is_query {
             continue;

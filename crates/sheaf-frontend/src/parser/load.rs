@@ -19,7 +19,7 @@ impl StatementParser<'_> {
         let _ = self.accept_one_of(&["LOW_PRIORITY", "CONCURRENT"]);
         let local = self.accept("LOCAL");
         self.expect("INFILE")?;
-        let file = self.file_name()?;
+        let file = self.string()?;
         let on_duplicate = match self.accept_one_of(&["REPLACE", "IGNORE"]) {
             Some("REPLACE") => OnDuplicate::Replace,
             Some(_) => OnDuplicate::Ignore,
@@ -69,20 +69,12 @@ impl StatementParser<'_> {
     pub(super) fn target_of_into(&mut self) -> ParseResult<IntoTarget> {
         match self.accept_one_of(&["OUTFILE", "DUMPFILE"]) {
             Some("OUTFILE") => Ok(IntoTarget::OutFile(OutFile {
-                name: self.file_name()?,
+                name: self.string()?,
                 character_set: self.file_character_set()?,
                 format: self.file_format()?,
             })),
-            Some(_) => Ok(IntoTarget::DumpFile(self.file_name()?)),
+            Some(_) => Ok(IntoTarget::DumpFile(self.string()?)),
             None => Ok(IntoTarget::Variables(self.list(Self::user_variable)?)),
-        }
-    }
-
-    /// A string; sqlparser takes a word for one as well.
-    fn file_name(&mut self) -> ParseResult<String> {
-        match &self.tokens.peek_token_ref().token {
-            Token::Word(_) => self.unexpected("the name of a file"),
-            _ => self.string(),
         }
     }
 
@@ -108,7 +100,7 @@ impl StatementParser<'_> {
             let mut any = false;
             loop {
                 if self.accept("TERMINATED BY") {
-                    format.fields_terminated_by = self.string()?.into_bytes();
+                    format.fields_terminated_by = self.string_or_bytes()?;
                 } else if self.accept("OPTIONALLY ENCLOSED BY") {
                     format.enclosed_by = self.single_byte()?;
                     format.optionally_enclosed = true;
@@ -128,9 +120,9 @@ impl StatementParser<'_> {
             let mut any = false;
             loop {
                 if self.accept("STARTING BY") {
-                    format.lines_starting_by = self.string()?.into_bytes();
+                    format.lines_starting_by = self.string_or_bytes()?;
                 } else if self.accept("TERMINATED BY") {
-                    format.lines_terminated_by = self.string()?.into_bytes();
+                    format.lines_terminated_by = self.string_or_bytes()?;
                 } else if any {
                     break;
                 } else {
@@ -150,8 +142,7 @@ impl StatementParser<'_> {
 
     /// One byte or nothing; error 1083 otherwise.
     fn single_byte(&mut self) -> ParseResult<Option<u8>> {
-        let text = self.string()?;
-        match text.as_bytes() {
+        match self.string_or_bytes()?.as_slice() {
             [] => Ok(None),
             [byte] => Ok(Some(*byte)),
             _ => Err(SqlError::new(

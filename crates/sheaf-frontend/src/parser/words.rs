@@ -1,5 +1,6 @@
 //! Words by their letters, whether sqlparser knows them as keywords or not, and names, numbers and lists made of them.
 
+use sheaf_types::text::hexadecimal::bytes_of;
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, Whitespace};
 
@@ -97,7 +98,22 @@ impl StatementParser<'_> {
     }
 
     pub(super) fn string(&mut self) -> ParseResult<String> {
-        Ok(self.tokens.parse_literal_string()?)
+        match &self.tokens.peek_token_ref().token {
+            // sqlparser would take a word for a string.
+            Token::Word(_) => self.unexpected("a string"),
+            _ => Ok(self.tokens.parse_literal_string()?),
+        }
+    }
+
+    /// A string, or the bytes of a literal in hexadecimal digits or bits.
+    pub(super) fn string_or_bytes(&mut self) -> ParseResult<Vec<u8>> {
+        if let Token::HexStringLiteral(digits) = &self.tokens.peek_token_ref().token
+            && let Some(bytes) = bytes_of(digits)
+        {
+            self.tokens.advance_token();
+            return Ok(bytes);
+        }
+        Ok(self.string()?.into_bytes())
     }
 
     pub(super) fn number(&mut self) -> ParseResult<u64> {
