@@ -11,26 +11,6 @@ use crate::session::result::ResultSink;
 use crate::statement::properties::{Changes, Effect, UnderLockTables, properties_of};
 use crate::variables::NextTransaction;
 
-/// Whether queries are planned for a statement. Others have taken all that they take for their text when it is parsed.
-fn plans_queries(statement: &Statement) -> bool {
-    match statement {
-        Statement::Query(_)
-        | Statement::SelectInto { .. }
-        | Statement::Update(_)
-        | Statement::Delete(_)
-        | Statement::Explain(_)
-        | Statement::Set(_)
-        | Statement::Do(_) => true,
-        Statement::Insert(insert) => insert
-            .source
-            .as_ref()
-            .is_some_and(|query| !matches!(query.body.as_ref(), ast::SetExpr::Values(_))),
-        Statement::CreateTable(create) => create.query.is_some(),
-        Statement::CreateView(_) => true,
-        _ => false,
-    }
-}
-
 impl Session {
     /// Runs a parsed statement.
     pub(crate) fn dispatch(
@@ -97,7 +77,7 @@ impl Session {
             Effect::Begins => self.begin_implicitly(),
             Effect::None => {}
         }
-        if !plans_queries(&statement) {
+        if !properties.plans_queries {
             self.workers.planning().pause();
         }
         let _timer = self.limit_time(properties.is_query);

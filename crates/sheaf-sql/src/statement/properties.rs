@@ -13,6 +13,7 @@
 //!   preparing          columns, error 1295       session/prepared.rs
 //!   hints              comments with hints       statement/hints.rs
 //!   is_traced          optimizer_trace           statement/traces.rs
+//!   plans_queries      memory while it runs      statement/dispatch.rs
 //! ```
 //!
 //! The rows hold references into the statement. The reader of a column does the work, so building a row costs nothing.
@@ -43,6 +44,8 @@ pub(crate) struct Properties<'a> {
     pub(crate) hints: Hints<'a>,
     /// `optimizer_trace` records how it is planned.
     pub(crate) is_traced: bool,
+    /// Queries are planned for it. Others have taken all that they take for their text when it is parsed.
+    pub(crate) plans_queries: bool,
     /// `max_execution_time` limits it, besides `max_statement_time`.
     pub(crate) is_query: bool,
     /// It shows the warnings of the statement before it, so it does not clear them.
@@ -171,6 +174,7 @@ impl<'a> Properties<'a> {
             preparing: Preparing::WithoutColumns,
             hints: Hints::default(),
             is_traced: false,
+            plans_queries: false,
             is_query: false,
             keeps_warnings: false,
         }
@@ -221,6 +225,14 @@ impl<'a> Properties<'a> {
         }
     }
 
+    /// Whether queries are planned for it.
+    fn with_queries(self, plans_queries: bool) -> Self {
+        Self {
+            plans_queries,
+            ..self
+        }
+    }
+
     fn prepared(self, preparing: Preparing<'a>) -> Self {
         Self { preparing, ..self }
     }
@@ -241,6 +253,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Properties {
                 is_query: true,
                 is_traced: true,
+                plans_queries: true,
                 hints: query_only,
                 preparing: Preparing::Query(query),
                 ..Properties::of_rows(Command::Select, read, locks, Changes::Nothing)
@@ -249,6 +262,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
         Statement::SelectInto { query, target } => Properties {
             is_query: true,
             is_traced: true,
+            plans_queries: true,
             hints: Hints {
                 comments: comments_of_query(query),
                 may_limit_time: true,
@@ -272,7 +286,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             UnderLockTables::Insert(insert),
             Changes::Rows,
         )
-        .planned(comments_of_insert(insert)),
+        .planned(comments_of_insert(insert))
+        .with_queries(command_of_insert(insert) == Command::InsertSelect),
         Statement::Update(update) => Properties::of_rows(
             match update.tables.as_slice() {
                 [table] if table.joins.is_empty() => Command::Update,
@@ -282,7 +297,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             UnderLockTables::Update(update),
             Changes::Rows,
         )
-        .planned(&update.hints),
+        .planned(&update.hints)
+        .with_queries(true),
         Statement::Delete(delete) => Properties::of_rows(
             match delete.targets.is_empty() {
                 true => Command::Delete,
@@ -292,7 +308,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             UnderLockTables::Delete(delete),
             Changes::Rows,
         )
-        .planned(&delete.hints),
+        .planned(&delete.hints)
+        .with_queries(true),
         Statement::LoadData(load) => Properties::of_rows(
             Command::Load,
             Requirement::LoadData(load),
@@ -305,7 +322,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             UnderLockTables::Expressions(expressions),
             Effect::None,
             Changes::Nothing,
-        ),
+        )
+        .with_queries(true),
         Statement::Explain(explain) => {
             let (requirement, locks, hints) = match &explain.target {
                 ExplainTarget::Statement(statement) => {
@@ -321,6 +339,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Properties {
                 is_query: true,
                 is_traced: true,
+                plans_queries: true,
                 hints,
                 ..Properties::new(Command::Explain, requirement, locks, effect, changes)
             }
@@ -355,7 +374,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 None => Effect::None,
             },
             Changes::TemporaryDefinitions,
-        ),
+        )
+        .with_queries(create.query.is_some()),
         Statement::DropTables {
             temporary: true, ..
         } => Properties::new(
@@ -370,7 +390,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
             Command::CreateTable,
             Requirement::Create(create),
             UnderLockTables::Create(create),
-        ),
+        )
+        .with_queries(create.query.is_some()),
         Statement::CreateView(create) => Properties::of_definition(
             match create.change {
                 ViewChange::Alter => None,
@@ -384,7 +405,8 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 },
             ),
             UnderLockTables::DefineViews(std::slice::from_ref(&create.name)),
-        ),
+        )
+        .with_queries(true),
         Statement::DropViews { names, .. } => Properties::of_definition(
             Command::DropView,
             Requirement::Views(names, Privileges::DROP),
@@ -511,7 +533,7 @@ pub(crate) fn properties_of(statement: &Statement) -> Properties<'_> {
                 true => Requirement::OneOf(TO_SET_GLOBALS),
                 false => Requirement::WhenLookedUp,
             };
-            Properties::of_session(Command::SetOption, requirement)
+            Properties::of_session(Command::SetOption, requirement).with_queries(true)
         }
         Statement::SetTransaction { scope, .. } => {
             let requirement = match *scope == Scope::Global {
