@@ -7,12 +7,12 @@
 //!
 //! Whatever writes rows computes them here, when all other columns of a row have their values, and before CHECKs and
 //! indexes see it: INSERT, REPLACE, LOAD DATA and bulk loads (`change/table_writer.rs`), UPDATE, ON DUPLICATE KEY
-//! UPDATE, and ALTER TABLE, where it copies rows. Direct plans change rows of such tables as the vectorised way does
-//! (`direct/change_found.rs`).
+//! UPDATE, and ALTER TABLE, where it copies rows.
 //!
 //! Each column is a list of one expression over the columns that it names (`query/row_evaluator.rs`), planned once per
-//! statement. They are computed from left to right, each for many rows at once where a statement brings many: a column
-//! may name generated columns in front of it. A value goes into its column as INSERT would put it there.
+//! session and version of the table (`session/table_expressions.rs`). They are computed from left to right, each for
+//! many rows at once where a statement brings many: a column may name generated columns in front of it. A value goes
+//! into its column as INSERT would put it there.
 //!
 //! The expression means the same in every session and on every day: it is kept without any `sql_mode`, and its literals
 //! compare by the default collation. What is of a time zone or of the present day is refused. How a value goes into its
@@ -31,7 +31,7 @@ use sheaf_frontend::varying::depends_on_time_zone;
 use sheaf_storage::sync::atomic::{AtomicU64, Ordering};
 use sheaf_table::convert::RowFill;
 use sheaf_table::schema::same_name;
-use sheaf_table::{Column, GeneratedColumn, TableDefinition, TableError};
+use sheaf_table::{Column, GeneratedColumn, Table, TableDefinition, TableError};
 use sheaf_types::assignment::Mode;
 use sheaf_types::error::codes;
 use sheaf_types::{ColumnProblem, ColumnType, Value};
@@ -55,12 +55,14 @@ const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The generated columns of a table.
 pub(crate) struct GeneratedColumns {
-    /// In the order of the definition.
-    columns: Vec<Computed>,
+    columns: Arc<PlannedColumns>,
     mode: Mode,
     /// The statement inserts one row: then NULL is refused in every mode.
     pub(crate) is_of_only_row: bool,
 }
+
+/// In the order of the definition.
+struct PlannedColumns(Vec<Computed>);
 
 /// One of them.
 struct Computed {
@@ -80,7 +82,8 @@ impl Computed {
             .map(|position| rows.iter().map(|row| &row[*position]).collect())
             .collect();
         let columns: Vec<&[&Value]> = columns.iter().map(Vec::as_slice).collect();
-        self.evaluator.array(0, &columns, rows.len())
+        let batch = self.evaluator.batch(&columns, rows.len())?;
+        self.evaluator.evaluate(0, &batch)
     }
 
     fn makes_date_of_time(&self) -> bool {
@@ -108,6 +111,12 @@ impl Computed {
 }
 
 impl GeneratedColumns {
+    /// Whether a column is one of them, or is named by one.
+    pub(crate) fn need(&self, column: usize) -> bool {
+        let mut columns = self.columns.0.iter();
+        columns.any(|computed| computed.position == column || computed.named.contains(&column))
+    }
+
     /// Computes the values of a row whose other columns have theirs.
     pub(crate) fn fill(
         &self,
@@ -115,7 +124,7 @@ impl GeneratedColumns {
         row_number: u64,
         warnings: &mut Warnings,
     ) -> Result<()> {
-        for computed in &self.columns {
+        for computed in &self.columns.0 {
             self.fill_column(computed, row, row_number, warnings)?;
         }
         Ok(())
@@ -144,7 +153,7 @@ impl GeneratedColumns {
         row_number: u64,
         warnings: &mut Warnings,
     ) -> Result<()> {
-        for computed in &self.columns {
+        for computed in &self.columns.0 {
             let mut named = computed.named.iter();
             if named.any(|position| row[*position] != old[*position]) {
                 self.fill_column(computed, row, row_number, warnings)?;
@@ -162,7 +171,7 @@ impl GeneratedColumns {
         warnings: &mut Warnings,
     ) -> Result<()> {
         let how = (self.mode, self.is_of_only_row);
-        for computed in &self.columns {
+        for computed in &self.columns.0 {
             let values = computed.array(rows)?;
             for (number, row) in rows.iter_mut().enumerate() {
                 let value = value_at(values.as_ref(), number)?;
@@ -198,8 +207,28 @@ impl Session {
     /// expressions find wrong is an error or a warning as it is for the values of an INSERT.
     pub(crate) fn generated_columns(
         &self,
+        table: &Arc<Table>,
+        mode: Mode,
+    ) -> Result<Option<GeneratedColumns>> {
+        self.generated_columns_by(&table.definition, mode, |plan| {
+            self.planned_of(table, mode.strict, plan)
+        })
+    }
+
+    /// The same, of a table as it is going to be.
+    fn generated_columns_of_next(
+        &self,
         definition: &TableDefinition,
         mode: Mode,
+    ) -> Result<Option<GeneratedColumns>> {
+        self.generated_columns_by(definition, mode, |plan| Ok(Arc::new(plan()?)))
+    }
+
+    fn generated_columns_by(
+        &self,
+        definition: &TableDefinition,
+        mode: Mode,
+        planned: impl FnOnce(&dyn Fn() -> Result<PlannedColumns>) -> Result<Arc<PlannedColumns>>,
     ) -> Result<Option<GeneratedColumns>> {
         if !definition.has_generated_columns() {
             return Ok(None);
@@ -209,7 +238,8 @@ impl Session {
         }
         self.findings.watch_divisions(self.variables.sql_mode());
         let (name, columns) = (&definition.name, &definition.columns);
-        let columns = self.planned_columns(name, columns, self.now_utc_micros())?;
+        let plan = || self.planned_columns(name, columns, self.now_utc_micros());
+        let columns = planned(&plan)?;
         Ok(Some(GeneratedColumns {
             columns,
             mode,
@@ -223,7 +253,7 @@ impl Session {
         table: &str,
         columns: &[Column],
         now_utc_micros: i64,
-    ) -> Result<Vec<Computed>> {
+    ) -> Result<PlannedColumns> {
         // As it was read: `sql_mode` says nothing about what is kept.
         let dialect = SheafDialect::default();
         let mut planned = Vec::new();
@@ -260,7 +290,7 @@ impl Session {
                 evaluator,
             });
         }
-        Ok(planned)
+        Ok(PlannedColumns(planned))
     }
 
     /// What the catalog is asked for. Errors 3102, 3763, 3764 and 3772 for what the expression may not be or contain,
@@ -349,7 +379,7 @@ impl Session {
         }
         let planned = self.planned_columns(table, columns, self.now_utc_micros())?;
         let tomorrow = self.planned_columns(table, columns, self.now_utc_micros() + DAY_MICROS)?;
-        for (today, tomorrow) in planned.iter().zip(&tomorrow) {
+        for (today, tomorrow) in planned.0.iter().zip(&tomorrow.0) {
             // A TIME that becomes a date is one of the day on which MySQL reads it, or writes it.
             let is_of_day = today.evaluator.text() != tomorrow.evaluator.text();
             if is_of_day || today.makes_date_of_time() {
@@ -369,7 +399,7 @@ impl Session {
     ) -> Result<Option<(RowFill, Failure)>> {
         let mode = self.insert_mode(false);
         let defaults = self.computed_defaults(definition)?;
-        let generated = self.generated_columns(definition, mode)?;
+        let generated = self.generated_columns_of_next(definition, mode)?;
         if defaults.is_none() && generated.is_none() {
             return Ok(None);
         }
@@ -418,7 +448,7 @@ impl AlteredRows {
                 row[*position] = assign(column, &value, self.mode, number, &mut warnings)?;
             }
             if let Some(generated) = &self.generated {
-                let mut columns = generated.columns.iter();
+                let mut columns = generated.columns.0.iter();
                 let computed = columns.find(|computed| computed.position == *position);
                 if let Some(computed) = computed {
                     generated.fill_column(computed, row, number, &mut warnings)?;

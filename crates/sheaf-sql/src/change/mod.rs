@@ -17,7 +17,8 @@
 //! | [`through_view`] | views whose rows are those of one table |
 //! | [`values_before`] | values that name columns of the row that they are for |
 //! | [`generated_columns`] | generated columns of rows before they are written |
-//! | [`generated_rows`] | rows that wait until their generated columns are computed together |
+//! | [`waiting_rows`] | rows that wait until their generated columns are computed together |
+//! | [`row_rules`] | what a changed row gets and has to keep |
 //! | [`table_checks`] | CHECK constraints over rows before they are written |
 
 pub(crate) mod assigned;
@@ -27,14 +28,15 @@ pub(crate) mod delete;
 pub(crate) mod field_reader;
 pub(crate) mod first_finds;
 pub(crate) mod generated_columns;
-pub(crate) mod generated_rows;
 pub(crate) mod insert;
 pub(crate) mod load_data;
 pub(crate) mod on_duplicate;
 pub(crate) mod pipe_reader;
+pub(crate) mod row_rules;
 pub(crate) mod row_shape;
 pub(crate) mod table_checks;
 pub(crate) mod table_writer;
 pub(crate) mod through_view;
 pub(crate) mod update;
 pub(crate) mod values_before;
+pub(crate) mod waiting_rows;

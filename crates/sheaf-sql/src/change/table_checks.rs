@@ -4,19 +4,20 @@
 //!   CHECK (a > 0), CHECK (a < b)     ->     SELECT (a > 0) IS NOT FALSE, (a < b) IS NOT FALSE FROM row (a, b)
 //! ```
 //!
-//! The list is planned once per statement over the columns that it names (see `query/row_evaluator.rs`), so that a
-//! CHECK means what it would mean in a WHERE. A row breaks a CHECK that is false; NULL does not. INSERT, REPLACE, LOAD
-//! DATA, UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not change columns that a CHECK names
-//! (error 3823), and direct plans leave UPDATEs of tables with CHECKs to the vectorised way.
+//! The list is planned over the columns that it names (see `query/row_evaluator.rs`), so that a CHECK means what it
+//! would mean in a WHERE, and kept by the session (`session/table_expressions.rs`). A row breaks a CHECK that is false;
+//! NULL does not. INSERT, REPLACE, LOAD DATA, UPDATE and ON DUPLICATE KEY UPDATE evaluate it here. Foreign keys do not
+//! change columns that a CHECK names (error 3823).
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
+use arrow::array::ArrayRef;
 use sheaf_frontend::parser::check_text::column_names;
 use sheaf_frontend::varying::varying_call;
 use sheaf_frontend::walk::{ExpressionVisitor, walk_expression};
 use sheaf_table::table::generated_value;
-use sheaf_table::{CheckSpec, Column, RowTest, TableDefinition, TableError};
+use sheaf_table::{CheckSpec, Column, RowTest, Table, TableDefinition, TableError};
 use sheaf_types::Value;
 use sheaf_types::error::codes::{self, ErrorCode};
 use sqlparser::ast;
@@ -26,10 +27,13 @@ use crate::error::{Result, SqlError};
 use crate::parser::Parsed;
 use crate::parser::statement::{CheckDefinition, Statement};
 use crate::query::row_evaluator::{RowEvaluator, RowKind};
+use crate::query::rows::value_at;
 use crate::session::Session;
 
 /// The CHECKs of a table that rows must keep.
-pub(crate) struct TableChecks {
+pub(crate) struct TableChecks(Arc<PlannedChecks>);
+
+struct PlannedChecks {
     names: Vec<String>,
     /// One item for each name: false, where the row breaks it.
     evaluator: RowEvaluator,
@@ -42,10 +46,15 @@ pub(crate) struct TableChecks {
 }
 
 impl TableChecks {
+    /// Whether one of them names a column.
+    pub(crate) fn need(&self, column: usize) -> bool {
+        self.0.columns.contains(&column)
+    }
+
     /// Why a row may not be written, if it may not. Errors 3819 and 1369.
     fn refusal(&self, row: &[Value]) -> Result<Option<SqlError>> {
         let broken = self.broken_by(row)?;
-        Ok(broken.map(|name| match self.are_views {
+        Ok(broken.map(|name| match self.0.are_views {
             true => check_failed(name),
             false => violated(name).into(),
         }))
@@ -53,16 +62,51 @@ impl TableChecks {
 
     /// The name of a CHECK that a row breaks, if it breaks one.
     fn broken_by(&self, row: &[Value]) -> Result<Option<&str>> {
-        for (item, name) in self.names.iter().enumerate() {
-            let values = self.columns.iter().map(|column| match &self.not_given {
-                Some((of, value)) if of == column && row[*column].is_null() => value,
-                _ => &row[*column],
-            });
-            if self.evaluator.value(item, values)?.is_zero() {
+        let checks = &self.0;
+        let values = checks.columns.iter();
+        let values = values.map(|column| checks.value(row, *column));
+        let batch = checks.evaluator.batch_of_row(values)?;
+        for (item, name) in checks.names.iter().enumerate() {
+            if is_broken(&checks.evaluator.evaluate(item, &batch)?, 0)? {
                 return Ok(Some(name));
             }
         }
         Ok(None)
+    }
+
+    fn are_kept_by(&self, rows: &[Vec<Value>]) -> Result<bool> {
+        let checks = &self.0;
+        let columns = checks.columns.iter().map(|column| {
+            let values = rows.iter().map(|row| checks.value(row, *column));
+            values.collect::<Vec<&Value>>()
+        });
+        let columns: Vec<Vec<&Value>> = columns.collect();
+        let columns: Vec<&[&Value]> = columns.iter().map(Vec::as_slice).collect();
+        let batch = checks.evaluator.batch(&columns, rows.len())?;
+        for item in 0..checks.names.len() {
+            let kept = checks.evaluator.evaluate(item, &batch)?;
+            for row in 0..rows.len() {
+                if is_broken(&kept, row)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a row breaks the CHECK that gives these values.
+fn is_broken(kept: &ArrayRef, row: usize) -> Result<bool> {
+    Ok(value_at(kept.as_ref(), row)?.is_zero())
+}
+
+impl PlannedChecks {
+    /// What a CHECK is told of a column.
+    fn value<'v>(&'v self, row: &'v [Value], column: usize) -> &'v Value {
+        match &self.not_given {
+            Some((of, value)) if *of == column && row[column].is_null() => value,
+            _ => &row[column],
+        }
     }
 }
 
@@ -74,6 +118,13 @@ pub(crate) fn refusal_of(checks: &[TableChecks], row: &[Value]) -> Result<Option
         }
     }
     Ok(None)
+}
+
+/// Whether many rows are known to keep all checks. Which of them breaks one, or cannot be asked, is for [`refusal_of`].
+pub(crate) fn are_kept(checks: &[TableChecks], rows: &[Vec<Value>]) -> bool {
+    checks
+        .iter()
+        .all(|checks| matches!(checks.are_kept_by(rows), Ok(true)))
 }
 
 /// Why a CHECK could not be evaluated, once it could not.
@@ -96,10 +147,16 @@ impl Session {
     }
 
     /// The CHECKs that rows of a table must keep; `None` if there is none.
-    pub(crate) fn table_checks(&self, definition: &TableDefinition) -> Result<Option<TableChecks>> {
+    pub(crate) fn table_checks(&self, table: &Arc<Table>) -> Result<Option<TableChecks>> {
+        let definition = &table.definition;
         if !definition.has_enforced_checks() {
             return Ok(None);
         }
+        let checks = self.planned_of(table, false, || self.planned_checks(definition))?;
+        Ok(Some(TableChecks(checks)))
+    }
+
+    fn planned_checks(&self, definition: &TableDefinition) -> Result<PlannedChecks> {
         let enforced = definition.checks.iter().filter(|check| check.enforced);
         let (names, expressions): (Vec<String>, Vec<String>) = enforced
             .map(|check| (check.name.clone(), check.expression.clone()))
@@ -116,13 +173,13 @@ impl Session {
             .map(|column| definition.columns[*column].clone())
             .collect();
         let evaluator = self.check_evaluator(&definition.name, &expressions, &seen)?;
-        Ok(Some(TableChecks {
+        Ok(PlannedChecks {
             names,
             evaluator,
             columns,
             are_views: false,
             not_given: None,
-        }))
+        })
     }
 
     /// What WITH CHECK OPTION asks of new rows of the table; `None`: nothing. Error 1235 for a condition that is about
@@ -171,13 +228,13 @@ impl Session {
             let ty = &definition.columns[column].ty;
             (column, generated_value(ty, 0))
         });
-        Ok(Some(TableChecks {
+        Ok(Some(TableChecks(Arc::new(PlannedChecks {
             names,
             evaluator,
             columns,
             are_views: true,
             not_given,
-        }))
+        }))))
     }
 
     fn check_evaluator(
@@ -276,9 +333,10 @@ impl Session {
         &self,
         definition: &TableDefinition,
     ) -> Result<Option<(RowTest, Failure)>> {
-        let Some(checks) = self.table_checks(definition)? else {
+        if !definition.has_enforced_checks() {
             return Ok(None);
-        };
+        }
+        let checks = TableChecks(Arc::new(self.planned_checks(definition)?));
         let failure = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&failure);
         let test = move |row: &[Value]| match checks.broken_by(row) {

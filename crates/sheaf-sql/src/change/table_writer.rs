@@ -18,9 +18,9 @@ use sheaf_types::{Value, assignment::Mode};
 
 use crate::change::change_query::{is_ignorable, position_of};
 use crate::change::generated_columns::GeneratedColumns;
-use crate::change::generated_rows::WaitingRows;
 use crate::change::on_duplicate::DuplicateUpdate;
-use crate::change::table_checks::{TableChecks, refusal_of};
+use crate::change::table_checks::{TableChecks, are_kept, refusal_of};
+use crate::change::waiting_rows::WaitingRows;
 use crate::error::{Result, SqlError};
 use crate::isolation::transaction::StatementTransaction;
 use crate::parser::statement;
@@ -158,7 +158,7 @@ pub(crate) struct TableWriter {
     update: Option<DuplicateUpdate>,
     /// What is computed of each row before it is written.
     generated: Option<Arc<GeneratedColumns>>,
-    /// Rows whose generated columns are still to be computed.
+    /// Rows whose generated columns are still to be computed, and whose CHECKs to be looked at.
     waiting: WaitingRows,
     /// What rows have to keep.
     checks: Vec<TableChecks>,
@@ -231,7 +231,7 @@ impl TableWriter {
     /// Writes a row: one value per column, each of the column's type. Those of generated columns are computed; the row
     /// may wait for others until then.
     pub(crate) fn write(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
-        if self.generated.is_none() {
+        if self.generated.is_none() && self.checks.is_empty() {
             return self.write_whole(row, warnings);
         }
         self.waiting.push(row);
@@ -254,32 +254,32 @@ impl TableWriter {
     }
 
     fn write_computed(&mut self, rows: &mut [Vec<Value>], warnings: &mut Warnings) -> Result<()> {
-        let Some(generated) = self.generated.clone() else {
-            return Ok(());
-        };
+        let generated = self.generated.clone();
         let first = self.written.records() + 1;
         let mark = warnings.mark();
-        let are_computed = rows.len() > 1 && generated.fill_all(rows, first, warnings).is_ok();
+        let are_computed = rows.len() > 1
+            && generated
+                .iter()
+                .all(|generated| generated.fill_all(rows, first, warnings).is_ok());
         if !are_computed {
             warnings.back_to(mark);
         }
-        let mut written = Ok(());
+        let are_kept = are_computed && are_kept(&self.checks, rows);
         for (row, number) in rows.iter_mut().zip(first..) {
-            written = match are_computed {
-                true => Ok(()),
-                false => generated.fill(row, number, warnings),
-            };
-            written = written.and_then(|()| self.write_whole(row, warnings));
-            if written.is_err() {
-                break;
+            match &generated {
+                Some(generated) if !are_computed => generated.fill(row, number, warnings)?,
+                _ => {}
+            }
+            match are_kept {
+                true => self.write_checked(row, warnings)?,
+                false => self.write_whole(row, warnings)?,
             }
         }
-        written
+        Ok(())
     }
 
     /// Writes a row that has all its values.
     fn write_whole(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
-        self.handle.cancel_flag().check()?;
         if let Some(error) = refusal_of(&self.checks, row)? {
             if !self.options.ignore {
                 return Err(error);
@@ -288,6 +288,12 @@ impl TableWriter {
             self.written.duplicates += 1;
             return Ok(());
         }
+        self.write_checked(row, warnings)
+    }
+
+    /// Writes a row that has all its values and keeps the CHECKs.
+    fn write_checked(&mut self, row: &[Value], warnings: &mut Warnings) -> Result<()> {
+        self.handle.cancel_flag().check()?;
         let outcome = loop {
             match &mut self.target {
                 Target::Bulk { load, .. } => break load.append(row)?,
@@ -641,13 +647,10 @@ impl Session {
         self.check_timestamps(&load.table().definition)?;
         Ok(TableWriter {
             generated: self
-                .generated_columns(&load.table().definition, options.mode)?
+                .generated_columns(load.table(), options.mode)?
                 .map(Arc::new),
             waiting: WaitingRows::default(),
-            checks: self
-                .table_checks(&load.table().definition)?
-                .into_iter()
-                .collect(),
+            checks: self.table_checks(load.table())?.into_iter().collect(),
             table: Arc::clone(load.table()),
             target: Target::Bulk {
                 load: Box::new(load),
@@ -693,9 +696,9 @@ impl Session {
     ) -> Result<TableWriter> {
         let position = position_of(&tables, &table);
         let planned = self.check_timestamps(&table.definition).and_then(|()| {
-            let generated = self.generated_columns(&table.definition, options.mode)?;
+            let generated = self.generated_columns(&table, options.mode)?;
             let generated = generated.map(Arc::new);
-            Ok((generated, self.table_checks(&table.definition)?))
+            Ok((generated, self.table_checks(&table)?))
         });
         let begun = match (position, planned) {
             (Ok(position), Ok(planned)) => self

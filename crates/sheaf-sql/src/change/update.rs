@@ -28,8 +28,8 @@ use sqlparser::ast;
 use crate::change::assigned::{as_stored, assign, is_default};
 use crate::change::change_query::{ChangeQuery, References, is_ignorable, key_of, position_of};
 use crate::change::first_finds::{Finds, FirstFinds};
-use crate::change::generated_columns::{GeneratedColumns, value_not_allowed};
-use crate::change::table_checks::{TableChecks, refusal_of};
+use crate::change::generated_columns::value_not_allowed;
+use crate::change::row_rules::RowRules;
 use crate::change::values_before::write_defaults;
 use crate::error::{Result, SqlError};
 use crate::isolation::statement_locks::Others;
@@ -78,10 +78,7 @@ pub(crate) struct Target {
     columns: Vec<(usize, Source)>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that the statement does not assign.
     stamped: Vec<usize>,
-    /// What is computed of the new values.
-    generated: Option<GeneratedColumns>,
-    /// What new rows have to keep.
-    pub(crate) checks: Vec<TableChecks>,
+    row_rules: RowRules,
     reference: usize,
 }
 
@@ -162,7 +159,10 @@ impl Session {
         let changed: BTreeSet<usize> = assignments.iter().map(|a| a.reference).collect();
         let (mut targets, rules, query) = self.update_query(update.ast, references, assignments)?;
         for target in &mut targets {
-            target.generated = self.generated_columns(&target.table.definition, rules.mode)?;
+            target.row_rules = self.row_rules(&target.table, rules.mode)?;
+            if let Some(view) = &references.0[target.reference].changed_view {
+                target.row_rules.add_checks(self.view_checks(view)?);
+            }
         }
         let query = update.with(query.as_ref());
         if rules.mode.strict {
@@ -176,7 +176,7 @@ impl Session {
         self.end_changes(statement, outcome)
     }
 
-    /// What is to be changed, how, and the query that finds it.
+    /// What is to be changed, without what computes and checks new rows, how, and the query that finds it.
     fn update_query(
         &self,
         update: &Update,
@@ -188,15 +188,7 @@ impl Session {
             false => assignments,
         };
         let rules = self.rules_of_update(update.ignore);
-        let (mut targets, projection) = plan_targets(references, assignments)?;
-        for target in &mut targets {
-            let of_table = self.table_checks(&target.table.definition)?;
-            let of_view = match &references.0[target.reference].changed_view {
-                Some(view) => self.view_checks(view)?,
-                None => None,
-            };
-            target.checks = of_table.into_iter().chain(of_view).collect();
-        }
+        let (targets, projection) = plan_targets(references, assignments)?;
         let query = ChangeQuery {
             hints: &update.hints,
             projection,
@@ -217,7 +209,7 @@ impl Session {
         }
     }
 
-    /// What an UPDATE changes, without what computes generated columns, and the query that finds it.
+    /// What an UPDATE changes, without what computes and checks new rows, and the query that finds it.
     pub(crate) fn update_to_find(&self, update: &Update) -> Result<(Vec<Target>, Box<ast::Query>)> {
         check_clauses(update)?;
         let references = self.references_of(&update.tables)?;
@@ -227,23 +219,21 @@ impl Session {
         Ok((targets, query))
     }
 
-    /// The targets of a plan that sessions share, as a run of this session changes them: with the generated columns of
-    /// their tables. `None`: there are none. The targets have no checks.
+    /// The targets of a plan that sessions share, as a run of this session changes them: with the generated columns and
+    /// the CHECKs of their tables. `None`: there are none.
     pub(crate) fn targets_of_run(&self, targets: &[Target]) -> Result<Option<Vec<Target>>> {
-        let has_generated = |target: &Target| target.table.definition.has_generated_columns();
-        if !targets.iter().any(has_generated) {
+        let has_rules = |target: &Target| RowRules::are_there(&target.table.definition);
+        if !targets.iter().any(has_rules) {
             return Ok(None);
         }
         let mode = self.insert_mode(false);
         let targets = targets.iter().map(|target| {
-            debug_assert!(target.checks.is_empty());
             Ok(Target {
                 table: Arc::clone(&target.table),
                 key: target.key,
                 columns: target.columns.clone(),
                 stamped: target.stamped.clone(),
-                generated: self.generated_columns(&target.table.definition, mode)?,
-                checks: Vec::new(),
+                row_rules: self.row_rules(&target.table, mode)?,
                 reference: target.reference,
             })
         });
@@ -401,7 +391,7 @@ pub(crate) fn update_rows(
             let Some(is_new) = transaction.lock_row(view, &target.table, key, mode)? else {
                 return Ok(None);
             };
-            let needs = |column: usize| target.needs_whole_rows() || target.changes(column);
+            let needs = |column: usize| target.row_rules.need(column) || target.changes(column);
             let old = target.table.read_row_to_change(key, needs)?;
             let Some(RowToChange {
                 values: old,
@@ -415,10 +405,8 @@ pub(crate) fn update_rows(
             if row == old {
                 continue;
             }
-            if let Some(generated) = &target.generated {
-                generated.fill_changed(&old, &mut row, number, warnings)?;
-            }
-            if let Some(error) = refusal_of(&target.checks, &row)? {
+            let row_rules = &target.row_rules;
+            if let Some(error) = row_rules.complete(&old, &mut row, number, warnings)? {
                 if !rules.ignore {
                     return Err(error);
                 }
@@ -445,11 +433,6 @@ pub(crate) fn update_rows(
 }
 
 impl Target {
-    /// Whether columns that the statement does not name are looked at.
-    fn needs_whole_rows(&self) -> bool {
-        !self.checks.is_empty() || self.generated.is_some()
-    }
-
     fn changes(&self, column: usize) -> bool {
         let mut assigned = self.columns.iter().map(|(column, _)| column);
         assigned.any(|assigned| *assigned == column) || self.stamped.contains(&column)
@@ -737,8 +720,7 @@ fn plan_targets(
                 table,
                 key: projection.len(),
                 columns: Vec::new(),
-                generated: None,
-                checks: Vec::new(),
+                row_rules: RowRules::default(),
                 reference: assignment.reference,
                 stamped,
             },

@@ -93,7 +93,6 @@ impl ChangeFound {
         if names_table_twice(&targets) {
             return None;
         }
-        let has_checks = targets.iter().any(|target| !target.checks.is_empty());
         let is_single = is_single(&update.tables);
         let keys = targets.iter();
         let keys = keys.map(|target| (Arc::clone(&target.table), target.key));
@@ -105,7 +104,7 @@ impl ChangeFound {
             true => Command::Update,
             false => Command::UpdateMulti,
         };
-        (!has_checks).then_some(ChangeFound { command, ..plan })
+        Some(ChangeFound { command, ..plan })
     }
 
     /// As [`Self::of_update`], of a DELETE.

@@ -248,11 +248,6 @@ impl SessionFunction {
     }
 }
 
-/// The day on which a statement of the session runs.
-pub(super) fn local_day(session: &Session) -> i32 {
-    split_datetime(session.local_now_micros()).0
-}
-
 /// A statement whose WHERE has places, behind so many parameters, for the variables and numbers of the session in it:
 /// they are operands of its keys then. With what takes these places. `None` if there are none; `text` is what was
 /// parsed.

@@ -109,7 +109,6 @@ use crate::parser::{self, Parameters};
 use crate::session::Session;
 use crate::session::result::ResultSink;
 use crate::session::status::Command;
-use crate::variables::Variables;
 
 use given::Given;
 
@@ -137,35 +136,6 @@ const MAX_ITEMS: usize = 4096;
 /// Operands of operators and members of lists that a WHERE may have. Longer ones are for a plan of operators, which has
 /// packed lists, and are not copied to find that out.
 const MAX_TERMS: usize = 4_000;
-
-/// What a plan, or the finding that there is none, depends on besides the statement.
-#[derive(Clone)]
-pub(crate) struct Circumstances {
-    variables: Variables,
-    database: Option<String>,
-    schema_version: u64,
-    /// Of the session's temporary tables.
-    temporary_version: u64,
-}
-
-impl Circumstances {
-    pub(crate) fn of(session: &Session) -> Circumstances {
-        Circumstances {
-            variables: session.variables.clone(),
-            database: session.database.clone(),
-            schema_version: session.engine.catalog().schema_version(),
-            temporary_version: session.temporary.version(),
-        }
-    }
-
-    /// Whether nothing has changed since.
-    pub(crate) fn hold(&self, session: &Session) -> bool {
-        self.schema_version == session.engine.catalog().schema_version()
-            && self.temporary_version == session.temporary.version()
-            && self.variables.is_same(&session.variables)
-            && self.database == session.database
-    }
-}
 
 /// See the module's comment.
 pub(crate) struct DirectPlan {

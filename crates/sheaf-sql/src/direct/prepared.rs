@@ -14,7 +14,7 @@ use sheaf_memory::kept_by;
 use sheaf_types::Value;
 use sheaf_types::error::codes;
 
-use crate::direct::{Circumstances, Known, Spelled};
+use crate::direct::{Known, Spelled};
 use crate::error::{Result, SqlError};
 use crate::parser::statement::{PrepareSource, Statement};
 use crate::parser::{self, Parameters, Parsed, ParsedStatement, scan};
@@ -39,7 +39,7 @@ const MAX_KEPT_TEXT_BYTES: usize = 64 << 10;
 
 impl Compiled {
     fn holds(&self, session: &Session) -> bool {
-        self.circumstances.hold(session)
+        session.is_still_under(&self.circumstances)
             && match &self.run {
                 Run::Direct(plan) => plan.is_current(),
                 Run::Parsed(_) | Run::ByText => true,
@@ -258,7 +258,7 @@ impl Session {
         };
         let is_kept = self.keep_tree(id, of_tree) || of_tree == 0;
         let compiled = Compiled {
-            circumstances: Circumstances::of(self),
+            circumstances: self.circumstances(),
             run,
         };
         Ok((Some(Box::new(compiled)), is_kept))

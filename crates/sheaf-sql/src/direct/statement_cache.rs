@@ -20,10 +20,11 @@ use std::sync::Arc;
 
 use sheaf_types::Value;
 
-use super::{Circumstances, DirectPlan, Known, Spelled};
+use super::{DirectPlan, Known, Spelled};
 use crate::error::Result;
 use crate::query::values::{negated, number};
 use crate::session::Session;
+use crate::session::circumstances::Circumstances;
 use crate::session::result::ResultSink;
 use crate::session::status::Command;
 
@@ -48,9 +49,9 @@ impl StatementCache {
     /// Forgets what was found out in other circumstances.
     fn keep_current(&mut self, session: &Session) {
         let circumstances = self.circumstances.as_ref();
-        if !circumstances.is_some_and(|known| known.hold(session)) {
+        if !circumstances.is_some_and(|known| session.is_still_under(known)) {
             self.known.clear();
-            self.circumstances = Some(Circumstances::of(session));
+            self.circumstances = Some(session.circumstances());
         }
     }
 

@@ -9,6 +9,7 @@
 //!   SELECT old.n + new.n FROM old, new     ->     evaluate(old row | new row) = [sum]
 //! ```
 
+use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -22,7 +23,8 @@ use datafusion_physical_expr::PhysicalExpr;
 use sheaf_access::{arrow_field, arrow_type};
 use sheaf_algebra::Scalar;
 use sheaf_algebra::scalar::physical::Batches;
-use sheaf_table::Column;
+use sheaf_memory::kept_by;
+use sheaf_table::{Column, Table};
 use sheaf_types::{ColumnType, Value};
 use sqlparser::ast;
 
@@ -31,6 +33,7 @@ use crate::parser::Parsed;
 use crate::query::rows::value_at;
 use crate::query::value_extent::text_lengths_over_rows;
 use crate::session::Session;
+use crate::session::circumstances::Circumstances;
 use crate::session::result::ColumnMeta;
 use sheaf_frontend::bind::over_rows::{OverRows, over_rows, position_of};
 use sheaf_frontend::query::{Listed, QueryContext, SessionValues};
@@ -87,6 +90,33 @@ impl PlannedExpressions {
             })
         });
         fields.collect()
+    }
+}
+
+impl Session {
+    /// What `plan` plans of expressions of a table, or what it has planned before. `is_strict`: values that
+    /// do not fit are errors in the statement.
+    pub(crate) fn planned_of<T: Any + Send + Sync>(
+        &self,
+        table: &Arc<Table>,
+        is_strict: bool,
+        plan: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let (known, findings) = (&self.table_expressions, &self.findings.truncated_texts);
+        let of_table = (table, is_strict);
+        let holds = |circumstances: &Circumstances| self.is_still_under(circumstances);
+        if let Some((planned, noted)) = known.find(holds, of_table)
+            && findings.note_again(&noted)
+        {
+            return Ok(planned);
+        }
+        let noted_before = findings.messages();
+        let (planned, bytes) = kept_by(plan);
+        let planned = Arc::new(planned?);
+        let noted = findings.messages_after(noted_before);
+        let kept = (Arc::clone(&planned), noted);
+        known.keep(|| self.circumstances_of_day(), of_table, kept, bytes);
+        Ok(planned)
     }
 }
 
@@ -268,20 +298,18 @@ impl RowEvaluator {
         expression: usize,
         row: impl Iterator<Item = &'v Value>,
     ) -> Result<Value> {
-        let values: Vec<[&Value; 1]> = row.map(|value| [value]).collect();
-        let columns: Vec<&[&Value]> = values.iter().map(|value| value.as_slice()).collect();
-        let array = self.evaluate(expression, &self.batch(&columns, 1)?)?;
-        value_at(array.as_ref(), 0)
+        let batch = self.batch_of_row(row)?;
+        value_at(self.evaluate(expression, &batch)?.as_ref(), 0)
     }
 
-    /// The values of one expression for so many rows, given column by column.
-    pub(crate) fn array(
+    /// One row of each kind, given one after the other.
+    pub(crate) fn batch_of_row<'v>(
         &self,
-        expression: usize,
-        columns: &[&[&Value]],
-        rows: usize,
-    ) -> Result<ArrayRef> {
-        self.evaluate(expression, &self.batch(columns, rows)?)
+        row: impl Iterator<Item = &'v Value>,
+    ) -> Result<RecordBatch> {
+        let values: Vec<[&Value; 1]> = row.map(|value| [value]).collect();
+        let columns: Vec<&[&Value]> = values.iter().map(|value| value.as_slice()).collect();
+        self.batch(&columns, 1)
     }
 
     /// The results for many rows of the only kind.
@@ -312,13 +340,15 @@ impl RowEvaluator {
         Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
     }
 
-    fn evaluate(&self, expression: usize, batch: &RecordBatch) -> Result<ArrayRef> {
+    /// The values of one expression for the rows of a batch.
+    pub(crate) fn evaluate(&self, expression: usize, batch: &RecordBatch) -> Result<ArrayRef> {
         let expression = &self.expressions[expression];
         let value = expression.evaluate(batch)?;
         Ok(value.into_array(batch.num_rows())?)
     }
 
-    fn batch(&self, columns: &[&[&Value]], rows: usize) -> Result<RecordBatch> {
+    /// Rows, given column by column.
+    pub(crate) fn batch(&self, columns: &[&[&Value]], rows: usize) -> Result<RecordBatch> {
         let arrays = self
             .columns
             .iter()

@@ -17,6 +17,7 @@
 //! | `outcome` | what a statement leaves to those after it: ROW_COUNT() and the like | [`outcome`] |
 //! | `prepared` | prepared statements, of the protocol and of SQL | [`prepared`] |
 //! | `statement_cache`, `expressions` | direct plans by text, and instances of their expressions | `direct/` |
+//! | `table_expressions` | what is planned of generated columns and CHECKs | [`table_expressions`] |
 //! | `unrelated_tables` | tables that were found to have no foreign keys | [`unrelated_tables`] |
 //! | `traces` | what is kept of the optimizer's traces | [`traces`] |
 //! | `workers` | what plans and runs: threads of a resource group, query memory, a share for [planning] | [`workers`] |
@@ -29,6 +30,7 @@
 //! Beside them: [`result`] is what a statement returns, [`set`] is SET, [`status`] what SHOW STATUS lists
 //! (docs/status.md is written from `status_reference`), and [`statement_timer`] the clock of `max_execution_time`.
 
+pub(crate) mod circumstances;
 pub(crate) mod findings;
 pub(crate) mod handle;
 pub(crate) mod info;
@@ -46,6 +48,7 @@ pub(crate) mod statement_timer;
 pub(crate) mod status;
 #[cfg(test)]
 pub(crate) mod status_reference;
+pub(crate) mod table_expressions;
 pub(crate) mod temporary_tables;
 pub(crate) mod traces;
 pub(crate) mod unrelated_tables;
@@ -66,6 +69,7 @@ use sheaf_exec::runtime::thread_placement;
 use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
 use sheaf_types::error::codes;
+use sheaf_types::temporal::split_datetime;
 
 use crate::accounts::Client;
 use crate::dialect::SheafDialect;
@@ -80,6 +84,7 @@ use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
+use crate::session::circumstances::Circumstances;
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
@@ -94,6 +99,7 @@ use crate::session::running::{Definitions, RunningRequest, RunningStatement};
 use crate::session::slow_client::SlowClient;
 use crate::session::statement_timer::ArmedTimer;
 use crate::session::status::Command;
+use crate::session::table_expressions::TableExpressions;
 use crate::session::temporary_tables::TemporaryTables;
 use crate::session::traces::OptimizerTraces;
 use crate::session::unrelated_tables::UnrelatedTables;
@@ -144,6 +150,7 @@ pub struct Session {
     pub(crate) prepared: PreparedStatements,
     pub(crate) statement_cache: StatementCache,
     pub(crate) expressions: ExpressionCache,
+    pub(crate) table_expressions: TableExpressions,
     pub(crate) unrelated_tables: UnrelatedTables,
     pub(crate) traces: OptimizerTraces,
     pub(crate) outcome: Outcome,
@@ -182,6 +189,7 @@ impl Session {
             prepared: PreparedStatements::default(),
             statement_cache: StatementCache::default(),
             expressions: ExpressionCache::default(),
+            table_expressions: TableExpressions::default(),
             unrelated_tables: UnrelatedTables::default(),
             traces: OptimizerTraces::default(),
             outcome: Outcome::default(),
@@ -212,6 +220,7 @@ impl Session {
         self.close_all_prepared();
         self.statement_cache = StatementCache::default();
         self.expressions = ExpressionCache::default();
+        self.table_expressions = TableExpressions::default();
         self.traces = OptimizerTraces::default();
         self.outcome.forget();
         self.workers.forget_task();
@@ -675,10 +684,44 @@ impl Session {
         }
     }
 
+    /// What plans depend on, as it is now.
+    pub(crate) fn circumstances(&self) -> Circumstances {
+        Circumstances {
+            variables: self.variables.clone(),
+            database: self.database.clone(),
+            schema_version: self.engine.catalog().schema_version(),
+            temporary_version: self.temporary.version(),
+            day: None,
+        }
+    }
+
+    /// The same of expressions.
+    pub(crate) fn circumstances_of_day(&self) -> Circumstances {
+        Circumstances {
+            day: Some(self.local_day()),
+            ..self.circumstances()
+        }
+    }
+
+    /// Whether nothing has changed since.
+    pub(crate) fn is_still_under(&self, known: &Circumstances) -> bool {
+        known.schema_version == self.engine.catalog().schema_version()
+            && known.temporary_version == self.temporary.version()
+            && known.variables.is_same(&self.variables)
+            && known.database == self.database
+            && known.day.is_none_or(|day| day == self.local_day())
+    }
+
+    /// The day of the running statement in the session's time zone.
+    fn local_day(&self) -> i32 {
+        split_datetime(self.local_now_micros()).0
+    }
+
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
     pub fn rest(&mut self) {
         self.workers.forget_task();
         self.expressions.let_go(MAX_RESTING_BYTES);
+        self.table_expressions.let_go();
     }
 
     /// The state of a new session, on the same connection (COM_RESET_CONNECTION).

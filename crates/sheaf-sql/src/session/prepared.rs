@@ -7,8 +7,9 @@ use sheaf_memory::Share;
 use sheaf_types::Collation;
 
 use crate::dialect::SheafDialect;
-use crate::direct::{Circumstances, DirectPlan};
+use crate::direct::DirectPlan;
 use crate::parser::statement::Statement;
+use crate::session::circumstances::Circumstances;
 
 /// A session's prepared statements.
 #[derive(Default)]

@@ -9,7 +9,7 @@
 //! comparison. Names in views and in foreign keys mean tables of all sessions, whoever uses them.
 //!
 //! **Plans.** A plan by the text of its statement holds for what names meant when it was made. So the version of the
-//! session's own catalog is one of the [`Circumstances`](crate::direct::Circumstances) of its plans. While it has
+//! session's own catalog is one of the [`circumstances`](super::circumstances) of its plans. While it has
 //! temporary tables, the session neither takes plans that all sessions share, nor gives them any.
 //!
 //! **Rights.** The session may do everything with its temporary tables. To make one takes CREATE TEMPORARY TABLES for

@@ -14,6 +14,7 @@ use super::new_value::Inputs;
 use super::rows::Rows;
 use super::update::Update;
 use crate::change::change_query::position_of;
+use crate::change::row_rules::RowRules;
 use crate::direct::access::{Access, BoundAccess};
 use crate::direct::given::Given;
 use crate::direct::row::RowReader;
@@ -52,6 +53,7 @@ enum Work<'a> {
     Update {
         update: &'a Update,
         inputs: &'a Inputs<'a>,
+        row_rules: &'a RowRules,
     },
     Delete,
 }
@@ -70,10 +72,15 @@ impl Work<'_> {
         warnings: &mut Warnings,
     ) -> Result<Option<bool>> {
         let position = position_of(locked, table)?;
-        let Work::Update { update, inputs } = self else {
+        let Work::Update {
+            update,
+            inputs,
+            row_rules,
+        } = self
+        else {
             return Ok(Some(locked.delete(statement.changes(), position, key)?));
         };
-        let needs = |column: usize| update.needs(column);
+        let needs = |column: usize| update.needs(column) || row_rules.need(column);
         let Some(old) = table.read_row_to_change(key, needs)? else {
             return Ok(Some(false));
         };
@@ -91,6 +98,9 @@ impl Work<'_> {
             row[column] = value;
         }
         if row != old {
+            if let Some(error) = row_rules.complete(&old, &mut row, number, warnings)? {
+                return Err(error);
+            }
             let at = (key, untouched.as_slice());
             locked.replace_beside(statement.changes(), position, at, &old, &row)?;
         }
@@ -107,7 +117,7 @@ impl Work<'_> {
         (key, number): (&[u8], u64),
         warnings: &mut Warnings,
     ) -> Result<bool> {
-        let Work::Update { update, inputs } = self else {
+        let Work::Update { update, inputs, .. } = self else {
             return Ok(false);
         };
         if !update.is_in_row_only
@@ -197,9 +207,14 @@ impl Session {
         let Some(inputs) = self.inputs_of_update(update, parameters) else {
             return Ok(false);
         };
+        let row_rules = match update.has_row_rules {
+            true => self.row_rules(table, inputs.mode)?,
+            false => RowRules::default(),
+        };
         let work = Work::Update {
             update,
             inputs: &inputs,
+            row_rules: &row_rules,
         };
         let bound = &bound;
         let found = Found { rows, bound, most };

@@ -13,6 +13,7 @@ use sqlparser::ast;
 use super::new_value::{Assignment, Inputs, NewValue};
 use super::rows::Rows;
 use crate::change::assigned::{assign, is_default};
+use crate::change::row_rules::RowRules;
 use crate::direct::access::Access;
 use crate::direct::expression::{Collector, Expressions};
 use crate::direct::given::Given;
@@ -33,6 +34,8 @@ pub(in crate::direct) struct Update {
     pub(super) given: Vec<Given>,
     /// Columns with ON UPDATE CURRENT_TIMESTAMP that are not assigned.
     pub(super) stamped: Vec<usize>,
+    /// New rows get generated columns or have to keep CHECKs.
+    pub(super) has_row_rules: bool,
     /// No index has the columns that change, and nothing is computed by expressions: they take longer than a latch is
     /// to be held.
     pub(super) is_in_row_only: bool,
@@ -81,8 +84,11 @@ impl Update {
             ..
         } = compiler;
         let definition = &table.definition;
-        let is_checked = definition.has_enforced_checks() || definition.has_generated_columns();
-        if !hints.is_empty() || is_checked {
+        let is_given = |column: &Assignment| {
+            let column = &definition.columns[column.column];
+            column.generated.is_some()
+        };
+        if !hints.is_empty() || compiled.iter().any(is_given) {
             return None;
         }
         let is_stamped = |column: &usize| {
@@ -95,11 +101,14 @@ impl Update {
         let columns: Vec<usize> = assigned.chain(stamped.iter().copied()).collect();
         let is_of_key = |column: &usize| {
             let mut parts = definition.primary.parts.iter();
-            parts.any(|part| part.column == *column)
+            parts.any(|part| definition.follows_from(part.column, *column))
         };
+        let has_row_rules = RowRules::are_there(definition);
         let expressions = collector.finish();
         let update = Update {
+            has_row_rules,
             is_in_row_only: expressions.is_none()
+                && !has_row_rules
                 && columns.iter().all(|column| table.is_in_row_only(*column)),
             moves_rows: columns.iter().any(is_of_key),
             rows,

@@ -13,7 +13,7 @@
 //! keeps an expression for each combination of such values that it has met lately.
 //!
 //! An expression is a session's own, although plans are shared. It notes in the session which texts it has cut to
-//! numbers, and it holds as long as the [circumstances](super::Circumstances), and the day, are the same.
+//! numbers, and it holds as long as the [circumstances](Circumstances) are the same.
 
 mod collector;
 
@@ -45,8 +45,7 @@ use smallvec::SmallVec;
 use sqlparser::ast;
 
 pub(super) use self::collector::Collector;
-use super::Circumstances;
-use super::given::{Clock, ClockPart, Given, MAX_DIGITS, local_day};
+use super::given::{Clock, ClockPart, Given, MAX_DIGITS};
 use super::over_rows::QueryInstance;
 use super::select_list::{Computed, ShownColumns, Spelled};
 use crate::error::{Result, SqlError};
@@ -54,6 +53,7 @@ use crate::parser::Parsed;
 use crate::query::row_evaluator::array_of;
 use crate::query::rows::value_at;
 use crate::session::Session;
+use crate::session::circumstances::Circumstances;
 use crate::session::result::{Cell, ColumnMeta, Origin};
 use sheaf_frontend::query::SessionValues;
 
@@ -330,7 +330,6 @@ type Known<I> = BTreeMap<u64, Vec<Entry<I>>>;
 #[derive(Default)]
 pub(crate) struct ExpressionCache {
     circumstances: Option<Circumstances>,
-    day: i32,
     known: Known<Instance>,
     queries: Known<QueryInstance>,
     /// All entries together, and what they were seen to take.
@@ -491,17 +490,12 @@ impl Session {
         kept: impl Fn(&mut ExpressionCache) -> &mut Known<I>,
         make: impl FnOnce(&mut Session, bool) -> (Key, Option<I>),
     ) -> Option<Arc<I>> {
-        let day = local_day(self);
         let mut cache = std::mem::take(&mut self.expressions);
-        let holds = cache.day == day
-            && cache
-                .circumstances
-                .as_ref()
-                .is_some_and(|known| known.hold(self));
+        let holds = cache.circumstances.as_ref();
+        let holds = holds.is_some_and(|known| self.is_still_under(known));
         if !holds || cache.is_full() {
             cache = ExpressionCache {
-                circumstances: Some(Circumstances::of(self)),
-                day,
+                circumstances: Some(self.circumstances_of_day()),
                 ..ExpressionCache::default()
             };
         }

@@ -1,7 +1,7 @@
-//! Rows that wait until their generated columns are computed.
+//! Rows that wait until their generated columns are computed and their CHECKs looked at.
 //!
 //! To evaluate an expression for a row costs some allocations, whatever the expression is. So a statement that brings
-//! many rows collects some, and computes each column for all of them at once.
+//! many rows collects some, and computes each column, and each CHECK, for all of them at once.
 
 use sheaf_types::Value;
 
