@@ -28,7 +28,7 @@ use crate::change::row_shape::RowShape;
 use crate::change::table_writer::{OnDuplicate, OpenedTarget, TableWriter, WriteOptions, Written};
 use crate::change::through_view::{ChangedView, not_insertable};
 use crate::change::values_before::name_values_before;
-use crate::definition::ddl::column_type_of;
+use crate::definition::made_columns::column_type_of;
 use crate::error::{Result, SqlError};
 use crate::parser::change::name_of;
 use crate::parser::statement::{self, TableName};
@@ -613,7 +613,7 @@ impl Session {
     ) -> Result<Written> {
         let read = self.read_for_change(query, Purpose::Insert, |session, planned, waits| {
             let mut request = request.clone();
-            let targets = session.add_columns_of(&mut request, lowered, &planned)?;
+            let targets = session.add_columns_of(&mut request, (query.ast, lowered), &planned)?;
             Ok((request, targets, session.read_or_planned(planned, waits)?))
         });
         self.transactions.has_read_for_change();

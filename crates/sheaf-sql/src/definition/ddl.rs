@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-use arrow::datatypes::{DataType, Field};
 use sheaf_frontend::error::NotKept;
 use sheaf_frontend::locking::skips_locked;
 use sheaf_frontend::parser::check_text::column_names;
@@ -20,6 +19,7 @@ use sheaf_types::error::codes;
 use sheaf_types::{Collation, ColumnType, Value, assignment::Mode};
 use sqlparser::ast;
 
+use crate::definition::made_columns::written_items;
 use crate::error::{Result, SqlError};
 use crate::parser::statement as parsed;
 use crate::parser::statement::{KeyDefinition, KeyKind, OnDuplicate, TableName};
@@ -123,7 +123,8 @@ impl Session {
             true => self.temporary_from_query(request, query, &lowered, how)?,
             false => {
                 let planned = self.plan_query(query, None)?;
-                let targets = self.add_columns_of(&mut request, &lowered, &planned)?;
+                let bound = (query.ast, &lowered);
+                let targets = self.add_columns_of(&mut request, bound, &planned)?;
                 self.insert_into_new(request, targets, planned, how)?
             }
         };
@@ -137,7 +138,7 @@ impl Session {
     pub(crate) fn add_columns_of(
         &mut self,
         request: &mut CreateTable,
-        lowered: &BoundQuery,
+        (query, lowered): (&ast::Query, &BoundQuery),
         planned: &PlannedQuery,
     ) -> Result<Vec<usize>> {
         let schema = planned.schema();
@@ -146,7 +147,8 @@ impl Session {
         let mut given: Vec<Column> = Vec::with_capacity(planned.columns.len());
         let columns = schema.fields().iter().zip(&planned.columns);
         let shown = lowered.shown.outputs.iter().zip(extents(lowered));
-        for ((field, meta), ((_, shown), extent)) in columns.zip(shown) {
+        let shown = shown.zip(written_items(query, planned.columns.len()));
+        for ((field, meta), (((_, shown), extent), written)) in columns.zip(shown) {
             let is_same =
                 |column: &Column| sheaf_table::schema::same_name(&column.name, &meta.name);
             if given.iter().any(is_same) {
@@ -157,7 +159,7 @@ impl Session {
                 None => {
                     // A plan knows of more columns that they are never NULL.
                     let field = field.as_ref().clone().with_nullable(shown.is_nullable());
-                    self.made_column(&field, meta, extent)
+                    self.made_column(&field, meta, (extent, written))
                 }
             });
         }
@@ -620,42 +622,5 @@ fn same_shape(definition: &TableDefinition, database: String, name: String) -> C
                 of_column: None,
             })
             .collect(),
-    }
-}
-
-/// The column type that holds what a query's column holds.
-pub(crate) fn column_type_of(field: &Field) -> ColumnType {
-    if let Some(ty) = field
-        .metadata()
-        .get(sheaf_access::TYPE_KEY)
-        .and_then(|text| ColumnType::parse(text).ok())
-    {
-        return ty;
-    }
-    let collation = Collation::default();
-    match field.data_type() {
-        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
-            ColumnType::Int { unsigned: false }
-        }
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int { unsigned: true },
-        DataType::Int64 => ColumnType::BigInt { unsigned: false },
-        DataType::UInt64 => ColumnType::BigInt { unsigned: true },
-        DataType::Float32 => ColumnType::Float { unsigned: false },
-        DataType::Float64 => ColumnType::Double { unsigned: false },
-        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
-            precision: *precision,
-            scale: u8::try_from(*scale).unwrap_or(0),
-            unsigned: false,
-        },
-        DataType::Date32 | DataType::Date64 => ColumnType::Date,
-        DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
-        DataType::Duration(_) => ColumnType::Time { fsp: 6 },
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Blob {
-            max_bytes: 4_294_967_295,
-        },
-        _ => ColumnType::Text {
-            max_bytes: 4_294_967_295,
-            collation,
-        },
     }
 }

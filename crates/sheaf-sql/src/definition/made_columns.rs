@@ -7,16 +7,21 @@
 //!   'abc'  varchar(3)     1  int     concat(v, 'x')  varchar(4)     d * 2  decimal(11,2)     upper(t)  mediumtext
 //! ```
 //!
-//! What is not known keeps the widest type of its kind.
+//! What is not known keeps the widest type of its kind. Two things are told by how an item is written, since what is
+//! computed of constants is a constant by then: the length that CAST declares, and whether values may be NULL. As in
+//! MySQL that is what the item is made by: most functions that make texts may give NULL, whatever they are given.
 
 use arrow::datatypes::{DataType, Field};
 use sheaf_access::TYPE_KEY;
 use sheaf_table::Column;
 use sheaf_table::schema::{DefaultValue, same_name};
-use sheaf_types::column_type::MAX_CHARACTER_BYTES;
-use sheaf_types::{ColumnType, Value};
+use sheaf_types::column_type::{MAX_CHARACTER_BYTES, MAX_DECIMAL_PRECISION};
+use sheaf_types::{Collation, ColumnType, Value};
+use sqlparser::ast::{
+    CharacterLength, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Query, SelectItem, SetExpr, Value as Literal,
+};
 
-use crate::definition::ddl::column_type_of;
 use crate::query::value_extent::Extent;
 use crate::session::Session;
 use crate::session::result::{ColumnMeta, is_of_any_length};
@@ -32,7 +37,7 @@ impl Session {
         &self,
         field: &Field,
         meta: &ColumnMeta,
-        extent: Option<Extent>,
+        (extent, written): (Option<Extent>, Option<&Expr>),
     ) -> Column {
         let nullable = field.is_nullable();
         let origin = match meta.org_table.is_empty() {
@@ -60,11 +65,115 @@ impl Session {
                 ..column
             },
             None => {
+                let declared = written.and_then(declared_length);
+                let extent = match (extent, declared) {
+                    (Some(Extent::Null), Some(declared)) => Some(Extent::Text(declared)),
+                    (Some(Extent::Text(known)), Some(declared)) if known < declared => {
+                        Some(Extent::Text(declared))
+                    }
+                    (extent, _) => extent,
+                };
                 let ty = made_type(field, extent);
+                let may_be_null = |written| makes_null(written, &ty);
+                let nullable = nullable || written.is_some_and(may_be_null);
                 Column::new(meta.name.clone(), ty, nullable)
             }
         }
     }
+}
+
+/// How the items of a query's list are written, for each of its columns. `None` where that is not told by the list: in
+/// unions, and where a `*` stands before and behind them.
+pub(super) fn written_items(query: &Query, columns: usize) -> Vec<Option<&Expr>> {
+    let mut written = vec![None; columns];
+    let mut body = query.body.as_ref();
+    while let SetExpr::Query(inner) = body {
+        body = inner.body.as_ref();
+    }
+    let SetExpr::Select(select) = body else {
+        return written;
+    };
+    let items = &select.projection;
+    let first = items.iter().map_while(expression_of);
+    for (place, expr) in written.iter_mut().zip(first) {
+        *place = Some(expr);
+    }
+    let last = items.iter().rev().map_while(expression_of);
+    for (place, expr) in written.iter_mut().rev().zip(last) {
+        *place = Some(expr);
+    }
+    written
+}
+
+fn expression_of(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
+
+/// The characters that a CAST to CHAR(n) declares.
+fn declared_length(written: &Expr) -> Option<u32> {
+    let data_type = match written {
+        Expr::Nested(inner) => return declared_length(inner),
+        Expr::Cast { data_type, .. } => data_type,
+        Expr::Convert {
+            data_type: Some(data_type),
+            ..
+        } => data_type,
+        _ => return None,
+    };
+    match data_type {
+        SqlType::Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | SqlType::Character(Some(CharacterLength::IntegerLength { length, .. })) => {
+            u32::try_from(*length).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether an item may be NULL by how it is written, although the values that it is given are not.
+fn makes_null(written: &Expr, ty: &ColumnType) -> bool {
+    let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Literal::Null);
+    let is_string = ty.is_character() || ty.is_binary();
+    match written {
+        Expr::Nested(inner) => makes_null(inner, ty),
+        Expr::Value(_)
+        | Expr::TypedString(_)
+        | Expr::Prefixed { .. }
+        | Expr::Identifier(_)
+        | Expr::CompoundIdentifier(_) => false,
+        Expr::Case {
+            conditions,
+            else_result,
+            ..
+        } => {
+            let mut results = conditions.iter().map(|when| &when.result);
+            else_result.as_deref().is_none_or(is_null) || results.any(is_null)
+        }
+        Expr::Cast { .. } | Expr::Convert { .. } => is_string || ty.is_temporal(),
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            let name = name.map_or(String::new(), |name| name.value.to_ascii_lowercase());
+            match name.as_str() {
+                "if" => arguments(function).skip(1).any(is_null),
+                "ifnull" | "coalesce" | "greatest" | "least" => false,
+                _ => is_string,
+            }
+        }
+        _ => is_string,
+    }
+}
+
+fn arguments(function: &Function) -> impl Iterator<Item = &Expr> {
+    let list = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    list.iter().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    })
 }
 
 fn zero_of(ty: &ColumnType) -> Value {
@@ -72,6 +181,43 @@ fn zero_of(ty: &ColumnType) -> Value {
         ty if !ty.is_integer() => Value::Null,
         ty if ty.is_unsigned() => Value::UInt(0),
         _ => Value::Int(0),
+    }
+}
+
+/// The column type that holds what a query's column holds.
+pub(crate) fn column_type_of(field: &Field) -> ColumnType {
+    if let Some(ty) = field
+        .metadata()
+        .get(TYPE_KEY)
+        .and_then(|text| ColumnType::parse(text).ok())
+    {
+        return ty;
+    }
+    let collation = Collation::default();
+    match field.data_type() {
+        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+            ColumnType::Int { unsigned: false }
+        }
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => ColumnType::Int { unsigned: true },
+        DataType::Int64 => ColumnType::BigInt { unsigned: false },
+        DataType::UInt64 => ColumnType::BigInt { unsigned: true },
+        DataType::Float32 => ColumnType::Float { unsigned: false },
+        DataType::Float64 => ColumnType::Double { unsigned: false },
+        DataType::Decimal128(precision, scale) => ColumnType::Decimal {
+            precision: *precision,
+            scale: u8::try_from(*scale).unwrap_or(0),
+            unsigned: false,
+        },
+        DataType::Date32 | DataType::Date64 => ColumnType::Date,
+        DataType::Timestamp(..) => ColumnType::DateTime { fsp: 6 },
+        DataType::Duration(_) => ColumnType::Time { fsp: 6 },
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => ColumnType::Blob {
+            max_bytes: 4_294_967_295,
+        },
+        _ => ColumnType::Text {
+            max_bytes: 4_294_967_295,
+            collation,
+        },
     }
 }
 
@@ -135,6 +281,19 @@ fn made_type(field: &Field, extent: Option<Extent>) -> ColumnType {
                 unsigned: *unsigned,
             }
         }
+        // A digit stands before the point.
+        (
+            ColumnType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            },
+            _,
+        ) if precision == scale => ColumnType::Decimal {
+            precision: (precision + 1).min(MAX_DECIMAL_PRECISION),
+            scale: *scale,
+            unsigned: *unsigned,
+        },
         (
             ColumnType::Decimal {
                 precision,

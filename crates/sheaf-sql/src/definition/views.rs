@@ -215,7 +215,7 @@ impl Session {
             if !known.insert(name.to_lowercase()) {
                 return Err(SqlError::duplicate_field_name(&name));
             }
-            let column = self.made_column(field, meta, extent);
+            let column = self.made_column(field, meta, (extent, None));
             columns.push(Column { name, ..column });
         }
         Ok(columns)

@@ -490,7 +490,7 @@ impl<'a> Extents<'a> {
             "inet_ntoa" => 31,
             "inet6_ntoa" => 39,
             "inet6_aton" | "uuid_to_bin" => 16,
-            "bin_to_uuid" => 36,
+            "bin_to_uuid" | "uuid" => 36,
             "sha1" => 40,
             "sha2" => number(1).map_or(LONGEST_HASH, |bits| match bits {
                 0 => 64,

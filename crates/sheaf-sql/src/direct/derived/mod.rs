@@ -68,7 +68,7 @@ use crate::accounts::TableNeed;
 use crate::catalog_views::information_schema::{
     AskedTables, rows_of_definitions, shape_of_definitions,
 };
-use crate::definition::ddl::column_type_of;
+use crate::definition::made_columns::column_type_of;
 use crate::error::Result;
 use crate::parser::statement::Statement;
 use crate::query::rows::Cell as Shown;
