@@ -1,6 +1,8 @@
 //! Where a text stands in another one, and which of two is less: LOCATE, INSTR, and STRCMP.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use arrow::array::ArrayRef;
 use datafusion_common::Result;
@@ -29,6 +31,7 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
     };
     let (needles, haystacks) = (call.text(needle)?, call.text(haystack)?);
     let turns = call.turns();
+    let alike = RefCell::new(AlikeCharacters::of(collation));
     let starts = if call.len() == 3 {
         Some(call.int(2)?)
     } else {
@@ -46,7 +49,13 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
         else {
             return Some(0);
         };
-        let folded = |text| folded(collation, text, &turns);
+        let is_ascii = needle.is_ascii() && haystack.is_ascii();
+        let mut alike = alike.borrow_mut();
+        let mut folded = |text| match collation {
+            Collation::Binary | Collation::Utf8mb4_bin => Cow::Borrowed(text),
+            _ if is_ascii => Cow::Owned(lowercase(text, &turns)),
+            _ => Cow::Owned(turns.characters(text).map(|c| alike.first(c)).collect()),
+        };
         let (needle, haystack) = (folded(needle), folded(haystack));
         if skipped > characters(&haystack) {
             return Some(0);
@@ -59,16 +68,38 @@ fn locate(call: &Call<'_>, needle: usize, haystack: usize) -> Result<ArrayRef> {
     })
 }
 
-/// Whether a search must look at weights: not if both sides are plain bytes to the collation.
-fn folded<'t>(collation: Collation, text: &'t str, turns: &Turns<'_>) -> Cow<'t, str> {
-    match collation {
-        Collation::Binary | Collation::Utf8mb4_bin => Cow::Borrowed(text),
-        _ => {
-            let mut folded = String::with_capacity(text.len());
-            let stretches = turns.stretches(text);
-            stretches.for_each(|text| push_lowercase(text, &mut folded));
-            Cow::Owned(folded)
+fn lowercase(text: &str, turns: &Turns<'_>) -> String {
+    let mut lower = String::with_capacity(text.len());
+    let stretches = turns.stretches(text);
+    stretches.for_each(|text| push_lowercase(text, &mut lower));
+    lower
+}
+
+/// Characters that are equal by a collation, each set by the one of it that came first: by this, texts are searched as
+/// their bytes. Sets are of single characters, so `ss` is not `ß`.
+struct AlikeCharacters {
+    collation: Collation,
+    first: HashMap<Vec<u8>, char>,
+    known: HashMap<char, char>,
+}
+
+impl AlikeCharacters {
+    fn of(collation: Collation) -> AlikeCharacters {
+        AlikeCharacters {
+            collation,
+            first: HashMap::new(),
+            known: HashMap::new(),
         }
+    }
+
+    fn first(&mut self, character: char) -> char {
+        *self.known.entry(character).or_insert_with(|| {
+            let mut key = Vec::new();
+            let mut text = [0; 4];
+            let text = character.encode_utf8(&mut text);
+            self.collation.sort_key_into(text, &mut key);
+            *self.first.entry(key).or_insert(character)
+        })
     }
 }
 
