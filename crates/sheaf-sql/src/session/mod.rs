@@ -37,6 +37,7 @@ pub(crate) mod info;
 pub(crate) mod outcome;
 pub(crate) mod planning;
 pub(crate) mod prepared;
+pub(crate) mod present_circumstances;
 pub(crate) mod progress;
 pub(crate) mod request_memory;
 pub mod result;
@@ -69,7 +70,6 @@ use sheaf_exec::runtime::thread_placement;
 use sheaf_frontend::user_lock::SessionLocks;
 use sheaf_memory::Share;
 use sheaf_types::error::codes;
-use sheaf_types::temporal::split_datetime;
 
 use crate::accounts::Client;
 use crate::dialect::SheafDialect;
@@ -84,7 +84,6 @@ use crate::isolation::transaction::Transactions;
 pub use crate::isolation::transaction::UnfinishedCommit;
 use crate::parser::statement_bytes::statement_text;
 use crate::parser::{self, ParsedStatement, Statement, scan};
-use crate::session::circumstances::Circumstances;
 use crate::session::findings::Findings;
 pub use crate::session::handle::SessionHandle;
 pub use crate::session::info::{Encryption, SessionInfo};
@@ -682,39 +681,6 @@ impl Session {
             Some(limit) => self.engine.timer.arm(self.handle(), limit),
             None => self.limit_time(is_query(text)),
         }
-    }
-
-    /// What plans depend on, as it is now.
-    pub(crate) fn circumstances(&self) -> Circumstances {
-        Circumstances {
-            variables: self.variables.clone(),
-            database: self.database.clone(),
-            schema_version: self.engine.catalog().schema_version(),
-            temporary_version: self.temporary.version(),
-            day: None,
-        }
-    }
-
-    /// The same of expressions.
-    pub(crate) fn circumstances_of_day(&self) -> Circumstances {
-        Circumstances {
-            day: Some(self.local_day()),
-            ..self.circumstances()
-        }
-    }
-
-    /// Whether nothing has changed since.
-    pub(crate) fn is_still_under(&self, known: &Circumstances) -> bool {
-        known.schema_version == self.engine.catalog().schema_version()
-            && known.temporary_version == self.temporary.version()
-            && known.variables.is_same(&self.variables)
-            && known.database == self.database
-            && known.day.is_none_or(|day| day == self.local_day())
-    }
-
-    /// The day of the running statement in the session's time zone.
-    fn local_day(&self) -> i32 {
-        split_datetime(self.local_now_micros()).0
     }
 
     /// Releases what the next statement can make again: the client has had nothing to say for a while.
